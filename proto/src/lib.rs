@@ -1,0 +1,24 @@
+//! The wire between server and runner: generated messages, the bytes that are signed, and the
+//! conversions of ids, refusals and incarnations.
+//!
+//! Domain types do not derive their wire form; wire types stop at the door. Requests and outcomes
+//! are converted where they are used: in the router on one side, in the runner on the other.
+
+pub mod convert;
+pub mod signing;
+
+/// `gantry.runner.v1`, as generated from `proto/gantry/runner/v1`.
+#[expect(
+    missing_docs,
+    clippy::all,
+    reason = "generated; the .proto files are the documentation"
+)]
+pub mod v1 {
+    tonic::include_proto!("gantry.runner.v1");
+}
+
+/// The version of the link protocol that this build speaks.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The oldest version that this build still speaks.
+pub const OLDEST_PROTOCOL_VERSION: u32 = 1;

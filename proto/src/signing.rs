@@ -1,0 +1,70 @@
+//! The exact bytes that are signed at enrolment and connect. Each kind starts with its own
+//! domain, so that a signature made for one can never stand for another.
+
+use shared_types::{Digest, RunnerId};
+
+/// What the server's identity key signs in `IdentifyReply`.
+pub fn identify(
+    nonce: &[u8],
+    challenge: &[u8],
+    certificate_sha256: &[u8],
+    audience: &str,
+) -> Vec<u8> {
+    message(
+        "gantry.identify.v1",
+        &[nonce, challenge, certificate_sha256, audience.as_bytes()],
+    )
+}
+
+/// What the runner's key signs in `EnrolRequest`; `join_token` is the token's text.
+pub fn enrol(challenge: &[u8], join_token: &str) -> Vec<u8> {
+    message(
+        "gantry.enrol.v1",
+        &[challenge, Digest::of(join_token.as_bytes()).as_bytes()],
+    )
+}
+
+/// What the runner's key signs in `AuthenticateRequest`.
+pub fn authenticate(challenge: &[u8], audience: &str, runner: RunnerId) -> Vec<u8> {
+    message(
+        "gantry.authenticate.v1",
+        &[
+            challenge,
+            audience.as_bytes(),
+            runner.to_string().as_bytes(),
+        ],
+    )
+}
+
+/// What the runner's key signs in `Hello`.
+pub fn link(nonce: &[u8], access_token: &str) -> Vec<u8> {
+    message(
+        "gantry.link.v1",
+        &[nonce, Digest::of(access_token.as_bytes()).as_bytes()],
+    )
+}
+
+/// The domain, a zero byte, and each part behind its length (u32, big endian).
+fn message(domain: &str, parts: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = domain.as_bytes().to_vec();
+    bytes.push(0);
+    for part in parts {
+        bytes.extend((part.len() as u32).to_be_bytes());
+        bytes.extend(*part);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_lists_of_parts_give_the_same_bytes() {
+        assert_ne!(
+            identify(b"ab", b"c", b"", ""),
+            identify(b"a", b"bc", b"", "")
+        );
+        assert_ne!(link(&[0; 32], "t"), enrol(&[0; 32], "t"));
+    }
+}

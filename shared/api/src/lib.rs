@@ -1,0 +1,356 @@
+//! The messages of the REST and WebSocket API, version 1: what the server's doors and every
+//! client agree on. Times are RFC 3339, ids are in their text form, sizes are bytes.
+//!
+//! Unknown fields are ignored in answers, so that a client outlives its server's upgrade, and
+//! refused in requests, so that a misspelt field is not silently without effect.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{
+    CredentialId, JoinTokenId, OperationId, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
+    UserId,
+};
+
+macro_rules! messages {
+    ($($(#[$meta:meta])* pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* })*) => {$(
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        $(#[$meta])*
+        pub struct $name { $($(#[$field_meta])* pub $field: $type,)* }
+    )*};
+}
+
+messages! {
+    /// What went wrong (RFC 9457, `application/problem+json`).
+    pub struct Problem {
+        /// A stable word for programs, such as `not_found`.
+        pub code: String,
+        /// The HTTP status.
+        pub status: u16,
+        /// What happened and what to do, for people.
+        pub detail: String,
+    }
+
+    /// Exchanges a one-time code for a token.
+    #[serde(deny_unknown_fields)]
+    pub struct SignIn {
+        /// The code that the server printed.
+        pub code: String,
+        /// What the token is called in lists, such as the terminal's host name.
+        pub device: String,
+    }
+
+    /// A person is signed in.
+    pub struct SignedIn {
+        /// The bearer token; shown once.
+        pub token: String,
+        /// The person.
+        pub user: User,
+    }
+
+    /// A person or service account.
+    pub struct User {
+        /// Its id.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: UserId,
+        /// Its name.
+        pub name: String,
+        /// Its role in the tenant.
+        pub role: String,
+    }
+
+    /// Who asks, and with what they work.
+    pub struct Me {
+        /// The person.
+        pub user: User,
+        /// The tenant's name.
+        pub tenant: String,
+        /// The model that answers.
+        pub model: Model,
+        /// The runner that the person chose.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        pub active_runner: Option<RunnerId>,
+    }
+
+    /// The model that answers.
+    pub struct Model {
+        /// Its name, as people see it.
+        pub name: String,
+        /// Whether it is the practice model: no AI.
+        pub practice: bool,
+    }
+
+    /// Begins a session.
+    #[serde(deny_unknown_fields)]
+    pub struct CreateSession {
+        /// What lists show; empty for the beginning of the first message.
+        #[serde(default)]
+        pub title: String,
+    }
+
+    /// A session in a list.
+    pub struct Session {
+        /// Its id.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: SessionId,
+        /// What lists show.
+        pub title: String,
+        /// When it began.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+        pub created_at: Timestamp,
+        /// When something last happened.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+        pub updated_at: Timestamp,
+        /// The number of the newest event.
+        pub last_seq: u64,
+        /// The turn that is under way.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        pub running_turn: Option<TurnId>,
+    }
+
+    /// A user's sessions, the most recently used first.
+    pub struct Sessions {
+        /// The sessions.
+        pub sessions: Vec<Session>,
+    }
+
+    /// Sends a message.
+    #[serde(deny_unknown_fields)]
+    pub struct SendMessage {
+        /// The message.
+        pub text: String,
+        /// An idempotency key: the same one twice in a session is one turn.
+        #[serde(default)]
+        pub client_id: Option<String>,
+    }
+
+    /// A message was accepted and will be worked on, whatever happens to the client.
+    pub struct MessageAccepted {
+        /// The turn that it started.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub turn: TurnId,
+        /// The number of its event.
+        pub seq: u64,
+    }
+
+    /// A wish to stop was recorded.
+    pub struct CancelAccepted {
+        /// The turn that is being stopped; absent where none was under way.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        pub turn: Option<TurnId>,
+    }
+
+    /// A page of a session's log.
+    pub struct Events {
+        /// The events, by number.
+        #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+        pub events: Vec<SessionEvent>,
+        /// Whether there are more after the last one.
+        pub more: bool,
+    }
+
+    /// An enrolled runner.
+    pub struct Runner {
+        /// Its id.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: RunnerId,
+        /// Its name, unique in the tenant.
+        pub name: String,
+        /// Whether it is connected now.
+        pub online: bool,
+        /// When it was last heard of; absent before its first connect.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+        pub last_seen: Option<Timestamp>,
+        /// Whether the asking user chose it.
+        pub active: bool,
+        /// What its sandbox is proved to keep apart: `none`, or properties joined by `+`.
+        pub isolation: String,
+        /// The directory that it works in, for people.
+        pub workspace: String,
+        /// Its host's name.
+        pub hostname: String,
+        /// Its host's system, such as `linux/x86_64`.
+        pub platform: String,
+        /// The version of its software.
+        pub version: String,
+    }
+
+    /// The runners that the user may choose.
+    pub struct Runners {
+        /// The runners, by name.
+        pub runners: Vec<Runner>,
+    }
+
+    /// Chooses the active runner.
+    #[serde(deny_unknown_fields)]
+    pub struct UseRunner {
+        /// Its name or its id.
+        pub runner: String,
+    }
+
+    /// Makes a token with which one runner may enrol.
+    #[serde(deny_unknown_fields)]
+    pub struct CreateJoinToken {
+        /// The name that the runner will have; empty lets the runner say.
+        #[serde(default)]
+        pub name: String,
+    }
+
+    /// A join token; shown once.
+    pub struct JoinToken {
+        /// Its id.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: JoinTokenId,
+        /// The token.
+        pub token: String,
+        /// Until when it can be used.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+        pub expires_at: Timestamp,
+    }
+
+    /// Makes an API key.
+    #[serde(deny_unknown_fields)]
+    pub struct CreateKey {
+        /// What it is called in lists.
+        pub name: String,
+    }
+
+    /// An API key; the key itself is shown once.
+    pub struct CreatedKey {
+        /// The bearer key.
+        pub key: String,
+        /// Its entry in the list.
+        pub entry: Key,
+    }
+
+    /// A key or sign-in in a list.
+    pub struct Key {
+        /// Its id.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub id: CredentialId,
+        /// What it is called.
+        pub name: String,
+        /// `api_key` or `sign_in`.
+        pub kind: String,
+        /// When it was made.
+        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
+        pub created_at: Timestamp,
+    }
+
+    /// A user's keys and sign-ins.
+    pub struct Keys {
+        /// The keys, the newest first.
+        pub keys: Vec<Key>,
+    }
+}
+
+/// What a client says on the WebSocket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ClientMessage {
+    /// Send everything of this session after that event, then what happens.
+    Subscribe {
+        /// The session.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        session: SessionId,
+        /// The number of the last event that the client has; 0 for none.
+        after: u64,
+    },
+    /// Send no more of this session.
+    Unsubscribe {
+        /// The session.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        session: SessionId,
+    },
+}
+
+/// What the server says on the WebSocket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ServerMessage {
+    /// An event of the log, in order and without gaps.
+    Event {
+        /// The session.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        session: SessionId,
+        /// The event.
+        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        event: Box<SessionEvent>,
+    },
+    /// Something that is under way; it is not in the log, and what it becomes will be.
+    Live {
+        /// The session.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        session: SessionId,
+        /// What is under way.
+        live: Live,
+    },
+    /// Every event up to this one was sent; what follows happens now.
+    CaughtUp {
+        /// The session.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        session: SessionId,
+        /// The number of the newest event.
+        seq: u64,
+    },
+    /// A subscription could not be served, or a message was not understood.
+    Problem {
+        /// The session, where one was named.
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+        session: Option<SessionId>,
+        /// What happened.
+        problem: Problem,
+    },
+}
+
+/// What is under way in a turn. Offsets let a client that comes late or comes back place what it
+/// gets: bytes that it has already are recognised and dropped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Live {
+    /// The model speaks.
+    Text {
+        /// The turn.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// Which attempt at it, from 1; a higher one starts the text anew.
+        attempt: u32,
+        /// Where the text stands, in bytes from 0.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// A command writes.
+    Output {
+        /// The turn.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The operation.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        operation: OperationId,
+        /// `stdout` or `stderr`.
+        stream: String,
+        /// Where the bytes stand in the stream, from 0; a jump is a gap.
+        offset: u64,
+        /// The bytes, as text with what is not UTF-8 replaced; `bytes` counts the original ones.
+        text: String,
+        /// How many bytes of the stream this is.
+        bytes: u64,
+    },
+    /// The model is tried again, the runner is waited for, and the like: for people.
+    Notice {
+        /// The turn.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        turn: TurnId,
+        /// The words.
+        text: String,
+    },
+}

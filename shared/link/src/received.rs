@@ -1,0 +1,1 @@
+//! The reading end of an output stream.

@@ -1,0 +1,1 @@
+//! The writing end of an output stream.

@@ -1,0 +1,20 @@
+//! The sandbox contract: what a place where tools run promises, wherever it is.
+//!
+//! A [`Sandbox`] is given an [`Operation`] and returns a stream of [`OperationEvent`]s that ends
+//! with exactly one [`Outcome`]. The router implements the contract for a sandbox on a runner,
+//! and a runner's table of operations implements it on the spot, so the engine cannot tell
+//! here from there. This crate runs nothing.
+
+mod outcome;
+mod request;
+mod sandbox;
+pub mod scripted;
+
+pub use outcome::{
+    Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, GrepMatch, Grepped,
+    Listed, ListedEntry, Outcome, ReadContent, StreamEnd, Written,
+};
+pub use request::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
+pub use sandbox::{
+    CancelAnswer, Operation, OperationEvent, OperationLimits, OutputStream, Running, Sandbox,
+};

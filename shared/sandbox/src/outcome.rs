@@ -1,0 +1,274 @@
+//! How operations end. Every end has its own type: nothing is folded into an exit code.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{Digest, Refusal};
+
+/// The one end of an operation. A terminal state never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A process ended.
+    Exited(ExitRecord),
+    /// A file was read.
+    Read(ReadContent),
+    /// A file was written.
+    Written(Written),
+    /// A file was edited.
+    Edited(Edited),
+    /// A directory was listed.
+    Listed(Listed),
+    /// Files were found by name.
+    Globbed(Globbed),
+    /// Lines were found by content.
+    Grepped(Grepped),
+    /// A file operation could not be done; nothing was changed.
+    Failed(FileFailure),
+    /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
+    Refused(Refusal),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// What the process itself reported; absent where it never ran.
+    pub status: ExitStatus,
+    /// Why it ended.
+    pub cause: ExitCause,
+    /// The whole of stdout (and of stderr, where they are merged).
+    pub stdout: StreamEnd,
+    /// The whole of stderr.
+    pub stderr: StreamEnd,
+    /// Wall time from start to end, in milliseconds.
+    pub wall_ms: u64,
+    /// Whether every process of the tree is known to be gone. `false` is said, not hidden:
+    /// without a cgroup a descendant that left the process group cannot be seen.
+    pub tree_gone: bool,
+}
+
+/// What a process reported of its own end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It never ran; the text says why (no such program, no such directory, …).
+    NotStarted(String),
+}
+
+/// Why a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitCause {
+    /// By itself.
+    Exited,
+    /// It ran for as long as it was given.
+    Timeout,
+    /// It was stopped on request.
+    Cancelled,
+    /// The runner stopped.
+    Orphaned,
+}
+
+/// The end of an output stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamEnd {
+    /// Bytes that the process wrote.
+    pub offset: u64,
+    /// CRC-32 (IEEE) of all of them.
+    pub checksum: u32,
+}
+
+/// Lines of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadContent {
+    /// The bytes of these lines.
+    pub content: Vec<u8>,
+    /// The first line that is there, from 1.
+    pub first_line: u64,
+    /// How many lines are there.
+    pub lines: u64,
+    /// The size of the whole file in bytes.
+    pub file_bytes: u64,
+    /// Whether the file goes on after these lines.
+    pub more: bool,
+}
+
+/// A file was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Its new size in bytes.
+    pub bytes: u64,
+    /// The digest of what was there before; absent where there was nothing.
+    pub before: Option<Digest>,
+    /// The digest of what is there now.
+    pub after: Digest,
+}
+
+/// A file was edited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edited {
+    /// The line of the first replacement, from 1.
+    pub line: u64,
+    /// How many places were replaced.
+    pub replaced: u64,
+    /// The digest of what was there before.
+    pub before: Digest,
+    /// The digest of what is there now.
+    pub after: Digest,
+}
+
+/// A directory's entries, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// The entries.
+    pub entries: Vec<ListedEntry>,
+    /// Whether there are more than were asked for.
+    pub more: bool,
+}
+
+/// An entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedEntry {
+    /// Its name, with bytes that are not UTF-8 replaced.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size in bytes (files only).
+    pub bytes: u64,
+}
+
+/// What an entry of a directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// An ordinary file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, pipe or socket.
+    Other,
+}
+
+/// Paths that fit a glob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Globbed {
+    /// The paths, newest first.
+    pub paths: Vec<String>,
+    /// Whether there are more than were asked for.
+    pub more: bool,
+}
+
+/// Lines that fit a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grepped {
+    /// The lines, by path and line.
+    pub matches: Vec<GrepMatch>,
+    /// Whether there are more than were asked for.
+    pub more: bool,
+}
+
+/// A line that fits a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrepMatch {
+    /// The file.
+    pub path: String,
+    /// The line's number, from 1.
+    pub line: u64,
+    /// The line without its end, cut at 500 bytes.
+    pub text: String,
+}
+
+/// Why a file operation could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFailure {
+    /// There is no such file or directory.
+    #[error("{path:?} does not exist")]
+    NotFound {
+        /// As it was asked for.
+        path: String,
+    },
+    /// The path leads out of the workspace.
+    #[error("{path:?} leads out of the workspace; use a path relative to the workspace root")]
+    OutsideWorkspace {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It is a directory, a device, a pipe or the like.
+    #[error("{path:?} is not an ordinary file")]
+    NotAFile {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It is not a directory.
+    #[error("{path:?} is not a directory")]
+    NotADirectory {
+        /// As it was asked for.
+        path: String,
+    },
+    /// The host refused.
+    #[error("permission to use {path:?} is denied on the runner's host")]
+    Denied {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It holds bytes that are not text.
+    #[error("{path:?} is a binary file")]
+    Binary {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It is larger than the bound.
+    #[error("{path:?} has {bytes} bytes; at most {limit} can be handled at once")]
+    TooLarge {
+        /// As it was asked for.
+        path: String,
+        /// Its size.
+        bytes: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// The text to be replaced is not in the file.
+    #[error(
+        "the text to be replaced is not in {path:?}; read the file again and copy the text exactly, with its white space"
+    )]
+    NoMatch {
+        /// As it was asked for.
+        path: String,
+    },
+    /// The text to be replaced is there more than once.
+    #[error(
+        "the text to be replaced stands {count} times in {path:?}; add lines around it until it is unique, or replace every occurrence"
+    )]
+    ManyMatches {
+        /// As it was asked for.
+        path: String,
+        /// How often.
+        count: u64,
+    },
+    /// The pattern cannot be understood.
+    #[error("the pattern cannot be used: {reason}")]
+    Pattern {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The disk is full.
+    #[error("no space is left on the runner's disk")]
+    DiskFull,
+    /// It took too long and was given up.
+    #[error("it took longer than {limit_ms} ms and was given up; narrow the search")]
+    TooSlow {
+        /// The time that it was given.
+        limit_ms: u64,
+    },
+    /// The host reported something else.
+    #[error("the runner's host reported: {reason}")]
+    Io {
+        /// The system's words.
+        reason: String,
+    },
+}

@@ -1,0 +1,139 @@
+//! The contract itself.
+
+use std::{fmt, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use shared_types::{
+    Effect, Epoch, OperationId, OperationKey, Owner, Refusal, Timestamp, event::Place,
+};
+use tokio::sync::mpsc;
+
+use crate::{Outcome, Request};
+
+/// A place where operations happen.
+#[async_trait]
+pub trait Sandbox: Send + Sync {
+    /// Starts the operation, or attaches to it where its id is known already: asking twice never
+    /// runs it twice. It is in the sandbox's memory before this returns.
+    ///
+    /// # Errors
+    /// A refusal: then nothing was started, here or anywhere, by this call.
+    async fn start(&self, operation: Operation) -> Result<Running, Refusal>;
+
+    /// Stops the operation and everything that it started. It does not need the caller to stay,
+    /// and may be asked again.
+    ///
+    /// # Errors
+    /// A refusal, when the sandbox does not know it and will not run it.
+    async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal>;
+
+    /// Tells the sandbox that the operation's end and output are durable with the caller, so that
+    /// it may drop what it keeps of them. Until then attaching again replays everything.
+    async fn forget(&self, operation: OperationId);
+}
+
+/// A request with everything that identifies and bounds it (contract A1–A4).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Operation {
+    /// Derived from tenant, owner and key; the same whoever computes it.
+    pub id: OperationId,
+    /// What it belongs to.
+    pub owner: Owner,
+    /// What the owner calls it.
+    pub key: OperationKey,
+    /// The owner's epoch; a lower one than the sandbox has seen is refused.
+    pub epoch: Epoch,
+    /// What a second run would do.
+    pub effect: Effect,
+    /// How long it may take.
+    pub limits: OperationLimits,
+    /// What is asked.
+    pub request: Request,
+}
+
+/// Times, each as what remains: they shrink at every hop and never name a wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationLimits {
+    /// It must start within this time or not at all.
+    pub start_within: Duration,
+    /// It is stopped after running this long.
+    pub run_for: Duration,
+}
+
+/// An operation that is known to its sandbox. Dropping it stops nothing.
+#[derive(Debug)]
+pub struct Running {
+    /// Where it runs; recorded before it was sent.
+    pub place: Place,
+    /// What happens to it; the last one is [`OperationEvent::Ended`]. The channel is bounded: a
+    /// slow reader makes its own stream wait and nothing else.
+    pub events: mpsc::Receiver<OperationEvent>,
+}
+
+/// What happens to an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationEvent {
+    /// Bytes of an output stream, in order and without repeats.
+    Output {
+        /// The stream.
+        stream: OutputStream,
+        /// Where the bytes stand in it, from 0.
+        offset: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Bytes from `from` up to `to` are not kept any more; the stream goes on at `to`.
+    Gap {
+        /// The stream.
+        stream: OutputStream,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte after the gap.
+        to: u64,
+    },
+    /// The place cannot be reached since then; the operation goes on, and so does this stream
+    /// once the place is back.
+    Unreachable {
+        /// When it was last heard of.
+        since: Timestamp,
+    },
+    /// The place is back.
+    Reachable,
+    /// It ended; nothing follows.
+    Ended(Outcome),
+}
+
+/// One of a process's output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// Standard output, and standard error too where they are merged.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl fmt::Display for OutputStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        })
+    }
+}
+
+/// What became of a wish to stop (contract A17): exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelAnswer {
+    /// It had not started and never will.
+    NeverStarted,
+    /// It had ended by itself.
+    AlreadyExited,
+    /// It was stopped; its end arrives with the output so far.
+    Cancelled,
+    /// The place cannot be reached; it is stopped when it is back.
+    Recorded,
+}

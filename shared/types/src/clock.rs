@@ -1,0 +1,176 @@
+//! Time, passed in: below `main` nobody asks the system.
+
+use std::{fmt, time::Duration};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+/// Where the time comes from. Durations are measured with [`Clock::monotonic`], never by
+/// subtracting two wall-clock times.
+pub trait Clock: Send + Sync + fmt::Debug {
+    /// The wall clock, for records that people read and for expiry dates.
+    fn now(&self) -> Timestamp;
+
+    /// Time since an arbitrary fixed moment of this process; never goes back.
+    fn monotonic(&self) -> Duration;
+}
+
+/// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
+/// Its JSON form is RFC 3339.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From microseconds since 1970-01-01T00:00:00Z.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_millis(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// Whole seconds since 1970-01-01T00:00:00Z.
+    pub const fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// This moment, `later` later; the far end of time instead of an overflow.
+    pub fn after(self, later: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(i64::try_from(later.as_micros()).unwrap_or(i64::MAX)),
+        )
+    }
+
+    /// How long `earlier` lies before this moment; zero where it does not.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let moment =
+            DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
+        f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Micros, true))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let moment = DateTime::parse_from_rfc3339(&text).map_err(serde::de::Error::custom)?;
+        Ok(Self(moment.timestamp_micros()))
+    }
+}
+
+/// The system's clocks.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    started: std::time::Instant,
+}
+
+impl SystemClock {
+    /// The one place that reads the system's time.
+    #[expect(
+        clippy::disallowed_methods,
+        clippy::new_without_default,
+        reason = "this is the clock that `main` passes down"
+    )]
+    pub fn new() -> Self {
+        Self {
+            started: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that `main` passes down"
+    )]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// A clock that stands still until a test moves it.
+#[derive(Debug)]
+pub struct ManualClock {
+    micros: std::sync::atomic::AtomicI64,
+}
+
+impl ManualClock {
+    /// A clock that shows `start`.
+    pub fn at(start: Timestamp) -> Self {
+        Self {
+            micros: start.0.into(),
+        }
+    }
+
+    /// Moves both times forward.
+    pub fn advance(&self, by: Duration) {
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        self.micros
+            .fetch_add(by, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.micros.load(std::sync::atomic::Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.now().since(Timestamp(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_survives_json_to_the_microsecond() {
+        let moment = Timestamp::from_micros(1_789_000_000_123_456);
+        let json = serde_json::to_string(&moment).expect("a timestamp is a string");
+        assert_eq!(json, "\"2026-09-10T00:26:40.123456Z\"");
+        assert_eq!(
+            serde_json::from_str::<Timestamp>(&json).expect("it reads back"),
+            moment
+        );
+    }
+
+    #[test]
+    fn a_later_moment_lies_no_time_before_an_earlier_one() {
+        let (early, late) = (Timestamp::from_micros(1), Timestamp::from_micros(5));
+        assert_eq!(late.since(early), Duration::from_micros(4));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+}

@@ -1,0 +1,379 @@
+//! The event log of a session: what happened, numbered from 1, never edited (contract D).
+//!
+//! What people see and what the model is sent are projections of it. Each event carries its
+//! kind and version; a reader keeps a kind or a version that it does not know and skips it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId, UserId,
+};
+
+/// An event at its place in a session's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionEvent {
+    /// The place in the log, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+impl SessionEvent {
+    /// The event, where this reader knows its kind and version.
+    pub fn known(&self) -> Option<&Event> {
+        match &self.body {
+            EventBody::Known(event) => Some(event),
+            EventBody::Unknown(_) => None,
+        }
+    }
+}
+
+/// An event as it is stored and sent: `{"type": …, "v": …, …}`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum EventBody {
+    /// One that this reader knows.
+    Known(Event),
+    /// One from a newer writer, kept as it is.
+    Unknown(serde_json::Map<String, Value>),
+}
+
+impl Serialize for EventBody {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Versioned<'a> {
+            v: u32,
+            #[serde(flatten)]
+            event: &'a Event,
+        }
+        match self {
+            Self::Known(event) => Versioned {
+                v: Event::VERSION,
+                event,
+            }
+            .serialize(serializer),
+            Self::Unknown(fields) => fields.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EventBody {
+    /// # Errors
+    /// If the kind and version are known and the fields are not what they must be: a damaged
+    /// event is not skipped like an unknown one.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let fields = serde_json::Map::deserialize(deserializer)?;
+        let kind = fields
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let version = fields.get("v").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        if !Event::KINDS.contains(&kind) || version > u64::from(Event::VERSION) {
+            return Ok(Self::Unknown(fields));
+        }
+        serde_json::from_value(Value::Object(fields))
+            .map(Self::Known)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// What can happen in a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum Event {
+    /// The session exists.
+    #[serde(rename = "session.created")]
+    SessionCreated {
+        /// What lists show, at first the beginning of the first message.
+        title: String,
+        /// The name of the model, and whether it is the practice model, as people see it.
+        model: String,
+    },
+    /// A user's message was accepted; it starts the turn.
+    #[serde(rename = "input.accepted")]
+    InputAccepted {
+        /// The turn that it starts.
+        turn: TurnId,
+        /// Who sent it.
+        by: UserId,
+        /// The client's idempotency key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client_id: Option<String>,
+        /// The message.
+        text: String,
+    },
+    /// A worker took the turn; more than once where an earlier worker died.
+    #[serde(rename = "turn.claimed")]
+    TurnClaimed {
+        /// The turn.
+        turn: TurnId,
+        /// The epoch that fences every earlier worker.
+        epoch: Epoch,
+        /// Where the worker runs.
+        replica: ReplicaId,
+    },
+    /// The model answered; committed before any of its tools starts.
+    #[serde(rename = "answer.recorded")]
+    AnswerRecorded {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The model that answered.
+        model: String,
+        /// What it said.
+        text: String,
+        /// The tools that it asked for, in its order.
+        calls: Vec<ToolCall>,
+        /// Whether the answer is whole.
+        finish: Finish,
+        /// The tokens that it cost.
+        usage: Usage,
+    },
+    /// An operation of a tool call was placed; committed before it is sent.
+    #[serde(rename = "call.placed")]
+    CallPlaced {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The operation.
+        operation: OperationId,
+        /// Where it runs.
+        place: Place,
+    },
+    /// A tool call ended.
+    #[serde(rename = "call.ended")]
+    CallEnded {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// How it ended.
+        outcome: CallOutcome,
+        /// What the model is told, bounded.
+        text: String,
+        /// The time that it was given, in milliseconds.
+        budget_ms: u64,
+        /// The time that it took, in milliseconds.
+        duration_ms: u64,
+        /// Whether it took longer than it was given.
+        overran: bool,
+    },
+    /// Someone asked to stop the turn.
+    #[serde(rename = "cancel.requested")]
+    CancelRequested {
+        /// The turn.
+        turn: TurnId,
+        /// Who asked.
+        by: UserId,
+    },
+    /// The turn ended; it has exactly one outcome.
+    #[serde(rename = "turn.ended")]
+    TurnEnded {
+        /// The turn.
+        turn: TurnId,
+        /// How it ended.
+        outcome: TurnOutcome,
+        /// Why, where it did not complete: for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The truth about an operation arrived after its call had ended as unknown.
+    #[serde(rename = "operation.settled")]
+    OperationSettled {
+        /// The operation.
+        operation: OperationId,
+        /// What became of it: for people.
+        summary: String,
+    },
+}
+
+impl Event {
+    /// The version of the whole set. A writer raises it when a field changes its meaning; a new
+    /// kind or a new optional field needs no new version.
+    pub const VERSION: u32 = 1;
+
+    /// The kinds that this reader knows.
+    pub const KINDS: [&'static str; 9] = [
+        "session.created",
+        "input.accepted",
+        "turn.claimed",
+        "answer.recorded",
+        "call.placed",
+        "call.ended",
+        "cancel.requested",
+        "turn.ended",
+        "operation.settled",
+    ];
+
+    /// The kind, as it is stored.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::SessionCreated { .. } => "session.created",
+            Self::InputAccepted { .. } => "input.accepted",
+            Self::TurnClaimed { .. } => "turn.claimed",
+            Self::AnswerRecorded { .. } => "answer.recorded",
+            Self::CallPlaced { .. } => "call.placed",
+            Self::CallEnded { .. } => "call.ended",
+            Self::CancelRequested { .. } => "cancel.requested",
+            Self::TurnEnded { .. } => "turn.ended",
+            Self::OperationSettled { .. } => "operation.settled",
+        }
+    }
+
+    /// The turn that it belongs to.
+    pub fn turn(&self) -> Option<TurnId> {
+        match self {
+            Self::SessionCreated { .. } | Self::OperationSettled { .. } => None,
+            Self::InputAccepted { turn, .. }
+            | Self::TurnClaimed { turn, .. }
+            | Self::AnswerRecorded { turn, .. }
+            | Self::CallPlaced { turn, .. }
+            | Self::CallEnded { turn, .. }
+            | Self::CancelRequested { turn, .. }
+            | Self::TurnEnded { turn, .. } => Some(*turn),
+        }
+    }
+}
+
+/// One request of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The vendor's id, which its wire format wants back with the result; never our identity.
+    pub vendor_id: String,
+    /// The tool, as the model named it.
+    pub name: String,
+    /// The arguments as the model wrote them: meant to be JSON, not trusted to be.
+    pub arguments: String,
+}
+
+/// Whether the model's answer is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It is whole.
+    Complete,
+    /// The model ran into its own length limit.
+    Length,
+    /// The turn was cancelled while it spoke; calls that it had begun are not in the answer.
+    Cancelled,
+}
+
+/// Tokens of one model call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens that were sent.
+    pub input: u64,
+    /// Of those, tokens that the vendor had cached.
+    pub cached: u64,
+    /// Tokens that came back.
+    pub output: u64,
+}
+
+/// Where an operation runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The runner.
+    pub runner: RunnerId,
+    /// Its name at that time.
+    pub runner_name: String,
+    /// The sandbox on it.
+    pub sandbox: SandboxId,
+    /// What the sandbox is proved to keep apart.
+    pub isolation: Isolation,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// It did what was asked; for a command, whatever its exit code.
+    Completed,
+    /// It could not do what was asked; the text says why.
+    Failed,
+    /// It was not run: no place, bad arguments, or a refusal.
+    Refused,
+    /// It reached its time limit and was stopped.
+    TimedOut,
+    /// It was stopped on request.
+    Cancelled,
+    /// What became of it is not known; it is not run again.
+    Unknown,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnOutcome {
+    /// The model had nothing more to do.
+    Completed,
+    /// It could not go on; the reason says why.
+    Failed,
+    /// Someone stopped it.
+    Cancelled,
+    /// A newer input took its place.
+    Interrupted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended() -> SessionEvent {
+        let event = Event::TurnEnded {
+            turn: TurnId::from_u128(5),
+            outcome: TurnOutcome::Completed,
+            reason: None,
+        };
+        SessionEvent {
+            seq: 3,
+            at: Timestamp::from_micros(0),
+            body: EventBody::Known(event),
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_flat_object_with_kind_and_version() {
+        let json = serde_json::to_value(ended()).expect("an event is JSON");
+        assert_eq!(
+            json,
+            serde_json::json!({
+                "seq": 3, "at": "1970-01-01T00:00:00.000000Z", "type": "turn.ended", "v": 1,
+                "turn": "trn_00000000000000000000000005", "outcome": "completed",
+            })
+        );
+        assert_eq!(
+            serde_json::from_value::<SessionEvent>(json).expect("it reads back"),
+            ended()
+        );
+    }
+
+    #[test]
+    fn an_event_of_an_unknown_kind_or_version_is_kept_whole() {
+        for change in [
+            ("type", Value::from("turn.teleported")),
+            ("v", Value::from(2)),
+        ] {
+            let mut json = serde_json::to_value(ended()).expect("an event is JSON");
+            json[change.0] = change.1;
+            let event: SessionEvent = serde_json::from_value(json.clone()).expect("it is kept");
+            assert_eq!(event.known(), None);
+            assert_eq!(serde_json::to_value(event).expect("it is JSON again"), json);
+        }
+    }
+
+    #[test]
+    fn a_damaged_event_of_a_known_kind_is_an_error() {
+        let mut json = serde_json::to_value(ended()).expect("an event is JSON");
+        json["outcome"] = "splendid".into();
+        assert!(serde_json::from_value::<SessionEvent>(json).is_err());
+    }
+}

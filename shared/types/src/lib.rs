@@ -1,0 +1,26 @@
+//! The words of the project as types: ids, time, events, operations, limits, tokens.
+//!
+//! Rank 0: every other crate may import this one, and it imports none of ours. It does no IO;
+//! the only ambient things it names are the system's clock and random source, behind the
+//! [`Clock`] and [`Entropy`] that `main` hands down.
+
+pub mod clock;
+pub mod entropy;
+pub mod event;
+pub mod ids;
+pub mod isolation;
+pub mod limits;
+pub mod operation;
+pub mod refusal;
+pub mod token;
+
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use entropy::{Entropy, OsEntropy};
+pub use event::{Event, SessionEvent};
+pub use ids::*;
+pub use isolation::Isolation;
+pub use operation::{
+    Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
+};
+pub use refusal::{Refusal, RefusalCode};
+pub use token::{Token, TokenKind};

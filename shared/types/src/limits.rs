@@ -1,0 +1,102 @@
+//! The bounds that more than one crate must agree on. A bound that only one place needs lives there.
+
+use std::time::Duration;
+
+/// Largest protobuf frame on a link, in bytes; a larger one closes the link.
+pub const MAX_FRAME_BYTES: usize = 2 * 1024 * 1024;
+
+/// Largest first frame on a link, in bytes: whoever speaks is not authenticated yet.
+pub const MAX_HELLO_BYTES: usize = 64 * 1024;
+
+/// How long a link may stay without its first frame.
+pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// Output bytes that may be in flight per stream before the reader grants more credit.
+pub const CREDIT_WINDOW_BYTES: u64 = 1024 * 1024;
+
+/// Largest piece of output in one frame, in bytes.
+pub const OUTPUT_CHUNK_BYTES: usize = 64 * 1024;
+
+/// Output that is kept of each stream with bounded retention: this much of its head and as much of its tail.
+pub const RETAINED_HEAD_BYTES: usize = 1024 * 1024;
+
+/// Output kept of a stream's tail; see [`RETAINED_HEAD_BYTES`].
+pub const RETAINED_TAIL_BYTES: usize = 1024 * 1024;
+
+/// Longest shell command or single argument, in bytes. Linux refuses a single argument of
+/// 128 KiB and more (`MAX_ARG_STRLEN`), so a longer one could never run.
+pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
+
+/// Largest content of a file read, written or edited in one operation, in bytes.
+pub const MAX_INLINE_FILE_BYTES: usize = 1024 * 1024;
+
+/// Longest path in a request, in bytes (`PATH_MAX`).
+pub const MAX_PATH_BYTES: usize = 4096;
+
+/// Longest message that a user may send, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+
+/// Longest client id (idempotency key) of a message, in bytes.
+pub const MAX_CLIENT_ID_BYTES: usize = 128;
+
+/// Largest body of a REST request and of a WebSocket message, in bytes.
+pub const MAX_API_BODY_BYTES: usize = 512 * 1024;
+
+/// Longest name of a runner, user or key, in bytes.
+pub const MAX_NAME_BYTES: usize = 63;
+
+/// Most events that one page of a session's log carries.
+pub const MAX_EVENTS_PAGE: u32 = 500;
+
+/// How often each end of a link says that it lives.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+
+/// After this long without a frame the runner connects anew.
+pub const LINK_SILENCE: Duration = Duration::from_secs(30);
+
+/// After this long without a frame the server holds the runner for offline.
+pub const LINK_LEASE: Duration = Duration::from_secs(45);
+
+/// Between the polite signal and the kill of a process group.
+pub const KILL_GRACE: Duration = Duration::from_secs(10);
+
+/// How long a turn waits for a runner that is gone while one of its operations may still run.
+pub const PARKED_AT_MOST: Duration = Duration::from_secs(15 * 60);
+
+/// Time for a file operation.
+pub const FILE_OPERATION_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whether `name` may name a runner: the rule for labels in DNS and Kubernetes, so that a name
+/// can be used there unchanged.
+pub fn is_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let inner = |byte: &u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b'_')
+    };
+    let edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    bytes.len() <= MAX_NAME_BYTES
+        && bytes.iter().all(inner)
+        && edge(bytes.first())
+        && edge(bytes.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_label_that_dns_would_take() {
+        assert!(
+            ["a", "laptop", "build-7.eu", "x_1"]
+                .into_iter()
+                .all(is_name)
+        );
+        assert!(
+            ["", "-a", "a-", "Laptop", "a b", "ä", &"a".repeat(64)]
+                .into_iter()
+                .all(|name| !is_name(name))
+        );
+    }
+}
