@@ -1,1 +1,32 @@
-//! placeholder
+//! Logs and metrics of every binary: set up once, in `main`, before anything else runs.
+//!
+//! Logs go to stderr, because stdout belongs to what a program was asked to print. Metrics are
+//! kept here and rendered on demand; the HTTP server that shows them is the binary's own, so
+//! that no second port listens.
+
+mod logs;
+mod metrics;
+
+pub use logs::{LogFormat, init_logs};
+pub use metrics::{MetricsHandle, install_metrics};
+
+/// Why logs or metrics could not be set up. Completes "failed to set up telemetry: …".
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// No log format has this name.
+    #[error("no log format is called {0:?}; choose text or json")]
+    UnknownFormat(String),
+    /// The filter is not one.
+    #[error(
+        "the log filter {filter:?} makes no sense ({reason}); write a level (error, warn, info, debug, trace) or pairs such as info,server_store=debug"
+    )]
+    Filter {
+        /// The text that was given.
+        filter: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This process has done it before.
+    #[error("{0} are set up already; set them up once, in main")]
+    Repeated(&'static str),
+}
