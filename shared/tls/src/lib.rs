@@ -1,1 +1,60 @@
-//! placeholder
+//! TLS for every process of the project: the server's certificate, and whom a client trusts.
+//!
+//! One provider (aws-lc-rs), and no mode in which a handshake's signature goes unchecked: trust
+//! differs only in which certificates are accepted, because whoever answers must always prove
+//! that it holds the certificate's key.
+
+pub mod certificate;
+pub mod client;
+
+pub use certificate::ServerTls;
+pub use client::{Recorder, Trust, client_config};
+
+use std::{path::PathBuf, sync::Arc};
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+
+/// Makes aws-lc-rs the provider of every TLS library in this process. Called first in every
+/// `main`; calling it again changes nothing.
+pub fn install_provider() {
+    // An error says only that a provider is installed already.
+    let _ = aws_lc_rs::default_provider().install_default();
+}
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried: "read", "write", …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: std::io::Error,
+    },
+    /// A PEM file does not hold what it should.
+    #[error("{} holds no {wanted} in PEM form", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// "certificate" or "private key".
+        wanted: &'static str,
+    },
+    /// A certificate cannot be made for these names.
+    #[error("cannot make a certificate: {0}")]
+    Generate(#[from] rcgen::Error),
+    /// The certificate and the key do not fit together, or the host has no root certificates.
+    #[error("cannot set up TLS: {0}")]
+    Rustls(#[from] rustls::Error),
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    CryptoProvider::get_default()
+        .cloned()
+        .unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()))
+}
+
+#[cfg(test)]
+mod tests;
