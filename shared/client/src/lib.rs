@@ -1,1 +1,22 @@
-//! placeholder
+//! A typed client of the server's API, for the terminal and for tests.
+//!
+//! Rules: the bearer token is never part of an error, a log line or a `Debug` text; everything
+//! that a server may send is bounded; plain text goes to loopback only, unless told; redirects
+//! and proxies are not followed, because they would carry the token to another host.
+//!
+//! [`Client`] asks and answers; [`Follow`] reads a session as it happens and survives lost
+//! connections. What makes it neither repeat nor lose anything is the pure [`cursor::Cursor`].
+
+mod backoff;
+mod client;
+pub mod cursor;
+mod error;
+mod follow;
+mod http;
+mod socket;
+mod url;
+
+pub use client::{Client, Options};
+pub use error::ClientError;
+pub use follow::{Follow, Followed};
+pub use shared_tls::Trust;

@@ -1,0 +1,272 @@
+//! The client: one method for each route.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use reqwest::Method;
+use shared_api::{
+    CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
+    Keys, Me, MessageAccepted, Runner, Runners, SendMessage, Session, Sessions, SignIn, SignedIn,
+    UseRunner,
+};
+use shared_tls::Trust;
+use shared_types::{CredentialId, Entropy, RunnerId, SessionId};
+use url::Url;
+
+use crate::{ClientError, Follow, backoff, http::Http};
+
+/// How often a message is sent before the server counts as gone.
+const SEND_ATTEMPTS: u32 = 4;
+
+/// How a client reaches its server.
+pub struct Options {
+    /// The server's base address: `https`, or `http` to loopback.
+    pub server: Url,
+    /// The bearer token; without one, only [`Client::sign_in`] works.
+    pub token: Option<String>,
+    /// Which certificate proves that it is the server.
+    pub trust: Trust,
+    /// Whether plain text may go to another host than this one.
+    pub plain_text_allowed: bool,
+    /// Where idempotency keys and the jitter of reconnects come from.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+/// A server, seen by one credential. Clones share connections.
+#[derive(Clone)]
+pub struct Client {
+    http: Http,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({})", self.server())
+    }
+}
+
+impl Client {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Address`] or [`ClientError::Token`] where an option cannot be used.
+    pub fn new(options: Options) -> Result<Self, ClientError> {
+        Ok(Self {
+            http: Http::new(&options)?,
+            entropy: options.entropy,
+        })
+    }
+
+    /// The server's base address, without a slash at the end.
+    pub fn server(&self) -> String {
+        self.http.base.shown()
+    }
+
+    /// The same client with another credential.
+    ///
+    /// # Errors
+    /// [`ClientError::Token`] where it cannot be a token.
+    pub fn with_token(&self, token: &str) -> Result<Self, ClientError> {
+        Ok(Self {
+            http: self.http.with_token(token)?,
+            entropy: self.entropy.clone(),
+        })
+    }
+
+    /// Exchanges a one-time code for a token; `device` is what lists call it.
+    ///
+    /// # Errors
+    /// As every method here: what the server refuses, or why it could not be asked.
+    pub async fn sign_in(&self, code: &str, device: &str) -> Result<SignedIn, ClientError> {
+        let body = SignIn {
+            code: code.to_owned(),
+            device: device.to_owned(),
+        };
+        self.http.call(Method::POST, &["sign-in"], &body).await
+    }
+
+    /// Who asks, and with what they work.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn me(&self) -> Result<Me, ClientError> {
+        self.http.get(&["me"], &[]).await
+    }
+
+    /// The sessions, the most recently used first, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
+        let found: Sessions = self
+            .http
+            .get(&["sessions"], &[("limit", limit.into())])
+            .await?;
+        Ok(found.sessions)
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_session(&self, title: &str) -> Result<Session, ClientError> {
+        let body = CreateSession {
+            title: title.to_owned(),
+        };
+        self.http.call(Method::POST, &["sessions"], &body).await
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn session(&self, id: SessionId) -> Result<Session, ClientError> {
+        self.http.get(&["sessions", &id.to_string()], &[]).await
+    }
+
+    /// A page of a session's log after the event `after`, at most `limit` events.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn events(
+        &self,
+        id: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Events, ClientError> {
+        let query = [("after", after), ("limit", limit.into())];
+        self.http
+            .get(&["sessions", &id.to_string(), "events"], &query)
+            .await
+    }
+
+    /// A key under which a message is sent at most once, however often it is tried.
+    pub fn new_client_id(&self) -> String {
+        let mut random = [0; 16];
+        self.entropy.fill(&mut random);
+        format!("{:032x}", u128::from_be_bytes(random))
+    }
+
+    /// Sends a message. It is tried again where the connection fails: the same `client_id` is one
+    /// turn.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn send(
+        &self,
+        id: SessionId,
+        text: &str,
+        client_id: &str,
+    ) -> Result<MessageAccepted, ClientError> {
+        let body = SendMessage {
+            text: text.to_owned(),
+            client_id: Some(client_id.to_owned()),
+        };
+        let path = ["sessions", &id.to_string(), "messages"];
+        let mut attempt = 1;
+        loop {
+            match self.http.call(Method::POST, &path, &body).await {
+                Err(ClientError::Unreachable { .. }) if attempt < SEND_ATTEMPTS => {
+                    tokio::time::sleep(self.wait_before(attempt)).await;
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Stops the turn that is under way, down to its processes. Asking twice changes nothing.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn cancel(&self, id: SessionId) -> Result<CancelAccepted, ClientError> {
+        let path = ["sessions", &id.to_string(), "cancel"];
+        self.http
+            .call(Method::POST, &path, &serde_json::json!({}))
+            .await
+    }
+
+    /// Reads a session from the event after `after` on: what is in its log, then what happens.
+    /// Must be called within a tokio runtime.
+    pub fn follow(&self, id: SessionId, after: u64) -> Follow {
+        Follow::start(self.http.clone(), self.entropy.clone(), id, after)
+    }
+
+    /// The runners, by name.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn runners(&self) -> Result<Vec<Runner>, ClientError> {
+        let found: Runners = self.http.get(&["runners"], &[]).await?;
+        Ok(found.runners)
+    }
+
+    /// Chooses the active runner, by name or id.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn use_runner(&self, runner: &str) -> Result<Runner, ClientError> {
+        let body = UseRunner {
+            runner: runner.to_owned(),
+        };
+        self.http.call(Method::PUT, &["me", "runner"], &body).await
+    }
+
+    /// Chooses no runner.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn use_no_runner(&self) -> Result<(), ClientError> {
+        self.http.delete(&["me", "runner"]).await
+    }
+
+    /// Revokes and forgets a runner.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn remove_runner(&self, id: RunnerId) -> Result<(), ClientError> {
+        self.http.delete(&["runners", &id.to_string()]).await
+    }
+
+    /// Makes a token with which one runner may enrol; an empty `name` lets the runner say.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_join_token(&self, name: &str) -> Result<JoinToken, ClientError> {
+        let body = CreateJoinToken {
+            name: name.to_owned(),
+        };
+        self.http.call(Method::POST, &["join-tokens"], &body).await
+    }
+
+    /// The keys and sign-ins, the newest first.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn keys(&self) -> Result<Vec<Key>, ClientError> {
+        let found: Keys = self.http.get(&["keys"], &[]).await?;
+        Ok(found.keys)
+    }
+
+    /// Makes an API key; the key itself is in this answer only.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_key(&self, name: &str) -> Result<CreatedKey, ClientError> {
+        let body = CreateKey {
+            name: name.to_owned(),
+        };
+        self.http.call(Method::POST, &["keys"], &body).await
+    }
+
+    /// Revokes a key or sign-in.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn remove_key(&self, id: CredentialId) -> Result<(), ClientError> {
+        self.http.delete(&["keys", &id.to_string()]).await
+    }
+
+    fn wait_before(&self, attempt: u32) -> Duration {
+        backoff::before(attempt, &*self.entropy)
+    }
+}

@@ -1,0 +1,387 @@
+//! What a follower has already: a pure state machine that turns whatever arrives over any number
+//! of connections into each event once and in order, and into text and output without repetition.
+//!
+//! Events have numbers: a known number is dropped, a jump breaks the connection, and the next one
+//! asks for everything after the last event. Text and output have offsets: what is known is cut
+//! off. Text that lies ahead waits until the gap is filled (a bounded amount of it; the recorded
+//! answer holds the rest); output that lies ahead is a gap that the server made, and its offset
+//! shows it. What the log has settled is under way no longer and is dropped.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use shared_api::{Live, Problem, ServerMessage};
+use shared_types::{Event, OperationId, SessionEvent, SessionId, TurnId};
+
+use crate::Followed;
+
+mod pieces;
+#[cfg(test)]
+mod tests;
+
+/// Live items that wait for the log to catch up; more are dropped, and the log holds what they
+/// become.
+const MAX_EARLY: usize = 1024;
+
+/// Texts in flight at a time; the oldest is forgotten.
+const MAX_TEXTS: usize = 8;
+
+/// Pieces of one text that wait for the gap before them.
+const MAX_PIECES_AHEAD: usize = 256;
+
+/// Output streams in flight at a time; the oldest is forgotten.
+const MAX_OUTPUTS: usize = 256;
+
+/// Turns whose end is remembered, so that a straggler of theirs is known as such.
+const MAX_SETTLED: usize = 64;
+
+/// Ended calls of one turn that are remembered.
+const MAX_ENDED_CALLS: usize = 1024;
+
+/// What a follower has already.
+#[derive(Debug)]
+pub struct Cursor {
+    session: SessionId,
+    seq: u64,
+    caught_up: bool,
+    early: Vec<Live>,
+    texts: VecDeque<Text>,
+    outputs: VecDeque<Output>,
+    settled: VecDeque<(TurnId, Settled)>,
+}
+
+/// Why a connection cannot be read on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Broken {
+    /// Events are missing.
+    #[error("event {next} came after event {have}")]
+    Gap {
+        /// The last event before the gap.
+        have: u64,
+        /// The first one behind it.
+        next: u64,
+    },
+    /// The server said no.
+    #[error("{}", .0.detail)]
+    Problem(Problem),
+}
+
+#[derive(Debug)]
+struct Text {
+    turn: TurnId,
+    step: u32,
+    attempt: u32,
+    end: u64,
+    ahead: BTreeMap<u64, String>,
+}
+
+#[derive(Debug)]
+struct Output {
+    turn: TurnId,
+    operation: OperationId,
+    stream: String,
+    end: u64,
+}
+
+/// What of a turn can be under way no longer.
+#[derive(Debug, Default)]
+struct Settled {
+    ended: bool,
+    answered: u32,
+    calls: BTreeSet<(u32, u32)>,
+}
+
+impl Cursor {
+    /// A follower that has the events up to `after` and nothing that is under way.
+    pub fn new(session: SessionId, after: u64) -> Self {
+        Self {
+            session,
+            seq: after,
+            caught_up: false,
+            early: Vec::new(),
+            texts: VecDeque::new(),
+            outputs: VecDeque::new(),
+            settled: VecDeque::new(),
+        }
+    }
+
+    /// The number of the last event that the follower has: what to subscribe with.
+    pub fn after(&self) -> u64 {
+        self.seq
+    }
+
+    /// A new connection begins: what is under way comes again after what is missing of the log.
+    pub fn connected(&mut self) {
+        self.caught_up = false;
+        self.early.clear();
+    }
+
+    /// Takes a message, and adds what is new in it to `items`.
+    ///
+    /// # Errors
+    /// Where the connection is of no use any more; the cursor itself stays good for the next one.
+    pub fn accept(
+        &mut self,
+        message: ServerMessage,
+        items: &mut Vec<Followed>,
+    ) -> Result<(), Broken> {
+        match message {
+            ServerMessage::Event { session, event } if session == self.session => {
+                self.event(event, items)
+            }
+            ServerMessage::CaughtUp { session, seq } if session == self.session => {
+                self.caught_up(seq, items)
+            }
+            ServerMessage::Live { session, live } if session == self.session => {
+                if self.caught_up {
+                    items.extend(self.live(live).map(Followed::Live));
+                } else if self.early.len() < MAX_EARLY {
+                    self.early.push(live);
+                }
+                Ok(())
+            }
+            ServerMessage::Problem { session, problem }
+                if session.is_none_or(|session| session == self.session) =>
+            {
+                Err(Broken::Problem(problem))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: Box<SessionEvent>, items: &mut Vec<Followed>) -> Result<(), Broken> {
+        if event.seq <= self.seq {
+            return Ok(());
+        }
+        self.reaches(event.seq - 1, event.seq)?;
+        self.seq = event.seq;
+        if let Some(known) = event.known() {
+            self.settle(known);
+        }
+        items.push(Followed::Event(event));
+        Ok(())
+    }
+
+    fn caught_up(&mut self, seq: u64, items: &mut Vec<Followed>) -> Result<(), Broken> {
+        self.reaches(seq, seq)?;
+        self.caught_up = true;
+        items.push(Followed::CaughtUp { seq: self.seq });
+        for live in std::mem::take(&mut self.early) {
+            items.extend(self.live(live).map(Followed::Live));
+        }
+        Ok(())
+    }
+
+    fn reaches(&self, seq: u64, next: u64) -> Result<(), Broken> {
+        if self.seq < seq {
+            return Err(Broken::Gap {
+                have: self.seq,
+                next,
+            });
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, live: Live) -> Option<Live> {
+        match live {
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            } => {
+                let (offset, text) = self.text((turn, step), attempt, offset, text)?;
+                Some(Live::Text {
+                    turn,
+                    step,
+                    attempt,
+                    offset,
+                    text,
+                })
+            }
+            Live::Output { .. } => self.output(live),
+            Live::Notice { turn, .. } => {
+                let ended = self.settled_of(turn).is_some_and(|settled| settled.ended);
+                (!ended).then_some(live)
+            }
+        }
+    }
+
+    /// The part of a piece of text that is new, with what waited behind it.
+    fn text(
+        &mut self,
+        (turn, step): (TurnId, u32),
+        attempt: u32,
+        offset: u64,
+        text: String,
+    ) -> Option<(u64, String)> {
+        if self
+            .settled_of(turn)
+            .is_some_and(|settled| settled.ended || step <= settled.answered)
+        {
+            return None;
+        }
+        let known = |text: &&mut Text| (text.turn, text.step) == (turn, step);
+        match self.texts.iter_mut().find(known) {
+            Some(known) if attempt < known.attempt => None,
+            Some(known) => {
+                if attempt > known.attempt {
+                    *known = Text::new(turn, step, attempt);
+                }
+                known.take(offset, text)
+            }
+            None => {
+                if self.texts.len() == MAX_TEXTS {
+                    self.texts.pop_front();
+                }
+                self.texts.push_back(Text::new(turn, step, attempt));
+                self.texts.back_mut()?.take(offset, text)
+            }
+        }
+    }
+
+    /// The part of a piece of output that is new.
+    fn output(&mut self, live: Live) -> Option<Live> {
+        let Live::Output {
+            turn,
+            step,
+            ordinal,
+            operation,
+            stream,
+            offset,
+            text,
+            bytes,
+        } = live
+        else {
+            return Some(live);
+        };
+        if self
+            .settled_of(turn)
+            .is_some_and(|settled| settled.has_ended(step, ordinal))
+        {
+            return None;
+        }
+        let have = self.end_of(turn, operation, &stream);
+        let end = offset.saturating_add(bytes);
+        if end <= *have {
+            return None;
+        }
+        let known = have.saturating_sub(offset);
+        *have = end;
+        Some(Live::Output {
+            turn,
+            step,
+            ordinal,
+            operation,
+            stream,
+            offset: offset + known,
+            text: pieces::without(text, bytes, known),
+            bytes: bytes - known,
+        })
+    }
+
+    fn end_of(&mut self, turn: TurnId, operation: OperationId, stream: &str) -> &mut u64 {
+        let known = self
+            .outputs
+            .iter()
+            .position(|known| known.operation == operation && known.stream == stream);
+        let place = known.unwrap_or_else(|| {
+            if self.outputs.len() == MAX_OUTPUTS {
+                self.outputs.pop_front();
+            }
+            self.outputs.push_back(Output {
+                turn,
+                operation,
+                stream: stream.to_owned(),
+                end: 0,
+            });
+            self.outputs.len() - 1
+        });
+        &mut self.outputs[place].end
+    }
+
+    fn settled_of(&self, turn: TurnId) -> Option<&Settled> {
+        let found = self.settled.iter().find(|(known, _)| *known == turn);
+        found.map(|(_, settled)| settled)
+    }
+
+    fn settle(&mut self, event: &Event) {
+        let Some(turn) = event.turn() else { return };
+        if self.settled_of(turn).is_none() {
+            if self.settled.len() == MAX_SETTLED {
+                self.settled.pop_front();
+            }
+            self.settled.push_back((turn, Settled::default()));
+        }
+        let found = self.settled.iter_mut().find(|(known, _)| *known == turn);
+        let (_, settled) = found.expect("it was there or was added above");
+        match event {
+            Event::AnswerRecorded { step, .. } => {
+                settled.answered = settled.answered.max(*step);
+                settled.calls.retain(|(of, _)| of >= step);
+                self.texts
+                    .retain(|text| text.turn != turn || text.step > *step);
+            }
+            Event::CallEnded { step, ordinal, .. } if settled.calls.len() < MAX_ENDED_CALLS => {
+                settled.calls.insert((*step, *ordinal));
+            }
+            Event::TurnEnded { .. } => {
+                settled.ended = true;
+                settled.calls.clear();
+                self.texts.retain(|text| text.turn != turn);
+                self.outputs.retain(|output| output.turn != turn);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Settled {
+    fn has_ended(&self, step: u32, ordinal: u32) -> bool {
+        self.ended || step < self.answered || self.calls.contains(&(step, ordinal))
+    }
+}
+
+impl Text {
+    fn new(turn: TurnId, step: u32, attempt: u32) -> Self {
+        Self {
+            turn,
+            step,
+            attempt,
+            end: 0,
+            ahead: BTreeMap::new(),
+        }
+    }
+
+    fn take(&mut self, offset: u64, text: String) -> Option<(u64, String)> {
+        if offset > self.end {
+            if self.ahead.len() < MAX_PIECES_AHEAD {
+                let longest = self.ahead.entry(offset).or_default();
+                if longest.len() < text.len() {
+                    *longest = text;
+                }
+            }
+            return None;
+        }
+        let start = self.end;
+        let mut new = self.append(offset, text);
+        while let Some(next) = self.ahead.first_entry()
+            && *next.key() <= self.end
+        {
+            let (offset, text) = next.remove_entry();
+            new.push_str(&self.append(offset, text));
+        }
+        (!new.is_empty()).then_some((start, new))
+    }
+
+    /// The part of `text` behind the end, which moves there.
+    fn append(&mut self, offset: u64, mut text: String) -> String {
+        let known = usize::try_from(self.end - offset).unwrap_or(usize::MAX);
+        if known >= text.len() || !text.is_char_boundary(known) {
+            return String::new();
+        }
+        text.drain(..known);
+        self.end += text.len() as u64;
+        text
+    }
+}

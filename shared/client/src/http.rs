@@ -1,0 +1,224 @@
+//! Requests and answers over HTTP: one place that builds, sends, bounds and reads them.
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::{
+    Method, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use shared_api::Problem;
+use shared_tls::Trust;
+
+use crate::{ClientError, Options, url::Base};
+
+/// Time for a whole request and its answer.
+const REQUEST_WITHIN: Duration = Duration::from_secs(30);
+
+/// Time until somebody answers at all.
+pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Largest answer, in bytes: a full page of large events.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Largest answer that says no, in bytes.
+pub(crate) const MAX_PROBLEM_BYTES: usize = 64 * 1024;
+
+/// The connections to one server, with the credential that goes along.
+#[derive(Clone)]
+pub(crate) struct Http {
+    pub(crate) base: Base,
+    pub(crate) bearer: Option<HeaderValue>,
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    client: reqwest::Client,
+}
+
+impl Http {
+    pub(crate) fn new(options: &Options) -> Result<Self, ClientError> {
+        let base = Base::new(&options.server, options.plain_text_allowed)?;
+        let bearer = options.token.as_deref().map(bearer).transpose()?;
+        let tls = base
+            .is_tls()
+            .then(|| tls(options.trust.clone(), &base))
+            .transpose()?;
+        let builder = reqwest::Client::builder()
+            .http1_only()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_WITHIN)
+            .timeout(REQUEST_WITHIN);
+        let builder = match &tls {
+            Some(config) => builder.tls_backend_preconfigured(config.as_ref().clone()),
+            // Plain text needs no roots, and must work where a machine has none.
+            None => builder.tls_certs_only(std::iter::empty()),
+        };
+        let client = builder.build().map_err(|error| ClientError::Address {
+            url: base.shown(),
+            reason: causes(&error),
+        })?;
+        Ok(Self {
+            base,
+            bearer,
+            tls,
+            client,
+        })
+    }
+
+    /// The same connections with another credential.
+    pub(crate) fn with_token(&self, token: &str) -> Result<Self, ClientError> {
+        Ok(Self {
+            bearer: Some(bearer(token)?),
+            ..self.clone()
+        })
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, u64)],
+    ) -> Result<T, ClientError> {
+        let mut url = self.base.api(path);
+        if !query.is_empty() {
+            url.query_pairs_mut()
+                .extend_pairs(query.iter().map(|(name, value)| (name, value.to_string())));
+        }
+        self.read(self.client.request(Method::GET, url)).await
+    }
+
+    pub(crate) async fn call<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &B,
+    ) -> Result<T, ClientError> {
+        self.read(self.client.request(method, self.base.api(path)).json(body))
+            .await
+    }
+
+    pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), ClientError> {
+        let request = self.client.request(Method::DELETE, self.base.api(path));
+        self.answer(request).await.map(drop)
+    }
+
+    async fn read<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T, ClientError> {
+        let body = self.answer(request).await?;
+        serde_json::from_slice(&body).map_err(|error| self.protocol(error.to_string()))
+    }
+
+    async fn answer(&self, mut request: reqwest::RequestBuilder) -> Result<Vec<u8>, ClientError> {
+        if let Some(bearer) = &self.bearer {
+            request = request.header(AUTHORIZATION, bearer.clone());
+        }
+        let mut response = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = response.status();
+        if status.is_success() {
+            return self.body(&mut response, MAX_ANSWER_BYTES).await;
+        }
+        let is_json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.contains("json"));
+        let body = match is_json {
+            true => self.body(&mut response, MAX_PROBLEM_BYTES).await?,
+            false => Vec::new(),
+        };
+        Err(self.refused(status, &body))
+    }
+
+    async fn body(
+        &self,
+        response: &mut reqwest::Response,
+        at_most: usize,
+    ) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.failed(&error))?
+        {
+            if body.len() + chunk.len() > at_most {
+                return Err(self.protocol(format!("longer than {at_most} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// An answer that says no: the server's own words, or those of something between.
+    pub(crate) fn refused(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        match serde_json::from_slice::<Problem>(body) {
+            Ok(problem) => ClientError::Refused(problem),
+            Err(_) if status.is_server_error() => self.unreachable(format!("it says {status}")),
+            Err(_) => self.protocol(format!("it says {status}")),
+        }
+    }
+
+    pub(crate) fn unreachable(&self, reason: String) -> ClientError {
+        ClientError::Unreachable {
+            url: self.base.shown(),
+            reason,
+        }
+    }
+
+    pub(crate) fn protocol(&self, reason: String) -> ClientError {
+        ClientError::Protocol {
+            url: self.base.shown(),
+            reason,
+        }
+    }
+
+    /// Tells a server that is not trusted from one that is not there.
+    pub(crate) fn failed(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
+        let mut cause = Some(error);
+        while let Some(current) = cause {
+            let inner = current
+                .downcast_ref::<std::io::Error>()
+                .and_then(std::io::Error::get_ref)
+                .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+            if let Some(tls) = inner.or_else(|| current.downcast_ref::<rustls::Error>())
+                && matches!(
+                    tls,
+                    rustls::Error::InvalidCertificate(_) | rustls::Error::General(_)
+                )
+            {
+                return ClientError::Untrusted {
+                    url: self.base.shown(),
+                    reason: tls.to_string(),
+                };
+            }
+            cause = current.source();
+        }
+        self.unreachable(causes(error))
+    }
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, ClientError> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
+        .map_err(|_| ClientError::Token)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn tls(trust: Trust, base: &Base) -> Result<Arc<rustls::ClientConfig>, ClientError> {
+    let config = shared_tls::client_config(trust).map_err(|error| ClientError::Address {
+        url: base.shown(),
+        reason: error.to_string(),
+    })?;
+    let mut config = config.as_ref().clone();
+    // WebSockets need HTTP/1.1, and one protocol for everything is one thing less to go wrong.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The last cause says most: "connection refused" rather than "error sending request".
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last.to_string()
+}
