@@ -1,0 +1,76 @@
+//! Why a model did not answer, by what can be done about it.
+
+use std::fmt;
+
+/// Why there is no answer. The message is for the user: what happened and what to do, lower
+/// case, no full stop, never with the key in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelError {
+    /// The vendor does not accept the key.
+    Unauthenticated(String),
+    /// The account has nothing left to spend; waiting does not help.
+    QuotaExhausted(String),
+    /// The conversation is longer than the model can read.
+    Overflow(String),
+    /// The vendor will never accept this request.
+    Refused(String),
+    /// Too many requests for now.
+    RateLimited(String),
+    /// The vendor cannot be reached or has trouble of its own.
+    Unavailable(String),
+    /// The answer was cut off or makes no sense.
+    Broken(String),
+    /// The vendor took too long.
+    TimedOut(String),
+}
+
+impl ModelError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::RateLimited(_) | Self::Unavailable(_) | Self::Broken(_) | Self::TimedOut(_) => {
+                true
+            }
+            Self::Unauthenticated(_)
+            | Self::QuotaExhausted(_)
+            | Self::Overflow(_)
+            | Self::Refused(_) => false,
+        }
+    }
+
+    /// What happened and what to do, for the user.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Unauthenticated(message)
+            | Self::QuotaExhausted(message)
+            | Self::Overflow(message)
+            | Self::Refused(message)
+            | Self::RateLimited(message)
+            | Self::Unavailable(message)
+            | Self::Broken(message)
+            | Self::TimedOut(message) => message,
+        }
+    }
+
+    /// The same error with another message.
+    pub(crate) fn map(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Unauthenticated(message) => Self::Unauthenticated(change(message)),
+            Self::QuotaExhausted(message) => Self::QuotaExhausted(change(message)),
+            Self::Overflow(message) => Self::Overflow(change(message)),
+            Self::Refused(message) => Self::Refused(change(message)),
+            Self::RateLimited(message) => Self::RateLimited(change(message)),
+            Self::Unavailable(message) => Self::Unavailable(change(message)),
+            Self::Broken(message) => Self::Broken(change(message)),
+            Self::TimedOut(message) => Self::TimedOut(change(message)),
+        }
+    }
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+
+impl std::error::Error for ModelError {}

@@ -1,0 +1,55 @@
+//! Foreign words for our messages: one line, bounded, without the key.
+
+use crate::ApiKey;
+
+/// Longest quotation in a message, in characters.
+const MAX_CHARS: usize = 400;
+
+/// Makes a server's words fit to be shown.
+#[derive(Debug, Clone)]
+pub(super) struct Quotes {
+    key: Option<ApiKey>,
+}
+
+impl Quotes {
+    /// Quotations that never show `key`.
+    pub(super) fn new(key: Option<ApiKey>) -> Self {
+        Self { key }
+    }
+
+    /// `text` in one line: each run of white space is one space, control characters vanish.
+    pub(super) fn line(&self, text: &str) -> String {
+        // The key goes first: a cut through its middle would hide it from the search.
+        let text = match &self.key {
+            Some(key) => key.redact(text),
+            None => text.to_owned(),
+        };
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut chars = line.chars().filter(|char| !char.is_control());
+        let mut quoted: String = chars.by_ref().take(MAX_CHARS).collect();
+        if chars.next().is_some() {
+            quoted.push('…');
+        }
+        quoted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_on_the_edge_of_the_cut_does_not_show_in_part() {
+        let quotes = Quotes::new(ApiKey::new("sk-0123456789"));
+        let quoted = quotes.line(&format!("{}sk-0123456789", "x".repeat(MAX_CHARS - 5)));
+        assert!(!quoted.contains("sk-0"), "{quoted}");
+    }
+
+    #[test]
+    fn a_quotation_is_one_bounded_line_without_control_characters() {
+        let quotes = Quotes::new(None);
+        assert_eq!(quotes.line(" a\n\tb\u{1b}[31m "), "a b[31m");
+        let long = quotes.line(&"é".repeat(2 * MAX_CHARS));
+        assert_eq!(long.chars().count(), MAX_CHARS + 1);
+    }
+}

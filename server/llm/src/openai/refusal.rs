@@ -1,0 +1,222 @@
+//! What a server that does not answer means, and what the user can do about it.
+//!
+//! Servers agree on little: the reason may be the status, a code, a type or only words. The
+//! most specific one wins.
+
+use std::time::Duration;
+
+use chrono::DateTime;
+use reqwest::{
+    StatusCode,
+    header::{DATE, HeaderMap, RETRY_AFTER},
+};
+use serde_json::Value;
+
+use super::quote::Quotes;
+use crate::{ModelError, retry::Failure};
+
+/// A refusal by status, headers and body.
+pub(super) fn of_response(
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    quotes: &Quotes,
+) -> Failure {
+    let said = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => Said::of(&value, quotes),
+        Err(_) if looks_like_html(body) => Said::default(),
+        Err(_) => Said {
+            message: quotes.line(&String::from_utf8_lossy(body)),
+            ..Said::default()
+        },
+    };
+    Failure {
+        error: classify(Some(status), &said),
+        retry_after: retry_after(headers),
+    }
+}
+
+/// The error object in a body or an event that is otherwise a success; `None` where there is none.
+pub(super) fn in_value(value: &Value, quotes: &Quotes) -> Option<ModelError> {
+    let is_error = value.get("error").is_some_and(|error| !error.is_null())
+        || value.get("object").and_then(Value::as_str) == Some("error");
+    is_error.then(|| of_value(value, quotes))
+}
+
+/// What an event that is named `error` means.
+pub(super) fn of_value(value: &Value, quotes: &Quotes) -> ModelError {
+    let said = Said::of(value, quotes);
+    let status = said
+        .code
+        .parse()
+        .ok()
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .filter(|status| status.is_client_error() || status.is_server_error());
+    classify(status, &said)
+}
+
+/// What a server says of its refusal; empty where it does not.
+#[derive(Debug, Default)]
+struct Said {
+    code: String,
+    kind: String,
+    message: String,
+}
+
+impl Said {
+    /// From `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` or `{"detail": …}`.
+    fn of(value: &Value, quotes: &Quotes) -> Self {
+        let error = match value.get("error") {
+            Some(error) if !error.is_null() => error,
+            _ => value,
+        };
+        let field = |name: &str| match error.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        let message = match error {
+            Value::String(text) => text.clone(),
+            _ => [field("message"), field("detail")]
+                .into_iter()
+                .find(|text| !text.is_empty())
+                .unwrap_or_default(),
+        };
+        Self {
+            code: field("code"),
+            kind: field("type"),
+            message: quotes.line(&message),
+        }
+    }
+
+    fn names(&self, names: &[&str]) -> bool {
+        names.contains(&self.code.as_str()) || names.contains(&self.kind.as_str())
+    }
+
+    fn speaks_of(&self, words: &[&str]) -> bool {
+        let message = self.message.to_lowercase();
+        words.iter().any(|words| message.contains(words))
+    }
+
+    /// The server's words in brackets, to stand behind ours.
+    fn quoted(&self) -> String {
+        if self.message.is_empty() {
+            return String::new();
+        }
+        format!(" (it says: {})", self.message)
+    }
+}
+
+fn classify(status: Option<StatusCode>, said: &Said) -> ModelError {
+    let code = status.map_or(0, |status| status.as_u16());
+    let says = said.quoted();
+    if code == 402 || said.names(QUOTA) {
+        return ModelError::QuotaExhausted(format!(
+            "the model account has no quota left{says}: check its plan and billing, or use another key"
+        ));
+    }
+    let client_side = status.is_none_or(|status| status.is_client_error());
+    if code == 413 || said.names(OVERFLOW) || client_side && said.speaks_of(OVERFLOW_WORDS) {
+        return ModelError::Overflow(format!(
+            "the conversation is too long for the model{says}: start a new session, or use a model with a larger context"
+        ));
+    }
+    match code {
+        401 | 403 => unauthenticated(code, &says),
+        404 => ModelError::Refused(format!(
+            "the model server answered 404{says}: check the model's name (GANTRY_MODEL) and the address (OPENAI_BASE_URL usually ends in /v1)"
+        )),
+        408 => ModelError::TimedOut(format!(
+            "the model server gave up waiting (status 408){says}: try again"
+        )),
+        429 => rate_limited(&says),
+        409 | 425 | 500..=599 => unavailable(&format!(" (status {code})"), &says),
+        400..=499 => refused(&format!(" (status {code})"), &says),
+        300..=399 => ModelError::Refused(format!(
+            "the model server redirects elsewhere (status {code}): set OPENAI_BASE_URL to the final address"
+        )),
+        0 if said.names(UNAUTHENTICATED) => unauthenticated(code, &says),
+        0 if said.names(RATE_LIMITED) => rate_limited(&says),
+        0 if said.names(REFUSED) => refused("", &says),
+        0 => unavailable("", &says),
+        _ => ModelError::Broken(format!(
+            "the model server answered with the unexpected status {code}{says}: check that OPENAI_BASE_URL is the address of an OpenAI-compatible server"
+        )),
+    }
+}
+
+const QUOTA: &[&str] = &[
+    "insufficient_quota",
+    "quota_exceeded",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "insufficient_balance",
+    "insufficient_credits",
+];
+const OVERFLOW: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
+const OVERFLOW_WORDS: &[&str] = &[
+    "maximum context length",
+    "context length exceeded",
+    "exceeds the context",
+    "exceeds the available context size",
+    "context window",
+    "prompt is too long",
+];
+const UNAUTHENTICATED: &[&str] = &[
+    "invalid_api_key",
+    "authentication_error",
+    "permission_error",
+];
+const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
+const REFUSED: &[&str] = &["invalid_request_error", "model_not_found"];
+
+fn unauthenticated(code: u16, says: &str) -> ModelError {
+    let status = match code {
+        0 => String::new(),
+        code => format!(" (status {code})"),
+    };
+    ModelError::Unauthenticated(format!(
+        "the model server does not accept the key{status}{says}: check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
+    ))
+}
+
+fn rate_limited(says: &str) -> ModelError {
+    ModelError::RateLimited(format!(
+        "the model server is asked too often{says}: wait a minute, or raise the account's limits"
+    ))
+}
+
+fn unavailable(status: &str, says: &str) -> ModelError {
+    ModelError::Unavailable(format!(
+        "the model server has trouble of its own{status}{says}: try again later"
+    ))
+}
+
+fn refused(status: &str, says: &str) -> ModelError {
+    ModelError::Refused(format!(
+        "the model server refuses the request{status}{says}: check that the model (GANTRY_MODEL) can use tools and that OPENAI_BASE_URL is right"
+    ))
+}
+
+/// What the headers ask to wait. A date is taken against the server's own `Date`, so that our
+/// clock and theirs need not agree.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(millis) = text("retry-after-ms").and_then(|text| text.trim().parse().ok()) {
+        return Some(Duration::from_millis(millis));
+    }
+    let value = text(RETRY_AFTER.as_str())?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = DateTime::parse_from_rfc2822(value).ok()?;
+    let now = DateTime::parse_from_rfc2822(text(DATE.as_str())?).ok()?;
+    Some((until - now).to_std().unwrap_or_default())
+}
+
+fn looks_like_html(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<")
+}
+
+#[cfg(test)]
+mod tests;

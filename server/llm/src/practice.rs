@@ -1,0 +1,145 @@
+//! The practice model: no AI, a small deterministic interpreter.
+//!
+//! It is there to try the whole path without a key, and for tests: it asks for the same tools
+//! in the same words as a real model would, one call per step. Its words are in
+//! [`commands`](self::commands). It reads the last user message and what came after it, and
+//! nothing else, so the same conversation always gets the same answer. Everything that it says
+//! begins with what it is.
+
+mod commands;
+mod report;
+
+use async_trait::async_trait;
+use shared_types::event::{Finish, ToolCall, Usage};
+use tokio::sync::mpsc;
+
+use self::commands::Command;
+use crate::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
+
+/// The name that people see.
+pub const NAME: &str = "practice model (no AI)";
+
+/// Its text goes out in pieces of about this many bytes, so that surfaces show a stream.
+const PIECE_BYTES: usize = 32;
+
+/// The practice model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Practice;
+
+#[async_trait]
+impl Model for Practice {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            name: NAME.to_owned(),
+            practice: true,
+        }
+    }
+
+    /// Never fails and costs nothing.
+    async fn answer(
+        &self,
+        request: ModelRequest,
+        events: mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, ModelError> {
+        let (text, call) = match next(&request) {
+            Next::Say(text) => (text, None),
+            Next::Call(call) => (String::new(), Some(call)),
+        };
+        // Nobody has to listen for the answer to be wanted.
+        let _ = events.send(ModelEvent::Attempt { number: 1 }).await;
+        for piece in pieces(&text) {
+            let _ = events.send(ModelEvent::Text(piece.to_owned())).await;
+        }
+        Ok(Answer {
+            text,
+            calls: call.into_iter().collect(),
+            finish: Finish::Complete,
+            usage: Usage::default(),
+        })
+    }
+}
+
+enum Next {
+    Say(String),
+    Call(ToolCall),
+}
+
+/// A command of the user that was carried out, and what came of it.
+struct Done<'a> {
+    text: &'a str,
+    failed: bool,
+}
+
+fn next(request: &ModelRequest) -> Next {
+    let (message, after) = last_input(&request.messages);
+    let commands = match commands::parse(message) {
+        Ok(commands) => commands,
+        Err(line) => return Next::Say(report::help(&line)),
+    };
+    let done: Vec<Done<'_>> = after.iter().filter_map(done).collect();
+    let failed = done.last().is_some_and(|done| done.failed);
+    let Some(command) = commands.get(done.len()).filter(|_| !failed) else {
+        return Next::Say(report::summary(&commands, &done));
+    };
+    if !request.tools.iter().any(|tool| tool.name == command.tool()) {
+        return Next::Say(report::no_tool(command));
+    }
+    Next::Call(call(command, &request.messages))
+}
+
+/// The last thing that the user said, and what followed it.
+fn last_input(messages: &[Message]) -> (&str, &[Message]) {
+    let last = messages
+        .iter()
+        .rposition(|message| matches!(message, Message::User { .. }));
+    match last.map(|place| (&messages[place], &messages[place + 1..])) {
+        Some((Message::User { text }, after)) => (text, after),
+        _ => ("", messages),
+    }
+}
+
+fn done(message: &Message) -> Option<Done<'_>> {
+    match message {
+        Message::ToolResult { text, failed, .. } => Some(Done {
+            text,
+            failed: *failed,
+        }),
+        _ => None,
+    }
+}
+
+/// The id counts the calls of the whole conversation, so that none comes twice.
+fn call(command: &Command, messages: &[Message]) -> ToolCall {
+    let earlier: usize = messages
+        .iter()
+        .map(|message| match message {
+            Message::Assistant { calls, .. } => calls.len(),
+            _ => 0,
+        })
+        .sum();
+    ToolCall {
+        vendor_id: format!("practice_{}", earlier + 1),
+        name: command.tool().to_owned(),
+        arguments: command.arguments().to_string(),
+    }
+}
+
+/// `text` in pieces that end at spaces or line ends.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest
+            .match_indices([' ', '\n'])
+            .map(|(place, _)| place + 1)
+            .find(|end| *end >= PIECE_BYTES)
+            .unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! What the practice model understands.
+//!
+//! One command a line, or several joined by "then":
+//!
+//! ```text
+//! run CMD                  read PATH               write PATH: TEXT
+//! search PATTERN [in PATH] find GLOB               edit PATH: OLD => NEW
+//! list [PATH]              what is in this folder?
+//! ```
+//!
+//! `write PATH:` with nothing behind the colon writes all lines that follow. A "then" separates
+//! only where a command follows it and no `;` precedes it, because shells have that word too.
+
+use serde_json::{Value, json};
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    Run {
+        command: String,
+    },
+    Read {
+        path: String,
+    },
+    Write {
+        path: String,
+        content: String,
+    },
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
+    Search {
+        pattern: String,
+        path: Option<String>,
+    },
+    Find {
+        pattern: String,
+    },
+    List {
+        path: Option<String>,
+    },
+}
+
+impl Command {
+    /// The tool that does it.
+    pub(super) fn tool(&self) -> &'static str {
+        match self {
+            Self::Run { .. } => "Shell",
+            Self::Read { .. } => "Read",
+            Self::Write { .. } => "Write",
+            Self::Edit { .. } => "Edit",
+            Self::Search { .. } => "Grep",
+            Self::Find { .. } => "Glob",
+            Self::List { .. } => "List",
+        }
+    }
+
+    /// The tool's arguments.
+    pub(super) fn arguments(&self) -> Value {
+        match self {
+            Self::Run { command } => json!({ "command": command }),
+            Self::Read { path } => json!({ "path": path }),
+            Self::Write { path, content } => json!({ "path": path, "content": content }),
+            Self::Edit { path, old, new } => json!({ "path": path, "old": old, "new": new }),
+            Self::Search {
+                pattern,
+                path: None,
+            } => json!({ "pattern": pattern }),
+            Self::Search {
+                pattern,
+                path: Some(path),
+            } => json!({ "pattern": pattern, "path": path }),
+            Self::Find { pattern } => json!({ "pattern": pattern }),
+            Self::List { path: None } => json!({}),
+            Self::List { path: Some(path) } => json!({ "path": path }),
+        }
+    }
+}
+
+/// The steps of a message, in order and at least one.
+///
+/// # Errors
+/// With the first part that is no command; nothing of the message is then to be done.
+pub(super) fn parse(message: &str) -> Result<Vec<Command>, String> {
+    let mut commands = Vec::new();
+    let mut rest = message.trim();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        if let Some((path, content)) = whole_file(line, after) {
+            commands.push(Command::Write { path, content });
+            break;
+        }
+        for part in parts(line) {
+            commands.push(command(part).ok_or_else(|| part.to_owned())?);
+        }
+        rest = after.trim_start();
+    }
+    if commands.is_empty() {
+        return Err(String::new());
+    }
+    Ok(commands)
+}
+
+/// `write PATH:` followed by the file's lines.
+fn whole_file(line: &str, after: &str) -> Option<(String, String)> {
+    let (word, argument) = split_word(line);
+    let path = argument.strip_suffix(':')?;
+    if word != "write" || path.is_empty() || after.is_empty() {
+        return None;
+    }
+    Some((unquoted(path), format!("{after}\n")))
+}
+
+/// The line, cut at each "then" that separates two commands.
+fn parts(line: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut begins = 0;
+    for (place, then) in line.match_indices(" then ") {
+        let before = line[begins..place].trim();
+        let after = &line[place + then.len()..];
+        let separates = !before.is_empty() && !before.ends_with(';') && begins_command(after);
+        if separates {
+            parts.push(before.strip_suffix(',').unwrap_or(before));
+            begins = place + then.len();
+        }
+    }
+    parts.push(line[begins..].trim());
+    parts
+}
+
+fn begins_command(text: &str) -> bool {
+    // Only the first of what follows has to be a command; its end is not known yet.
+    command(text.split(" then ").next().unwrap_or(text)).is_some()
+}
+
+fn command(text: &str) -> Option<Command> {
+    let text = text.trim();
+    if asks_for_listing(text) {
+        return Some(Command::List { path: None });
+    }
+    let (word, argument) = split_word(text);
+    if word == "list" {
+        let path = Some(argument).filter(|argument| !is_here(argument));
+        return Some(Command::List {
+            path: path.map(unquoted),
+        });
+    }
+    if argument.is_empty() {
+        return None;
+    }
+    match word.as_str() {
+        "run" => Some(Command::Run {
+            command: unquoted(argument),
+        }),
+        "read" => Some(Command::Read {
+            path: unquoted(argument),
+        }),
+        "find" => Some(Command::Find {
+            pattern: unquoted(argument),
+        }),
+        "search" => Some(search(argument)),
+        "write" => {
+            let (path, content) = argument.split_once(':')?;
+            Some(Command::Write {
+                path: path_before_colon(path)?,
+                content: content.strip_prefix(' ').unwrap_or(content).to_owned(),
+            })
+        }
+        "edit" => {
+            let (path, change) = argument.split_once(':')?;
+            let (old, new) = change.split_once("=>")?;
+            Some(Command::Edit {
+                path: path_before_colon(path)?,
+                old: unquoted(old),
+                new: unquoted(new),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn search(argument: &str) -> Command {
+    let argument = argument.strip_prefix("for ").unwrap_or(argument);
+    match argument.rsplit_once(" in ") {
+        Some((pattern, path)) => Command::Search {
+            pattern: unquoted(pattern),
+            path: Some(path).filter(|path| !is_here(path)).map(unquoted),
+        },
+        None => Command::Search {
+            pattern: unquoted(argument),
+            path: None,
+        },
+    }
+}
+
+/// The first word in lower case, after a "please", and what follows it.
+fn split_word(text: &str) -> (String, &str) {
+    let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let word = word.to_lowercase();
+    if word == "please" && !rest.is_empty() {
+        return split_word(rest);
+    }
+    (word, rest.trim())
+}
+
+fn path_before_colon(path: &str) -> Option<String> {
+    let path = unquoted(path);
+    (!path.is_empty()).then_some(path)
+}
+
+/// Without surrounding spaces and one pair of quotes or backticks around the whole.
+fn unquoted(text: &str) -> String {
+    let text = text.trim();
+    let inner = ['`', '"', '\''].into_iter().find_map(|quote| {
+        text.strip_prefix(quote)?
+            .strip_suffix(quote)
+            .filter(|inner| !inner.is_empty() && !inner.contains(quote))
+    });
+    inner.unwrap_or(text).to_owned()
+}
+
+/// Whether these words mean the folder that the sandbox is in.
+fn is_here(text: &str) -> bool {
+    let words = text.to_lowercase();
+    let mut words = words
+        .split(|char: char| !char.is_alphanumeric() && !matches!(char, '/' | '.' | '_' | '-'))
+        .filter(|word| !word.is_empty());
+    words.all(|word| {
+        matches!(
+            word,
+            "the" | "this" | "all" | "my" | "files" | "folder" | "directory" | "here" | "in" | "."
+        )
+    })
+}
+
+/// Questions such as "what is in this folder?" or "which files are here".
+fn asks_for_listing(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut words = lower.split(|char: char| !char.is_alphanumeric());
+    let asks = words
+        .next()
+        .is_some_and(|word| matches!(word, "what" | "which" | "show"));
+    asks && words.any(|word| matches!(word, "folder" | "directory" | "files" | "here"))
+}
+
+#[cfg(test)]
+mod tests;

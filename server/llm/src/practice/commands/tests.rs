@@ -1,0 +1,111 @@
+use super::*;
+
+fn one(message: &str) -> Command {
+    let mut commands = parse(message).expect("it is a command");
+    assert_eq!(commands.len(), 1, "{commands:?}");
+    commands.remove(0)
+}
+
+fn tools(message: &str) -> Vec<&'static str> {
+    let commands = parse(message).expect("all of it are commands");
+    commands.iter().map(Command::tool).collect()
+}
+
+#[test]
+fn each_command_becomes_its_tool_with_its_arguments() {
+    for (message, tool, arguments) in [
+        ("run ls -la", "Shell", json!({ "command": "ls -la" })),
+        (
+            "Please run `echo hi`",
+            "Shell",
+            json!({ "command": "echo hi" }),
+        ),
+        (
+            "run echo \"a\" 'b'",
+            "Shell",
+            json!({ "command": "echo \"a\" 'b'" }),
+        ),
+        ("read \"my file\"", "Read", json!({ "path": "my file" })),
+        (
+            "write a/b.txt: x: y",
+            "Write",
+            json!({ "path": "a/b.txt", "content": "x: y" }),
+        ),
+        (
+            "edit a.txt: old words => new words",
+            "Edit",
+            json!({ "path": "a.txt", "old": "old words", "new": "new words" }),
+        ),
+        ("search TODO", "Grep", json!({ "pattern": "TODO" })),
+        (
+            "search for `in here` in src",
+            "Grep",
+            json!({ "pattern": "in here", "path": "src" }),
+        ),
+        ("search x in this folder", "Grep", json!({ "pattern": "x" })),
+        ("find **/*.rs", "Glob", json!({ "pattern": "**/*.rs" })),
+        ("list", "List", json!({})),
+        ("list the files here", "List", json!({})),
+        ("list src/bin", "List", json!({ "path": "src/bin" })),
+        ("what is in this folder?", "List", json!({})),
+        ("Which files are here", "List", json!({})),
+    ] {
+        let command = one(message);
+        assert_eq!(
+            (command.tool(), command.arguments()),
+            (tool, arguments),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn lines_and_thens_become_successive_steps() {
+    assert_eq!(
+        tools("write a.txt: hi, then read a.txt then run cat a.txt\n\nlist"),
+        ["Write", "Read", "Shell", "List"]
+    );
+}
+
+#[test]
+fn a_then_that_no_command_follows_stays_in_the_command() {
+    assert_eq!(
+        one("write a.txt: first this then that"),
+        Command::Write {
+            path: "a.txt".to_owned(),
+            content: "first this then that".to_owned()
+        }
+    );
+    assert_eq!(
+        one("run if true; then read x; fi"),
+        Command::Run {
+            command: "if true; then read x; fi".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_write_with_nothing_behind_the_colon_takes_all_lines_that_follow() {
+    assert_eq!(
+        one("write run.sh:\n#!/bin/sh\n\nrun me: then read that"),
+        Command::Write {
+            path: "run.sh".to_owned(),
+            content: "#!/bin/sh\n\nrun me: then read that\n".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_message_with_one_part_that_is_no_command_is_refused_whole() {
+    for (message, part) in [
+        ("", ""),
+        ("hello", "hello"),
+        ("run", "run"),
+        ("run ls\nthank you", "thank you"),
+        ("write a.txt", "write a.txt"),
+        ("edit a.txt: x", "edit a.txt: x"),
+        ("edit : a => b", "edit : a => b"),
+    ] {
+        assert_eq!(parse(message), Err(part.to_owned()), "{message}");
+    }
+}

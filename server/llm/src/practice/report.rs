@@ -1,0 +1,104 @@
+//! What the practice model says.
+
+use super::{Done, commands::Command};
+
+/// Most lines that are quoted of one result.
+const MAX_LINES: usize = 20;
+
+/// Longest quoted line, in characters.
+const MAX_LINE_CHARS: usize = 200;
+
+const PREFIX: &str = "Practice model (no AI): ";
+
+/// What came of each command.
+pub(super) fn summary(commands: &[Command], done: &[Done<'_>]) -> String {
+    let parts: Vec<String> = commands
+        .iter()
+        .zip(done)
+        .map(|(command, done)| one(command, done))
+        .collect();
+    let mut text = format!("{PREFIX}{}", parts.join("\n\n"));
+    let left = commands.len().saturating_sub(done.len());
+    if left > 0 {
+        text.push_str(&format!("\n\nBecause of that I left out {}.", steps(left)));
+    }
+    text
+}
+
+/// What the practice model is, what it understands, and how to get a real one.
+pub(super) fn help(not_understood: &str) -> String {
+    let opening = match shortened(not_understood) {
+        line if line.is_empty() => "there is nothing to do.".to_owned(),
+        line => format!("I do not understand \"{line}\"."),
+    };
+    format!(
+        "{PREFIX}{opening}
+
+I am a small interpreter for trying things out, not an AI. I understand one command a line, or several joined by \"then\":
+
+  run ls -la
+  read README.md
+  write notes.txt: some text
+  edit notes.txt: some => other
+  search TODO in src
+  find **/*.rs
+  list src
+  what is in this folder?
+
+For a real model, set OPENAI_API_KEY (and OPENAI_BASE_URL for a server other than OpenAI's) and GANTRY_MODEL, in the environment or in gantry.toml, and start the server again."
+    )
+}
+
+/// The session has no tool for a command.
+pub(super) fn no_tool(command: &Command) -> String {
+    format!(
+        "{PREFIX}this needs the tool {}, which this session does not have.",
+        command.tool()
+    )
+}
+
+fn one(command: &Command, done: &Done<'_>) -> String {
+    let what = match command {
+        Command::Run { command } => format!("run `{}`", shortened(command)),
+        Command::Read { path } => format!("read {path}"),
+        Command::Write { path, .. } => format!("write {path}"),
+        Command::Edit { path, .. } => format!("edit {path}"),
+        Command::Search { pattern, .. } => format!("search for `{}`", shortened(pattern)),
+        Command::Find { pattern } => format!("find {pattern}"),
+        Command::List { path: Some(path) } => format!("list {path}"),
+        Command::List { path: None } => "list this folder".to_owned(),
+    };
+    let how = match (done.failed, done.text.trim().is_empty()) {
+        (true, true) => return format!("I could not {what}."),
+        (true, false) => format!("I could not {what}:"),
+        (false, true) => return format!("I asked to {what}, and there was no output."),
+        (false, false) => format!("I asked to {what}, and this came back:"),
+    };
+    format!("{how}\n{}", quoted(done.text.trim_end()))
+}
+
+fn quoted(text: &str) -> String {
+    let mut lines = text.lines();
+    let mut quoted: Vec<String> = lines.by_ref().take(MAX_LINES).map(shortened).collect();
+    let left = lines.count();
+    if left > 0 {
+        quoted.push(format!("… and {left} more lines"));
+    }
+    quoted.join("\n")
+}
+
+fn shortened(line: &str) -> String {
+    let mut chars = line.chars();
+    let mut short: String = chars.by_ref().take(MAX_LINE_CHARS).collect();
+    if chars.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+fn steps(count: usize) -> String {
+    match count {
+        1 => "the last step".to_owned(),
+        more => format!("the last {more} steps"),
+    }
+}

@@ -1,0 +1,164 @@
+//! Repeats what is worth repeating: the layer between a vendor's wire format and the engine.
+//!
+//! Whether and when to repeat is one pure function, [`next_delay`]. An answer that broke off is
+//! repeated whole: its text starts again under the next attempt's number.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use shared_types::Entropy;
+use tokio::sync::mpsc;
+
+use crate::{Answer, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
+
+/// A wire format: makes one attempt, and knows nothing of repetition.
+#[async_trait]
+pub trait Vendor: Send + Sync {
+    /// Who answers, as people see it.
+    fn info(&self) -> ModelInfo;
+
+    /// One attempt. Sends only [`ModelEvent::Text`]; dropping the future cancels it.
+    ///
+    /// # Errors
+    /// If it did not lead to a whole answer.
+    async fn attempt(
+        &self,
+        request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure>;
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What the user is told if it was the last attempt.
+    pub error: ModelError,
+    /// How long the vendor asked to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            retry_after: None,
+        }
+    }
+}
+
+/// How often and how patiently to repeat.
+#[derive(Debug, Clone)]
+pub struct RetryOptions {
+    /// Attempts in all, the first included.
+    pub attempts: u32,
+    /// The longest first delay; it doubles with each attempt.
+    pub first_delay: Duration,
+    /// The longest delay, also where the vendor asks for a longer one.
+    pub longest_delay: Duration,
+}
+
+impl Default for RetryOptions {
+    /// 5 attempts, 1 s to 30 s.
+    fn default() -> Self {
+        Self {
+            attempts: 5,
+            first_delay: Duration::from_secs(1),
+            longest_delay: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A vendor's wire format as a [`Model`].
+#[derive(Debug)]
+pub struct Retry<V> {
+    vendor: V,
+    options: RetryOptions,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl<V: Vendor> Retry<V> {
+    /// Repeats the vendor's attempts; `entropy` spreads the delays.
+    pub fn new(vendor: V, options: RetryOptions, entropy: Arc<dyn Entropy>) -> Self {
+        Self {
+            vendor,
+            options,
+            entropy,
+        }
+    }
+
+    fn dice(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.entropy.fill(&mut bytes);
+        u64::from_be_bytes(bytes)
+    }
+}
+
+#[async_trait]
+impl<V: Vendor> Model for Retry<V> {
+    fn info(&self) -> ModelInfo {
+        self.vendor.info()
+    }
+
+    async fn answer(
+        &self,
+        request: ModelRequest,
+        events: mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, ModelError> {
+        let mut number = 1;
+        loop {
+            // Here and below: nobody has to listen for the answer to be wanted.
+            let _ = events.send(ModelEvent::Attempt { number }).await;
+            let failure = match self.vendor.attempt(&request, &events).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let Some(after) = next_delay(&self.options, number, &failure, self.dice()) else {
+                return Err(after_attempts(failure.error, number));
+            };
+            let reason = failure.error.message().to_owned();
+            tracing::debug!(
+                attempt = number,
+                delay_ms = after.as_millis(),
+                reason,
+                "the model did not answer, trying again"
+            );
+            let _ = events.send(ModelEvent::Retrying { after, reason }).await;
+            tokio::time::sleep(after).await;
+            number += 1;
+        }
+    }
+}
+
+/// How long to wait before the next attempt; `None` where another one is not worth it.
+///
+/// The delay is drawn by `dice` from zero to a bound that doubles with each attempt ("full
+/// jitter"), so that many turns that failed together do not come back together; it is never
+/// shorter than what the vendor asked for, up to the longest delay.
+pub fn next_delay(
+    options: &RetryOptions,
+    attempt: u32,
+    failure: &Failure,
+    dice: u64,
+) -> Option<Duration> {
+    if attempt >= options.attempts || !failure.error.is_passing() {
+        return None;
+    }
+    let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
+    let bound = options
+        .first_delay
+        .saturating_mul(doubled)
+        .min(options.longest_delay);
+    let drawn = bound.mul_f64(dice as f64 / u64::MAX as f64);
+    let asked = failure.retry_after.unwrap_or_default();
+    Some(drawn.max(asked.min(options.longest_delay)))
+}
+
+fn after_attempts(error: ModelError, attempts: u32) -> ModelError {
+    if attempts == 1 {
+        return error;
+    }
+    error.map(|message| format!("{message} (tried {attempts} times)"))
+}
+
+#[cfg(test)]
+mod tests;
