@@ -1,1 +1,9 @@
-//! placeholder
+//! The router: a sandbox that is somewhere else.
+//!
+//! [`RemoteSandbox`] fulfils the sandbox contract over the links of enrolled runners, so the
+//! engine cannot tell here from there. Placement is pure; its result is committed before anything
+//! is sent, and a stored operation is never placed again (contract A1–A4). The router reaches the
+//! store only through [`ports`], and runs nothing itself.
+
+pub mod placement;
+pub mod ports;
