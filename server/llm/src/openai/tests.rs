@@ -1,1 +1,310 @@
+//! Against bytes on a socket, so that each test says exactly what the server sends and when.
 
+use std::io;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use super::*;
+use crate::{ApiKey, Message};
+
+const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const SOON: Duration = Duration::from_millis(50);
+
+/// A server for one connection: reads the request, sends `response`, and then closes, or, with
+/// `stay`, waits for the client to close.
+struct Responder {
+    base_url: String,
+    /// Ends when the connection does; gives the request.
+    done: JoinHandle<io::Result<String>>,
+}
+
+impl Responder {
+    async fn start(response: impl Into<Vec<u8>>, stay: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let response = response.into();
+        let done = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await?;
+            let request = read_request(&mut stream).await?;
+            // A client that has had enough may be gone already.
+            let _ = stream.write_all(&response).await;
+            if stay {
+                // A reset is an end too.
+                while matches!(stream.read(&mut [0; 1024]).await, Ok(1..)) {}
+            }
+            Ok(request)
+        });
+        Self {
+            base_url: format!("http://127.0.0.1:{port}/v1"),
+            done,
+        }
+    }
+
+    fn options(&self) -> OpenAiOptions {
+        OpenAiOptions {
+            base_url: self.base_url.clone(),
+            ..OpenAiOptions::new("m")
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> io::Result<String> {
+    let mut request = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).await?;
+        request.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&request).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+                .unwrap_or(0);
+            if body.len() >= length || count == 0 {
+                return Ok(text);
+            }
+        } else if count == 0 {
+            return Ok(text);
+        }
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        system: String::new(),
+        messages: vec![Message::User {
+            text: "hi".to_owned(),
+        }],
+        tools: Vec::new(),
+    }
+}
+
+async fn ask(options: OpenAiOptions) -> Result<Answer, ModelError> {
+    let vendor = OpenAi::new(options).expect("the options are usable");
+    let (events, mut heard) = mpsc::channel(1000);
+    let result = vendor.attempt(&request(), &events).await;
+    drop(events);
+    let mut text = String::new();
+    while let Some(event) = heard.recv().await {
+        match event {
+            ModelEvent::Text(piece) => text.push_str(&piece),
+            other => panic!("a wire format sends only text, not {other:?}"),
+        }
+    }
+    if let Ok(answer) = &result {
+        assert_eq!(answer.text, text);
+    }
+    result.map_err(|failure| failure.error)
+}
+
+async fn answer(response: impl Into<Vec<u8>>) -> Result<Answer, ModelError> {
+    let server = Responder::start(response, false).await;
+    ask(server.options()).await
+}
+
+#[tokio::test]
+async fn the_key_goes_out_in_its_header_to_the_path_below_the_base_url() {
+    let server = Responder::start(format!("{STREAM}{HELLO}{STOP}"), false).await;
+    let mut options = server.options();
+    options.base_url.push('/');
+    options.key = ApiKey::new("sk-0123456789");
+    ask(options).await.expect("the answer is whole");
+    let request = server.done.await.expect("no panic").expect("it was read");
+    assert!(
+        request.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+        "{request}"
+    );
+    assert!(request.contains("\r\nauthorization: Bearer sk-0123456789\r\n"));
+}
+
+#[tokio::test]
+async fn without_a_key_no_authorization_is_sent() {
+    let server = Responder::start(format!("{STREAM}{HELLO}{STOP}"), false).await;
+    ask(server.options()).await.expect("the answer is whole");
+    let request = server.done.await.expect("no panic").expect("it was read");
+    assert!(!request.contains("authorization"));
+}
+
+#[tokio::test]
+async fn one_document_from_a_server_that_does_not_stream_is_an_answer() {
+    let body = r#" {"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}"#;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+    let length = body.len();
+    let answer = answer(format!("{head}content-length: {length}\r\n\r\n{body}")).await;
+    assert_eq!(answer.expect("it is whole").text, "Hello");
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_early_is_broken_and_not_an_empty_success() {
+    for body in ["", "\n\n", HELLO, "data: [DONE]\n\n", ": nothing but this"] {
+        let result = answer(format!("{STREAM}{body}")).await;
+        assert!(
+            matches!(result, Err(ModelError::Broken(_))),
+            "{body:?} gave {result:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_end_mark_counts_even_as_the_last_line_without_an_end() {
+    let answer = answer(format!("{STREAM}{HELLO}data: [DONE]")).await;
+    assert_eq!(answer.expect("it is whole").text, "Hello");
+}
+
+#[tokio::test]
+async fn broken_json_in_a_stream_is_broken() {
+    let result = answer(format!("{STREAM}{HELLO}data: {{oops\n\n{STOP}")).await;
+    assert!(matches!(result, Err(ModelError::Broken(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_after_the_end_does_not_spoil_the_answer() {
+    let answer = answer(format!("{STREAM}{HELLO}{STOP}data: {{oops\n\ndata: {{\"us")).await;
+    assert_eq!(answer.expect("it is whole").text, "Hello");
+}
+
+#[tokio::test]
+async fn an_error_inside_of_a_stream_ends_the_attempt() {
+    for error in [
+        "data: {\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"slow down\"}}",
+        "data: {\"error\":{\"code\":429,\"message\":\"slow down\"}}\n\n",
+        "event: error\ndata: {\"code\":429,\"message\":\"slow down\"}\n\n",
+    ] {
+        let result = answer(format!("{STREAM}{HELLO}{error}")).await;
+        let Err(ModelError::RateLimited(message)) = result else {
+            panic!("{error} gave {result:?}");
+        };
+        assert!(message.contains("slow down"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_cut_off_at_its_limit() {
+    let endless = "x".repeat(sse::MAX_EVENT_BYTES + 1);
+    let result = answer(format!("{STREAM}data: {endless}")).await;
+    assert!(matches!(result, Err(ModelError::Broken(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_huge_refusal_is_read_in_part_and_summarised() {
+    let body = "x".repeat(4 * MAX_REFUSAL_BYTES);
+    let server = Responder::start(format!("HTTP/1.1 400 Bad Request\r\n\r\n{body}"), true).await;
+    let result = ask(server.options()).await;
+    let Err(ModelError::Refused(message)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(message.len() < 1000, "{} bytes", message.len());
+}
+
+#[tokio::test]
+async fn a_web_page_points_at_the_address() {
+    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html></html>";
+    let result = answer(page).await;
+    let Err(ModelError::Refused(message)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(message.contains("OPENAI_BASE_URL"), "{message}");
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let redirect = "HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.1:1/\r\n\r\n";
+    let result = answer(redirect).await;
+    assert!(matches!(result, Err(ModelError::Refused(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let options = OpenAiOptions {
+        base_url: "http://127.0.0.1:1/v1?secret=s3cr3t".to_owned(),
+        ..OpenAiOptions::new("m")
+    };
+    let result = ask(options).await;
+    let Err(ModelError::Unavailable(message)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(
+        message.contains("http://127.0.0.1:1/v1/chat/completions")
+            && message.contains("Connection refused")
+            && !message.contains("s3cr3t"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn silence_before_and_within_the_answer_ends_the_attempt() {
+    for response in ["", STREAM, &format!("{STREAM}{HELLO}")] {
+        let server = Responder::start(response, true).await;
+        let result = ask(OpenAiOptions {
+            first_byte_within: SOON,
+            idle_at_most: SOON,
+            ..server.options()
+        })
+        .await;
+        assert!(
+            matches!(result, Err(ModelError::TimedOut(_))),
+            "{response:?} gave {result:?}"
+        );
+        let closed = server.done.await.expect("no panic");
+        closed.expect("the client closed the connection");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_never_ends_is_given_up() {
+    let server = Responder::start(format!("{STREAM}{HELLO}"), true).await;
+    let result = ask(OpenAiOptions {
+        answer_within: SOON,
+        ..server.options()
+    })
+    .await;
+    assert!(matches!(result, Err(ModelError::TimedOut(_))), "{result:?}");
+}
+
+#[tokio::test]
+async fn dropping_the_future_closes_the_connection() {
+    let server = Responder::start(format!("{STREAM}{HELLO}"), true).await;
+    let vendor = OpenAi::new(server.options()).expect("the options are usable");
+    let (events, mut heard) = mpsc::channel(8);
+    let asking = tokio::spawn(async move { vendor.attempt(&request(), &events).await });
+    let text = heard.recv().await;
+    assert_eq!(text, Some(ModelEvent::Text("Hello".to_owned())));
+    asking.abort();
+    let closed = server.done.await.expect("no panic");
+    closed.expect("the client closed the connection");
+}
+
+#[test]
+fn unusable_options_are_refused_with_what_to_do() {
+    let options = |base_url: &str| OpenAiOptions {
+        base_url: base_url.to_owned(),
+        ..OpenAiOptions::new("m")
+    };
+    let secret = "http://user:hunter22@localhost/v1";
+    let with_key = OpenAiOptions {
+        key: ApiKey::new("a\nb"),
+        ..OpenAiOptions::new("m")
+    };
+    for (options, words) in [
+        (options("localhost"), "OPENAI_BASE_URL"),
+        (options("localhost:8080/v1"), "OPENAI_BASE_URL"),
+        (options("file:///tmp"), "OPENAI_BASE_URL"),
+        (options(secret), "OPENAI_API_KEY"),
+        (with_key, "OPENAI_API_KEY"),
+        (OpenAiOptions::new(" "), "GANTRY_MODEL"),
+    ] {
+        let error = OpenAi::new(options)
+            .expect_err("it is unusable")
+            .to_string();
+        assert!(error.contains(words), "{error}");
+        assert!(!error.contains("hunter22"), "{error}");
+    }
+}

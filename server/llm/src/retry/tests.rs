@@ -1,1 +1,160 @@
+use std::sync::Mutex;
 
+use shared_types::{entropy::SeededEntropy, event::Finish};
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn failure(error: ModelError) -> Failure {
+    Failure::from(error)
+}
+
+#[test]
+fn only_what_may_pass_is_tried_again_and_only_so_often() {
+    let options = RetryOptions::default();
+    let text = String::new;
+    for (error, passing) in [
+        (ModelError::Unauthenticated(text()), false),
+        (ModelError::QuotaExhausted(text()), false),
+        (ModelError::Overflow(text()), false),
+        (ModelError::Refused(text()), false),
+        (ModelError::RateLimited(text()), true),
+        (ModelError::Unavailable(text()), true),
+        (ModelError::Broken(text()), true),
+        (ModelError::TimedOut(text()), true),
+    ] {
+        let failure = failure(error);
+        for attempt in 1..=6 {
+            let delay = next_delay(&options, attempt, &failure, 0);
+            assert_eq!(
+                delay.is_some(),
+                passing && attempt < 5,
+                "{failure:?} at attempt {attempt}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_delay_is_drawn_below_a_doubling_bound_and_not_below_what_the_vendor_asked_for() {
+    let options = RetryOptions {
+        attempts: 100,
+        ..RetryOptions::default()
+    };
+    let (none, half, full) = (0, u64::MAX / 2, u64::MAX);
+    for (attempt, dice, asked, expected) in [
+        (1, none, None, Duration::ZERO),
+        (1, full, None, SECOND),
+        (1, half, None, SECOND / 2),
+        (3, full, None, 4 * SECOND),
+        (6, full, None, 30 * SECOND),
+        (99, full, None, 30 * SECOND),
+        (1, none, Some(7 * SECOND), 7 * SECOND),
+        (5, full, Some(7 * SECOND), 16 * SECOND),
+        (1, none, Some(3600 * SECOND), 30 * SECOND),
+    ] {
+        let failure = Failure {
+            error: ModelError::RateLimited(String::new()),
+            retry_after: asked,
+        };
+        assert_eq!(
+            next_delay(&options, attempt, &failure, dice),
+            Some(expected),
+            "attempt {attempt}, dice {dice}, asked {asked:?}"
+        );
+    }
+}
+
+/// Fails as often as it has failures, saying a word each time, and then answers.
+struct Failing(Mutex<Vec<Failure>>);
+
+#[async_trait]
+impl Vendor for Failing {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            name: "failing".to_owned(),
+            practice: false,
+        }
+    }
+
+    async fn attempt(
+        &self,
+        _request: &ModelRequest,
+        events: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, Failure> {
+        let _ = events.send(ModelEvent::Text("word".to_owned())).await;
+        match self.0.lock().expect("no test panics holding it").pop() {
+            Some(failure) => Err(failure),
+            None => Ok(Answer {
+                text: "word".to_owned(),
+                calls: Vec::new(),
+                finish: Finish::Complete,
+                usage: Default::default(),
+            }),
+        }
+    }
+}
+
+async fn answer(failures: Vec<ModelError>) -> (Result<Answer, ModelError>, Vec<ModelEvent>) {
+    let failures = failures.into_iter().map(failure).collect();
+    let options = RetryOptions {
+        first_delay: Duration::ZERO,
+        ..RetryOptions::default()
+    };
+    let model = Retry::new(
+        Failing(Mutex::new(failures)),
+        options,
+        Arc::new(SeededEntropy::new(1)),
+    );
+    let request = ModelRequest {
+        system: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+    };
+    let (sender, mut receiver) = mpsc::channel(100);
+    let answer = model.answer(request, sender).await;
+    let mut events = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        events.push(event);
+    }
+    (answer, events)
+}
+
+#[tokio::test]
+async fn an_answer_that_broke_off_starts_again_under_the_next_number() {
+    let (answer, events) = answer(vec![ModelError::Broken("cut".to_owned())]).await;
+    assert_eq!(answer.expect("the second attempt succeeds").text, "word");
+    assert_eq!(
+        events,
+        [
+            ModelEvent::Attempt { number: 1 },
+            ModelEvent::Text("word".to_owned()),
+            ModelEvent::Retrying {
+                after: Duration::ZERO,
+                reason: "cut".to_owned()
+            },
+            ModelEvent::Attempt { number: 2 },
+            ModelEvent::Text("word".to_owned()),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn after_the_last_attempt_the_error_says_how_many_there_were() {
+    let failures = vec![ModelError::Unavailable("it is down".to_owned()); 9];
+    let (answer, events) = answer(failures).await;
+    let error = answer.expect_err("it always fails");
+    assert_eq!(error.to_string(), "it is down (tried 5 times)");
+    let attempts = events
+        .iter()
+        .filter(|event| matches!(event, ModelEvent::Attempt { .. }));
+    assert_eq!(attempts.count(), 5);
+}
+
+#[tokio::test]
+async fn a_final_error_is_passed_on_at_once() {
+    let (answer, events) = answer(vec![ModelError::Overflow("too long".to_owned())]).await;
+    assert_eq!(answer, Err(ModelError::Overflow("too long".to_owned())));
+    assert_eq!(events.len(), 2);
+}

@@ -1,1 +1,160 @@
+use reqwest::header::{HeaderName, HeaderValue};
+use serde_json::json;
 
+use super::*;
+
+fn quotes() -> Quotes {
+    Quotes::new(crate::ApiKey::new("sk-0123456789"))
+}
+
+fn refusal(status: u16, body: &str) -> ModelError {
+    let status = StatusCode::from_u16(status).expect("it is a status");
+    of_response(status, &HeaderMap::new(), body.as_bytes(), &quotes()).error
+}
+
+fn class(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::Unauthenticated(_) => "unauthenticated",
+        ModelError::QuotaExhausted(_) => "quota",
+        ModelError::Overflow(_) => "overflow",
+        ModelError::Refused(_) => "refused",
+        ModelError::RateLimited(_) => "rate limited",
+        ModelError::Unavailable(_) => "unavailable",
+        ModelError::Broken(_) => "broken",
+        ModelError::TimedOut(_) => "timed out",
+    }
+}
+
+#[test]
+fn the_status_and_the_most_specific_words_decide() {
+    for (status, body, expected) in [
+        (401, "{}", "unauthenticated"),
+        (403, "", "unauthenticated"),
+        (402, "", "quota"),
+        (429, r#"{"error":{"code":"insufficient_quota"}}"#, "quota"),
+        (429, r#"{"error":{"type":"insufficient_quota"}}"#, "quota"),
+        (
+            429,
+            r#"{"error":{"code":"rate_limit_exceeded"}}"#,
+            "rate limited",
+        ),
+        (429, "slow down", "rate limited"),
+        (
+            400,
+            r#"{"error":{"code":"context_length_exceeded"}}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is 4096 tokens","code":400}"#,
+            "overflow",
+        ),
+        (413, "", "overflow"),
+        (400, r#"{"detail":"no such field"}"#, "refused"),
+        (422, r#"{"detail":[{"loc":["x"]}]}"#, "refused"),
+        (404, "<html>nothing here</html>", "refused"),
+        (308, "", "refused"),
+        (408, "", "timed out"),
+        (409, "", "unavailable"),
+        (425, "", "unavailable"),
+        (
+            500,
+            r#"{"error":"context window of the log"}"#,
+            "unavailable",
+        ),
+        (503, "", "unavailable"),
+        (529, "", "unavailable"),
+        (103, "", "broken"),
+    ] {
+        let error = refusal(status, body);
+        assert_eq!(class(&error), expected, "{status} {body} gave {error}");
+    }
+}
+
+#[test]
+fn an_error_inside_of_a_stream_is_classified_by_its_code_or_type() {
+    for (value, expected) in [
+        (json!({ "error": { "code": 429 } }), "rate limited"),
+        (json!({ "error": { "code": "502" } }), "unavailable"),
+        (
+            json!({ "error": { "type": "rate_limit_error" } }),
+            "rate limited",
+        ),
+        (
+            json!({ "error": { "type": "invalid_request_error" } }),
+            "refused",
+        ),
+        (
+            json!({ "error": { "code": "invalid_api_key" } }),
+            "unauthenticated",
+        ),
+        (
+            json!({ "error": { "message": "prompt is too long: 9 tokens" } }),
+            "overflow",
+        ),
+        (json!({ "error": "out of memory" }), "unavailable"),
+        (
+            json!({ "object": "error", "message": "x", "code": 400 }),
+            "refused",
+        ),
+    ] {
+        let error = in_value(&value, &quotes()).expect("it is an error");
+        assert_eq!(class(&error), expected, "{value} gave {error}");
+    }
+    for value in [json!({ "error": null, "choices": [] }), json!({})] {
+        assert_eq!(in_value(&value, &quotes()), None, "{value}");
+    }
+}
+
+#[test]
+fn the_message_quotes_the_server_without_the_key_and_says_what_to_do() {
+    let error = refusal(
+        401,
+        r#"{"error":{"message":"Incorrect API key\nprovided: sk-0123456789."}}"#,
+    );
+    assert_eq!(
+        error.to_string(),
+        "the model server does not accept the key (status 401) (it says: Incorrect API key provided: [key].): \
+         check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
+    );
+    assert!(!refusal(404, "<html>x</html>").to_string().contains('<'));
+    let long = refusal(400, &"x".repeat(60_000)).to_string();
+    assert!(long.len() < 1000, "{} bytes", long.len());
+}
+
+#[test]
+fn the_time_to_wait_is_read_in_each_of_its_forms() {
+    let date = "Wed, 21 Oct 2026 07:28:00 GMT";
+    let later = "Wed, 21 Oct 2026 07:28:09 GMT";
+    for (headers, expected) in [
+        (vec![("retry-after", "7")], Some(7000)),
+        (vec![("retry-after", " 0.5 ")], Some(500)),
+        (
+            vec![("retry-after", "7"), ("retry-after-ms", "250")],
+            Some(250),
+        ),
+        (vec![("retry-after", later), ("date", date)], Some(9000)),
+        (vec![("retry-after", date), ("date", later)], Some(0)),
+        (vec![("retry-after", later)], None),
+        (vec![("retry-after", "-1")], None),
+        (vec![("retry-after", "1e300")], None),
+        (vec![("retry-after", "NaN")], None),
+        (vec![("retry-after", "soon")], None),
+        (vec![], None),
+    ] {
+        let map = headers
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect();
+        assert_eq!(
+            retry_after(&map),
+            expected.map(Duration::from_millis),
+            "{headers:?}"
+        );
+    }
+}
