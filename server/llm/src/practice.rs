@@ -1,10 +1,9 @@
 //! The practice model: no AI, a small deterministic interpreter.
 //!
 //! It is there to try the whole path without a key, and for tests: it asks for the same tools
-//! in the same words as a real model would, one call per step. Its words are in
-//! [`commands`](self::commands). It reads the last user message and what came after it, and
-//! nothing else, so the same conversation always gets the same answer. Everything that it says
-//! begins with what it is.
+//! in the same form as a real model would, one call per step; what it understands stands in
+//! `commands.rs`. It reads the last user message and what came after it, so the same
+//! conversation always gets the same answer. Everything that it says begins with what it is.
 
 mod commands;
 mod report;

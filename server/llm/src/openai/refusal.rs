@@ -98,49 +98,52 @@ impl Said {
         words.iter().any(|words| message.contains(words))
     }
 
-    /// The server's words in brackets, to stand behind ours.
-    fn quoted(&self) -> String {
-        if self.message.is_empty() {
-            return String::new();
+    /// The status and the server's words in brackets, to stand behind ours.
+    fn detail(&self, status: Option<StatusCode>) -> String {
+        let words = self.message.trim_end_matches('.');
+        match status.map(|status| status.as_u16()) {
+            None if words.is_empty() => String::new(),
+            None => format!(" ({words})"),
+            Some(code) if words.is_empty() => format!(" (status {code})"),
+            Some(code) => format!(" (status {code}: {words})"),
         }
-        format!(" (it says: {})", self.message)
     }
 }
 
 fn classify(status: Option<StatusCode>, said: &Said) -> ModelError {
     let code = status.map_or(0, |status| status.as_u16());
-    let says = said.quoted();
+    let detail = said.detail(status);
     if code == 402 || said.names(QUOTA) {
         return ModelError::QuotaExhausted(format!(
-            "the model account has no quota left{says}: check its plan and billing, or use another key"
+            "the model account has no quota left{detail}: check its plan and billing, or use another key"
         ));
     }
     let client_side = status.is_none_or(|status| status.is_client_error());
     if code == 413 || said.names(OVERFLOW) || client_side && said.speaks_of(OVERFLOW_WORDS) {
         return ModelError::Overflow(format!(
-            "the conversation is too long for the model{says}: start a new session, or use a model with a larger context"
+            "the conversation is too long for the model{detail}: start a new session, or use a model with a larger context"
         ));
     }
     match code {
-        401 | 403 => unauthenticated(code, &says),
+        401 | 403 => unauthenticated(&detail),
         404 => ModelError::Refused(format!(
-            "the model server answered 404{says}: check the model's name (GANTRY_MODEL) and the address (OPENAI_BASE_URL usually ends in /v1)"
+            "the model server does not know the model or the address{detail}: check the model's name (GANTRY_MODEL) and the address (OPENAI_BASE_URL usually ends in /v1)"
         )),
         408 => ModelError::TimedOut(format!(
-            "the model server gave up waiting (status 408){says}: try again"
+            "the model server gave up waiting{detail}: try again"
         )),
-        429 => rate_limited(&says),
-        409 | 425 | 500..=599 => unavailable(&format!(" (status {code})"), &says),
-        400..=499 => refused(&format!(" (status {code})"), &says),
+        429 => rate_limited(&detail),
+        409 | 425 | 500..=599 => unavailable(&detail),
+        400..=499 => refused(&detail),
         300..=399 => ModelError::Refused(format!(
-            "the model server redirects elsewhere (status {code}): set OPENAI_BASE_URL to the final address"
+            "the model server redirects elsewhere{detail}: set OPENAI_BASE_URL to the final address"
         )),
-        0 if said.names(UNAUTHENTICATED) => unauthenticated(code, &says),
-        0 if said.names(RATE_LIMITED) => rate_limited(&says),
-        0 if said.names(REFUSED) => refused("", &says),
-        0 => unavailable("", &says),
+        0 if said.names(UNAUTHENTICATED) => unauthenticated(&detail),
+        0 if said.names(RATE_LIMITED) => rate_limited(&detail),
+        0 if said.names(REFUSED) => refused(&detail),
+        0 => unavailable(&detail),
         _ => ModelError::Broken(format!(
-            "the model server answered with the unexpected status {code}{says}: check that OPENAI_BASE_URL is the address of an OpenAI-compatible server"
+            "the model server answered unexpectedly{detail}: check that OPENAI_BASE_URL is the address of an OpenAI-compatible server"
         )),
     }
 }
@@ -170,31 +173,27 @@ const UNAUTHENTICATED: &[&str] = &[
 const RATE_LIMITED: &[&str] = &["rate_limit_exceeded", "rate_limit_error"];
 const REFUSED: &[&str] = &["invalid_request_error", "model_not_found"];
 
-fn unauthenticated(code: u16, says: &str) -> ModelError {
-    let status = match code {
-        0 => String::new(),
-        code => format!(" (status {code})"),
-    };
+fn unauthenticated(detail: &str) -> ModelError {
     ModelError::Unauthenticated(format!(
-        "the model server does not accept the key{status}{says}: check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
+        "the model server does not accept the key{detail}: check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
     ))
 }
 
-fn rate_limited(says: &str) -> ModelError {
+fn rate_limited(detail: &str) -> ModelError {
     ModelError::RateLimited(format!(
-        "the model server is asked too often{says}: wait a minute, or raise the account's limits"
+        "the model server is asked too often{detail}: wait a minute, or raise the account's limits"
     ))
 }
 
-fn unavailable(status: &str, says: &str) -> ModelError {
+fn unavailable(detail: &str) -> ModelError {
     ModelError::Unavailable(format!(
-        "the model server has trouble of its own{status}{says}: try again later"
+        "the model server has trouble of its own{detail}: try again later"
     ))
 }
 
-fn refused(status: &str, says: &str) -> ModelError {
+fn refused(detail: &str) -> ModelError {
     ModelError::Refused(format!(
-        "the model server refuses the request{status}{says}: check that the model (GANTRY_MODEL) can use tools and that OPENAI_BASE_URL is right"
+        "the model server refuses the request{detail}: check that the model (GANTRY_MODEL) can use tools and that OPENAI_BASE_URL is right"
     ))
 }
 

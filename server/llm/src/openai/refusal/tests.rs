@@ -114,7 +114,7 @@ fn the_message_quotes_the_server_without_the_key_and_says_what_to_do() {
     );
     assert_eq!(
         error.to_string(),
-        "the model server does not accept the key (status 401) (it says: Incorrect API key provided: [key].): \
+        "the model server does not accept the key (status 401: Incorrect API key provided: [key]): \
          check OPENAI_API_KEY and that it belongs to OPENAI_BASE_URL"
     );
     assert!(!refusal(404, "<html>x</html>").to_string().contains('<'));
