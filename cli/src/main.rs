@@ -1,2 +1,146 @@
-//! placeholder
-fn main() {}
+//! `gantry`: the terminal client. `main` reads the command line and the environment, chooses the
+//! clock and the source of randomness, and tells every failure in one place.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::Parser as _;
+use shared_client::ClientError;
+use shared_types::{Entropy, OsEntropy};
+
+mod args;
+mod chat;
+mod exit;
+mod lists;
+mod login;
+mod render;
+mod screen;
+mod server;
+mod settings;
+mod show;
+mod style;
+mod table;
+mod view;
+
+use args::{Args, Command, Keys, Runners};
+use exit::Exit;
+use screen::Screen;
+use server::Environment;
+use settings::Settings;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let (environment, home, no_color) = read_environment();
+    let screen = Screen::new(no_color);
+    let Some(home) = args::home(home, std::env::home_dir()) else {
+        screen.note("gantry: failed to find your home folder: set GANTRY_HOME");
+        return ExitCode::FAILURE;
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            screen.note(&format!("gantry: failed to start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let result = runtime.block_on(run(
+        args.command,
+        Settings::in_home(home),
+        environment,
+        screen,
+    ));
+    // A thread that still waits for standard input must not hold up the exit.
+    runtime.shutdown_background();
+    match result {
+        Ok(exit) => exit.into(),
+        Err(error) if is_closed_pipe(&error) => ExitCode::FAILURE,
+        Err(error) => {
+            screen.note(&format!("gantry: {}", told(&error)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is read here and passed down"
+)]
+fn read_environment() -> (Environment, Option<std::path::PathBuf>, bool) {
+    let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let environment = Environment {
+        server: text("GANTRY_SERVER"),
+        token: text("GANTRY_TOKEN"),
+    };
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    (
+        environment,
+        std::env::var_os("GANTRY_HOME").map(Into::into),
+        no_color || text("TERM").as_deref() == Some("dumb"),
+    )
+}
+
+async fn run(
+    command: Command,
+    settings: Settings,
+    environment: Environment,
+    screen: Screen,
+) -> anyhow::Result<Exit> {
+    let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+    match command {
+        Command::Login(args) => {
+            login::login(&settings, &environment, screen, entropy, args).await?;
+            return Ok(Exit::Done);
+        }
+        Command::Logout => {
+            login::logout(&settings, screen, entropy).await?;
+            return Ok(Exit::Done);
+        }
+        _ => {}
+    }
+    let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
+    match command {
+        Command::Chat(args) => return chat::run(client, screen, args).await,
+        Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
+        Command::Show { session, json } => show::run(&client, screen, session, json).await?,
+        Command::Cancel { session } => lists::cancel(&client, screen, session).await?,
+        Command::Runners { json, command } => match command {
+            None => lists::runners(&client, screen, json).await?,
+            Some(Runners::Use { name }) => lists::use_runner(&client, screen, &name).await?,
+            Some(Runners::Add { name }) => {
+                lists::add_runner(&client, screen, &name.unwrap_or_default()).await?;
+            }
+            Some(Runners::Remove { name }) => lists::remove_runner(&client, screen, &name).await?,
+        },
+        Command::Keys { json, command } => match command {
+            None => lists::keys(&client, screen, json).await?,
+            Some(Keys::Add { name }) => lists::add_key(&client, screen, &name).await?,
+            Some(Keys::Remove { id }) => lists::remove_key(&client, screen, id).await?,
+        },
+        Command::Status => lists::status(&client, screen).await?,
+        Command::Login(_) | Command::Logout => {}
+    }
+    Ok(Exit::Done)
+}
+
+/// A failure in words, with what to do about it.
+fn told(error: &anyhow::Error) -> String {
+    let words = render::clean::clean(&format!("{error:#}"));
+    let unauthenticated = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<ClientError>())
+        .any(ClientError::is_unauthenticated);
+    match unauthenticated {
+        true => format!("{words}\n{}", server::HOW_TO_SIGN_IN),
+        false => words,
+    }
+}
+
+/// Whoever read the output has heard enough.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}

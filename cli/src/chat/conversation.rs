@@ -1,0 +1,103 @@
+//! Message after message in one session.
+
+use shared_api::Me;
+
+use super::{
+    Chat, check,
+    prompt::{Prompt, Typed},
+    slash::{self, HELP, Line},
+    turn,
+};
+use crate::{exit::Exit, lists, view::View};
+
+/// Sessions that `/sessions` shows.
+const SESSIONS: u32 = 10;
+
+/// Reads lines until they end. The exit is that of the last turn where nobody watches, so that a
+/// script learns of a failure.
+pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
+    let mut prompt = Prompt::new()?;
+    let is_interactive = matches!(prompt, Prompt::Terminal(_));
+    if is_interactive {
+        greet(chat, me).await?;
+    }
+    let mut last = Exit::Done;
+    let mut interrupted = false;
+    loop {
+        let line = match prompt.next().await? {
+            Typed::Line(line) => line,
+            Typed::Interrupt if !interrupted => {
+                interrupted = true;
+                chat.view
+                    .aside("Ctrl-C once more or Ctrl-D ends the conversation")?;
+                continue;
+            }
+            Typed::Interrupt | Typed::End => break,
+        };
+        interrupted = false;
+        match say(chat, &line).await {
+            Ok(Some(Exit::Left)) => return Ok(Exit::Left),
+            Ok(Some(Exit::Cancelled)) if !is_interactive => return Ok(Exit::Cancelled),
+            Ok(Some(exit)) => last = exit,
+            Ok(None) => {}
+            // What goes wrong in one turn need not end a conversation that somebody sees.
+            Err(error) if is_interactive => chat.screen.note(&crate::told(&error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(if is_interactive { Exit::Done } else { last })
+}
+
+async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
+    let runner = match me.active_runner {
+        None => "no runner chosen (/runner NAME)".to_owned(),
+        Some(id) => {
+            let runners = chat.client.runners().await?;
+            let known = runners.into_iter().find(|runner| runner.id == id);
+            known.map_or_else(
+                || format!("runner {id}"),
+                |runner| {
+                    let state = if runner.online { "" } else { ", offline" };
+                    format!(
+                        "runner {}{state} · isolation: {}",
+                        runner.name, runner.isolation
+                    )
+                },
+            )
+        }
+    };
+    let model = &me.model.name;
+    chat.view.aside(&format!("{model} · {runner} · /help"))
+}
+
+/// Does what a line says. The exit is that of the turn, if it was a message.
+async fn say(chat: &mut Chat, line: &str) -> anyhow::Result<Option<Exit>> {
+    match slash::parse(line) {
+        Line::Empty => {}
+        Line::Message(text) => {
+            check(text)?;
+            let exit = turn::run(chat, text).await?;
+            return Ok(Some(exit));
+        }
+        Line::Runner(None) => lists::runners(&chat.client, chat.screen, false).await?,
+        Line::Runner(Some(name)) => lists::use_runner(&chat.client, chat.screen, name).await?,
+        Line::Sessions => lists::sessions(&chat.client, chat.screen, SESSIONS, false).await?,
+        Line::New => {
+            let session = chat.client.create_session("").await?;
+            let is_json = matches!(chat.view, View::Json(..));
+            *chat = Chat::open(chat.client.clone(), chat.screen, session, is_json);
+            chat.view.aside("a new session begins")?;
+        }
+        Line::Stop => {
+            let stopped = chat.client.cancel(chat.session.id).await?;
+            let said = stopped.turn.map_or("nothing is under way", |_| "stopping…");
+            chat.view.aside(said)?;
+        }
+        Line::Help => chat.screen.note(HELP),
+        Line::Unknown(command) => chat.view.aside(&format!(
+            "there is no {command}; /help lists what there is, and a space before the slash \
+             makes it a message"
+        ))?,
+    }
+    Ok(None)
+}

@@ -1,0 +1,91 @@
+//! Reading a conversation's lines: with editing and history on a terminal, as they come elsewhere.
+//! The history stays in memory: messages may hold what should not lie in a file.
+
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
+
+use anyhow::Context as _;
+use rustyline::{DefaultEditor, error::ReadlineError};
+use shared_types::limits::MAX_MESSAGE_BYTES;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What stands before the line.
+const PROMPT: &str = "› ";
+
+/// Where lines come from.
+pub(super) enum Prompt {
+    /// A terminal; absent only while a line is being read.
+    Terminal(Option<Box<DefaultEditor>>),
+    /// A pipe or a file.
+    Lines,
+}
+
+/// What a person did at the prompt.
+pub(super) enum Typed {
+    Line(String),
+    Interrupt,
+    End,
+}
+
+impl Prompt {
+    pub(super) fn new() -> anyhow::Result<Self> {
+        if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+            return Ok(Self::Lines);
+        }
+        let editor = DefaultEditor::new().context("failed to set up the prompt")?;
+        Ok(Self::Terminal(Some(Box::new(editor))))
+    }
+
+    /// The next line.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Typed> {
+        match self {
+            Self::Terminal(place) => {
+                let mut editor = place.take().context("failed to read: the prompt is gone")?;
+                // Reading blocks, and must not hold up the connection.
+                let (editor, line) = tokio::task::spawn_blocking(move || {
+                    let line = editor.readline(PROMPT);
+                    (editor, line)
+                })
+                .await
+                .context("failed to read a line")?;
+                let editor = place.insert(editor);
+                typed(line, editor)
+            }
+            Self::Lines => {
+                let mut interrupts =
+                    signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?;
+                tokio::select! {
+                    line = tokio::task::spawn_blocking(read_line) => {
+                        line.context("failed to read a line")?
+                    }
+                    _ = interrupts.recv() => Ok(Typed::End),
+                }
+            }
+        }
+    }
+}
+
+fn typed(line: Result<String, ReadlineError>, editor: &mut DefaultEditor) -> anyhow::Result<Typed> {
+    match line {
+        Ok(line) => {
+            // A line that cannot be remembered is still a line.
+            let _ = editor.add_history_entry(&line);
+            Ok(Typed::Line(line))
+        }
+        Err(ReadlineError::Interrupted) => Ok(Typed::Interrupt),
+        Err(ReadlineError::Eof) => Ok(Typed::End),
+        Err(error) => Err(error).context("failed to read a line"),
+    }
+}
+
+fn read_line() -> anyhow::Result<Typed> {
+    let mut line = String::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(MAX_MESSAGE_BYTES as u64 + 1)
+        .read_line(&mut line)
+        .context("failed to read a line from standard input")?;
+    Ok(match read {
+        0 => Typed::End,
+        _ => Typed::Line(line),
+    })
+}

@@ -1,0 +1,71 @@
+//! What a person can ask of the terminal itself, in the middle of a conversation.
+
+/// A line of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    /// Nothing.
+    Empty,
+    /// For the model.
+    Message(&'a str),
+    /// `/runner`, `/runner NAME`
+    Runner(Option<&'a str>),
+    /// `/sessions`
+    Sessions,
+    /// `/new`
+    New,
+    /// `/stop`
+    Stop,
+    /// `/help`
+    Help,
+    /// Another word behind a slash.
+    Unknown(&'a str),
+}
+
+/// What `/help` shows.
+pub(super) const HELP: &str = "\
+/runner [NAME]  show the runners, or choose the one to work on
+/sessions       list your sessions
+/new            begin a new session
+/stop           stop what this session is doing
+/help           this list
+Ctrl-C stops a turn · Ctrl-D ends the conversation";
+
+/// Tells commands from messages. A message that begins with a slash is written behind a space.
+pub(super) fn parse(line: &str) -> Line<'_> {
+    if line.trim().is_empty() {
+        return Line::Empty;
+    }
+    let Some(command) = line.strip_prefix('/') else {
+        return Line::Message(line.trim());
+    };
+    let mut words = command.split_whitespace();
+    match (words.next().unwrap_or_default(), words.next(), words.next()) {
+        ("runner" | "runners", name, None) => Line::Runner(name),
+        ("sessions", None, _) => Line::Sessions,
+        ("new", None, _) => Line::New,
+        ("stop", None, _) => Line::Stop,
+        ("help" | "?", None, _) => Line::Help,
+        _ => Line::Unknown(line.trim()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_told_from_messages() {
+        assert_eq!(parse("  "), Line::Empty);
+        assert_eq!(parse(" run ls "), Line::Message("run ls"));
+        assert_eq!(parse("/runner"), Line::Runner(None));
+        assert_eq!(parse("/runner laptop"), Line::Runner(Some("laptop")));
+        assert_eq!(parse("/new"), Line::New);
+        assert_eq!(
+            parse(" /etc/hosts: explain it"),
+            Line::Message("/etc/hosts: explain it")
+        );
+        for unknown in ["/etc/hosts", "/new session", "/runner a b", "/"] {
+            assert_eq!(parse(unknown), Line::Unknown(unknown));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One turn, from the message to its end. Ctrl-C stops it on the server, down to the processes;
+//! a second one leaves at once, and the server goes on stopping it.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use anyhow::Context as _;
+use shared_api::{CancelAccepted, MessageAccepted};
+use shared_client::{Client, ClientError, Followed};
+use shared_types::{Event, SessionId, TurnId, event::TurnOutcome};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Chat;
+use crate::exit::Exit;
+
+/// How often a wish to stop is sent while the server cannot be reached.
+const STOP_ATTEMPTS: u32 = 60;
+
+/// Between two of them.
+const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
+
+/// Sends a message and shows its turn to the end.
+pub(super) async fn run(chat: &mut Chat, text: &str) -> anyhow::Result<Exit> {
+    let client_id = chat.client.new_client_id();
+    chat.view.typed_here(&client_id);
+    let mut turn = Turn {
+        interrupts: signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?,
+        sending: Some(send(&chat.client, chat.session.id, text, &client_id)),
+        cancelling: None,
+        client_id,
+        id: None,
+        stop: Stop::No,
+    };
+    loop {
+        let happened = turn.next(chat).await;
+        if let Some(exit) = turn.handle(happened, chat)? {
+            return Ok(exit);
+        }
+    }
+}
+
+struct Turn {
+    interrupts: Signal,
+    sending: Option<Answer<MessageAccepted>>,
+    cancelling: Option<Answer<CancelAccepted>>,
+    client_id: String,
+    id: Option<TurnId>,
+    stop: Stop,
+}
+
+#[derive(PartialEq)]
+enum Stop {
+    No,
+    /// As soon as there is a turn to stop.
+    Wanted,
+    Sent,
+}
+
+enum Happened {
+    Sent(Result<MessageAccepted, ClientError>),
+    Heard(Option<Result<Followed, ClientError>>),
+    Cancelled(Result<CancelAccepted, ClientError>),
+    Interrupt,
+}
+
+impl Turn {
+    async fn next(&mut self, chat: &mut Chat) -> Happened {
+        tokio::select! {
+            // What was accepted is known before what came of it is shown.
+            biased;
+            sent = answer(&mut self.sending) => Happened::Sent(sent),
+            _ = self.interrupts.recv() => Happened::Interrupt,
+            cancelled = answer(&mut self.cancelling) => Happened::Cancelled(cancelled),
+            item = chat.follow.next() => Happened::Heard(item),
+        }
+    }
+
+    fn handle(&mut self, happened: Happened, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
+        match happened {
+            Happened::Sent(sent) => {
+                self.sending = None;
+                self.began(sent.context("failed to send the message")?.turn, chat);
+            }
+            Happened::Heard(item) => {
+                let item = item.context("failed to follow the session any further")?;
+                return self.heard(item.context("failed to follow the session")?, chat);
+            }
+            Happened::Cancelled(cancelled) => {
+                self.cancelling = None;
+                cancelled.context("failed to stop the turn; it goes on")?;
+            }
+            Happened::Interrupt => return self.interrupt(chat),
+        }
+        Ok(None)
+    }
+
+    fn heard(&mut self, item: Followed, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
+        chat.view.show(&item)?;
+        let Followed::Event(event) = item else {
+            return Ok(None);
+        };
+        match event.known() {
+            Some(Event::InputAccepted {
+                turn, client_id, ..
+            }) if client_id.as_ref() == Some(&self.client_id) => self.began(*turn, chat),
+            Some(Event::TurnEnded { turn, outcome, .. }) if Some(*turn) == self.id => {
+                return Ok(Some(match outcome {
+                    TurnOutcome::Completed => Exit::Done,
+                    TurnOutcome::Failed | TurnOutcome::Interrupted => Exit::Failed,
+                    TurnOutcome::Cancelled => Exit::Cancelled,
+                }));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn began(&mut self, turn: TurnId, chat: &Chat) {
+        self.id = Some(turn);
+        if self.stop == Stop::Wanted {
+            self.stop = Stop::Sent;
+            self.cancelling = Some(cancel(&chat.client, chat.session.id));
+        }
+    }
+
+    fn interrupt(&mut self, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
+        if self.stop != Stop::No {
+            let session = chat.session.id;
+            let note = match self.id {
+                Some(_) => {
+                    format!("left; the server goes on stopping it, see: gantry show {session}")
+                }
+                None => format!("left before the message was accepted, see: gantry show {session}"),
+            };
+            chat.view.aside(&note)?;
+            return Ok(Some(Exit::Left));
+        }
+        self.stop = Stop::Wanted;
+        chat.view.stopping()?;
+        if let Some(turn) = self.id {
+            self.began(turn, chat);
+        }
+        Ok(None)
+    }
+}
+
+/// The answer, once there is one; never, where nothing was asked.
+async fn answer<T>(pending: &mut Option<Answer<T>>) -> Result<T, ClientError> {
+    match pending {
+        Some(answer) => answer.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn send(
+    client: &Client,
+    session: SessionId,
+    text: &str,
+    client_id: &str,
+) -> Answer<MessageAccepted> {
+    let (client, text, client_id) = (client.clone(), text.to_owned(), client_id.to_owned());
+    Box::pin(async move { client.send(session, &text, &client_id).await })
+}
+
+fn cancel(client: &Client, session: SessionId) -> Answer<CancelAccepted> {
+    let client = client.clone();
+    Box::pin(async move {
+        let mut attempt = 1;
+        loop {
+            match client.cancel(session).await {
+                Err(error) if error.is_passing() && attempt < STOP_ATTEMPTS => {
+                    tokio::time::sleep(STOP_AGAIN_AFTER).await;
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    })
+}

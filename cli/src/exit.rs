@@ -1,0 +1,25 @@
+//! How the process ends.
+
+/// What the exit code says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It is done.
+    Done,
+    /// The turn failed.
+    Failed,
+    /// The turn was cancelled.
+    Cancelled,
+    /// The person left before the turn had ended.
+    Left,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            // 128 + SIGINT, as shells count.
+            Exit::Cancelled | Exit::Left => 130,
+        })
+    }
+}

@@ -1,0 +1,168 @@
+//! Signing in and out.
+
+use std::{
+    io::{BufRead as _, IsTerminal as _, Read as _, Write as _},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, bail};
+use shared_client::{Client, Options, Trust};
+use shared_types::{Digest, Entropy};
+
+use crate::{
+    args::Login,
+    screen::Screen,
+    server::{self, Environment},
+    settings::{Settings, SignIn},
+};
+
+/// Longest code that is read, in bytes.
+const MAX_CODE_BYTES: u64 = 4096;
+
+/// Longest part of the host's name in a sign-in's name, in bytes.
+const MAX_HOST_BYTES: usize = 40;
+
+/// Exchanges a code for a token and keeps it.
+pub(crate) async fn login(
+    settings: &Settings,
+    environment: &Environment,
+    screen: Screen,
+    entropy: Arc<dyn Entropy>,
+    args: Login,
+) -> anyhow::Result<()> {
+    let kept = settings.load()?;
+    let server = match args.server {
+        Some(server) => server,
+        None => server::default_server(kept.as_ref(), environment)?,
+    };
+    let fingerprint = args.fingerprint.or_else(|| {
+        let same = kept.filter(|kept| kept.server == plain(&server))?;
+        Digest::from_hex(&same.fingerprint?)
+    });
+    let client = Client::new(Options {
+        server,
+        token: None,
+        trust: fingerprint.map_or(Trust::Platform, |pin| Trust::Pinned(*pin.as_bytes())),
+        plain_text_allowed: args.allow_plain_text,
+        entropy: entropy.clone(),
+    })?;
+    let code = code(args.code)?;
+    let device = device(&*entropy);
+    let signed_in = client.sign_in(&code, &device).await?;
+    settings.store(&SignIn {
+        server: client.server(),
+        token: signed_in.token,
+        device,
+        fingerprint: fingerprint.map(|digest| digest.to_string()),
+        allow_plain_text: args.allow_plain_text,
+    })?;
+    let name = crate::render::clean::clean_line(&signed_in.user.name, 80);
+    screen.line(&format!("signed in to {} as {name}", client.server()))
+}
+
+/// Revokes this terminal's sign-in, if the server can be reached, and forgets it in any case.
+pub(crate) async fn logout(
+    settings: &Settings,
+    screen: Screen,
+    entropy: Arc<dyn Entropy>,
+) -> anyhow::Result<()> {
+    let Some(kept) = settings.load()? else {
+        return screen.line("nobody was signed in");
+    };
+    let revoked = revoke(&kept, entropy).await;
+    settings.remove()?;
+    if let Err(error) = revoked {
+        screen.note(&format!(
+            "{}\nthe token is forgotten here but may still be valid: revoke {:?} with gantry keys \
+             from another sign-in",
+            crate::told(&error),
+            kept.device,
+        ));
+    }
+    screen.line(&format!("signed out of {}", kept.server))
+}
+
+async fn revoke(kept: &SignIn, entropy: Arc<dyn Entropy>) -> anyhow::Result<()> {
+    let client = server::client(Some(kept), &Environment::default(), entropy)?;
+    let keys = client.keys().await?;
+    let ours = keys
+        .iter()
+        .find(|key| key.name == kept.device && key.kind == "sign_in")
+        .with_context(|| format!("failed to find the sign-in {:?} on the server", kept.device))?;
+    Ok(client.remove_key(ours.id).await?)
+}
+
+/// The code from the command line, from standard input, or from the person.
+fn code(given: Option<String>) -> anyhow::Result<String> {
+    let stdin = std::io::stdin();
+    let mut text = String::new();
+    match given.as_deref() {
+        Some("-") => {
+            let mut input = stdin.lock().take(MAX_CODE_BYTES);
+            input.read_to_string(&mut text)
+        }
+        Some(code) => {
+            text.push_str(code);
+            Ok(0)
+        }
+        None if !stdin.is_terminal() => {
+            bail!("no code: name it, or - to read it from standard input")
+        }
+        None => {
+            eprint!("sign-in code (the server prints it when it starts): ");
+            let _ = std::io::stderr().flush();
+            stdin.lock().take(MAX_CODE_BYTES).read_line(&mut text)
+        }
+    }
+    .context("failed to read the code")?;
+    match text.trim() {
+        "" => bail!("the code is empty: the server prints it when it starts for the first time"),
+        code => Ok(code.to_owned()),
+    }
+}
+
+/// What the server's list calls this sign-in: the host's name for people, and a few random
+/// letters, so that signing out finds exactly this one.
+fn device(entropy: &dyn Entropy) -> String {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok())
+        .unwrap_or_default();
+    let mut random = [0; 4];
+    entropy.fill(&mut random);
+    format!("{}-{:08x}", label(&host), u32::from_be_bytes(random))
+}
+
+fn label(host: &str) -> String {
+    let host = host.trim().to_ascii_lowercase();
+    let kept: String = host
+        .chars()
+        .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+        .take(MAX_HOST_BYTES)
+        .collect();
+    match kept.trim_matches('-') {
+        "" => "terminal".to_owned(),
+        kept => kept.to_owned(),
+    }
+}
+
+fn plain(server: &url::Url) -> String {
+    server.as_str().trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{entropy::SeededEntropy, limits::is_name};
+
+    use super::*;
+
+    #[test]
+    fn a_sign_in_has_a_name_of_its_own() {
+        let entropy = SeededEntropy::new(1);
+        let (one, other) = (device(&entropy), device(&entropy));
+        assert_ne!(one, other);
+        assert!(is_name(&one) && is_name(&other), "{one} {other}");
+        assert_eq!(label("Jane's MacBook.local\n"), "janesmacbooklocal");
+        assert_eq!(label("---"), "terminal");
+    }
+}

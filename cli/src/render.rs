@@ -1,0 +1,350 @@
+//! What a person sees of a session: a pure function from what happens to text for the terminal.
+//!
+//! The same renderer shows a turn as it happens and replays a log: what was shown live is not
+//! shown again when the log records it, and what was not seen live is shown from the log.
+
+use std::collections::BTreeMap;
+
+use shared_api::Live;
+use shared_client::Followed;
+use shared_types::{
+    Event, SessionEvent, TurnId,
+    event::{Finish, Place, ToolCall, TurnOutcome},
+};
+
+use self::clean::{Clean, clean, clean_line};
+use crate::style::Style;
+
+mod call;
+pub(crate) mod clean;
+mod output;
+#[cfg(test)]
+mod tests;
+mod tool;
+mod words;
+
+use call::Call;
+pub(crate) use words::duration;
+
+/// Longest notice or reason, in characters.
+const MAX_NOTE: usize = 400;
+
+/// Turns a session into text.
+#[derive(Debug)]
+pub(crate) struct Renderer {
+    style: Style,
+    /// The message that the person typed here, which need not be shown to them.
+    mine: Option<String>,
+    stopping: bool,
+    block: Block,
+    claimed: Option<TurnId>,
+    text: Option<Text>,
+    calls: BTreeMap<u32, Call>,
+    /// The call that the last line belongs to.
+    focus: Option<u32>,
+    place: Option<Place>,
+    out: String,
+}
+
+/// What the last line belongs to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Block {
+    Nothing,
+    Input,
+    Text,
+    Calls,
+    End,
+}
+
+/// The answer that is being shown.
+#[derive(Debug)]
+struct Text {
+    place: (TurnId, u32),
+    attempt: u32,
+    shown: String,
+    clean: Clean,
+    is_line_open: bool,
+}
+
+impl Renderer {
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            mine: None,
+            stopping: false,
+            block: Block::Nothing,
+            claimed: None,
+            text: None,
+            calls: BTreeMap::new(),
+            focus: None,
+            place: None,
+            out: String::new(),
+        }
+    }
+
+    /// The message with this client id was typed here.
+    pub(crate) fn typed_here(&mut self, client_id: &str) {
+        self.mine = Some(client_id.to_owned());
+        self.stopping = false;
+        self.block = Block::Nothing;
+    }
+
+    /// What to write for this.
+    pub(crate) fn item(&mut self, item: &Followed) -> String {
+        match item {
+            Followed::Event(event) => self.event(event),
+            Followed::Live(live) => self.live(live),
+            Followed::CaughtUp { .. } => {}
+            Followed::Lost { reason } => {
+                let reason = clean_line(reason, MAX_NOTE);
+                self.note(&format!("connection lost, reconnecting… ({reason})"));
+            }
+            Followed::Recovered => self.note("connected again"),
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// What to write when the person asks to stop.
+    pub(crate) fn stopping(&mut self) -> String {
+        self.stopping = true;
+        self.note("stopping… (Ctrl-C again leaves at once)");
+        std::mem::take(&mut self.out)
+    }
+
+    /// What to write beside the session.
+    pub(crate) fn aside(&mut self, text: &str) -> String {
+        self.note(text);
+        std::mem::take(&mut self.out)
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        // A kind that only a newer client knows is passed over.
+        let Some(event) = event.known() else { return };
+        match event {
+            Event::SessionCreated { model, .. } => self.note(&format!("model: {model}")),
+            Event::InputAccepted {
+                client_id, text, ..
+            } => {
+                if client_id.is_none() || *client_id != self.mine {
+                    self.input(text);
+                }
+            }
+            Event::TurnClaimed { turn, .. } => {
+                if self.claimed.replace(*turn) == Some(*turn) {
+                    self.note("taken up again where it was interrupted");
+                }
+            }
+            Event::AnswerRecorded {
+                turn,
+                step,
+                text,
+                calls,
+                finish,
+                ..
+            } => self.answer((*turn, *step), text, calls, *finish),
+            Event::CallPlaced { ordinal, place, .. } => self.placed(*ordinal, place),
+            Event::CallEnded { ordinal, .. } => {
+                self.focus_on(*ordinal);
+                if let Some(call) = self.calls.get_mut(ordinal) {
+                    call.end(event, &mut self.out);
+                }
+            }
+            Event::CancelRequested { .. } => {
+                if !self.stopping {
+                    self.note("stopping…");
+                }
+            }
+            Event::TurnEnded {
+                outcome, reason, ..
+            } => self.ended(*outcome, reason.as_deref()),
+            Event::OperationSettled { summary, .. } => {
+                self.note(&format!("known later: {}", clean_line(summary, MAX_NOTE)));
+            }
+        }
+    }
+
+    fn live(&mut self, live: &Live) {
+        match live {
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                text,
+                ..
+            } => self.piece((*turn, *step), *attempt, text),
+            Live::Output {
+                ordinal,
+                stream,
+                offset,
+                text,
+                bytes,
+                ..
+            } => {
+                self.focus_on(*ordinal);
+                if let Some(call) = self.calls.get_mut(ordinal) {
+                    call.output(stream, *offset, text, *bytes, &mut self.out);
+                }
+            }
+            Live::Notice { text, .. } => self.note(text),
+        }
+    }
+
+    fn input(&mut self, text: &str) {
+        self.begin(Block::Input);
+        let text = clean(text.trim_end());
+        for (number, line) in text.lines().enumerate() {
+            let mark = if number == 0 { "› " } else { "  " };
+            self.out
+                .push_str(&self.style.bold(&format!("{mark}{line}")));
+            self.out.push('\n');
+        }
+    }
+
+    fn piece(&mut self, place: (TurnId, u32), attempt: u32, text: &str) {
+        let known = self.text.as_ref().is_some_and(|known| known.place == place);
+        if !known
+            || self
+                .text
+                .as_ref()
+                .is_some_and(|known| known.attempt < attempt)
+        {
+            if known {
+                self.note("the answer begins again");
+            }
+            self.text = Some(Text {
+                place,
+                attempt,
+                shown: String::new(),
+                clean: Clean::default(),
+                is_line_open: false,
+            });
+        }
+        self.begin(Block::Text);
+        let Some(known) = &mut self.text else { return };
+        known.shown.push_str(text);
+        let mut cleaned = known.clean.take(text).to_owned();
+        if known.shown.len() == text.len() {
+            cleaned = cleaned.trim_start_matches('\n').to_owned();
+        }
+        if let Some(last) = cleaned.chars().last() {
+            known.is_line_open = last != '\n';
+            self.out.push_str(&cleaned);
+        }
+    }
+
+    fn answer(&mut self, place: (TurnId, u32), text: &str, calls: &[ToolCall], finish: Finish) {
+        let shown = self.text.as_ref().filter(|known| known.place == place);
+        let attempt = shown.map_or(0, |known| known.attempt);
+        match shown.map(|known| text.strip_prefix(&*known.shown)) {
+            Some(Some("")) => {}
+            Some(Some(rest)) => self.piece(place, attempt, rest),
+            Some(None) => self.piece(place, attempt + 1, text),
+            None if text.trim().is_empty() => {}
+            None => self.piece(place, attempt, text),
+        }
+        self.finish_line();
+        self.text = None;
+        match finish {
+            Finish::Complete | Finish::Cancelled => {}
+            Finish::Length => self.note("the model reached its own length limit"),
+        }
+        self.place = None;
+        self.calls.clear();
+        for (ordinal, call) in (0..).zip(calls) {
+            self.begin(Block::Calls);
+            let call = Call::new(self.style, call);
+            self.out.push_str(&call.title("●"));
+            self.calls.insert(ordinal, call);
+        }
+        self.focus = (calls.len() == 1).then_some(0);
+    }
+
+    fn placed(&mut self, ordinal: u32, place: &Place) {
+        let same = self.place.as_ref().is_some_and(|known| {
+            (known.runner, &known.isolation) == (place.runner, &place.isolation)
+        });
+        if same {
+            return;
+        }
+        if self.place.is_some() {
+            self.focus_on(ordinal);
+        }
+        self.begin(Block::Calls);
+        self.finish_line();
+        let name = clean_line(&place.runner_name, MAX_NOTE);
+        let place_line = format!("  on {name} · isolation: {}", place.isolation);
+        self.out.push_str(&self.style.dim(&place_line));
+        self.out.push('\n');
+        self.place = Some(place.clone());
+    }
+
+    /// Says which of several calls the next lines belong to, where it is another than before.
+    fn focus_on(&mut self, ordinal: u32) {
+        self.begin(Block::Calls);
+        if self.focus == Some(ordinal) {
+            return;
+        }
+        self.finish_line();
+        self.focus = Some(ordinal);
+        if let Some(call) = self.calls.get(&ordinal) {
+            self.out.push_str(&call.title("  ↳"));
+        }
+    }
+
+    fn ended(&mut self, outcome: TurnOutcome, reason: Option<&str>) {
+        self.finish_line();
+        let reason = reason
+            .map(|reason| format!(": {}", clean_line(reason, MAX_NOTE)))
+            .unwrap_or_default();
+        let line = match outcome {
+            TurnOutcome::Completed => None,
+            TurnOutcome::Failed => Some(self.style.red(&format!("✗ failed{reason}"))),
+            TurnOutcome::Cancelled => Some(self.style.yellow(&format!("■ cancelled{reason}"))),
+            TurnOutcome::Interrupted => Some(self.style.yellow(&format!("■ interrupted{reason}"))),
+        };
+        if let Some(line) = line {
+            self.begin(Block::End);
+            self.out.push_str(&line);
+            self.out.push('\n');
+        }
+        self.text = None;
+        self.calls.clear();
+        self.focus = None;
+        self.stopping = false;
+        self.block = Block::End;
+    }
+
+    fn note(&mut self, text: &str) {
+        self.finish_line();
+        let indent = if self.block == Block::Calls { "  " } else { "" };
+        let text = format!("{indent}{}", clean_line(text, MAX_NOTE));
+        self.out.push_str(&self.style.dim(&text));
+        self.out.push('\n');
+    }
+
+    /// Begins a block: different ones stand apart by an empty line.
+    fn begin(&mut self, block: Block) {
+        if self.block == block && block != Block::Input {
+            return;
+        }
+        self.finish_line();
+        if self.block != Block::Nothing {
+            self.out.push('\n');
+        }
+        self.block = block;
+    }
+
+    fn finish_line(&mut self) {
+        let is_text_open = self
+            .text
+            .as_mut()
+            .is_some_and(|text| std::mem::take(&mut text.is_line_open));
+        let open_call = self
+            .focus
+            .and_then(|focus| self.calls.get_mut(&focus))
+            .is_some_and(|call| call.break_line());
+        if is_text_open || open_call {
+            self.out.push('\n');
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! One tool call: its title, its output, its end.
+
+use shared_types::{
+    Event,
+    event::{CallOutcome, ToolCall},
+};
+
+use super::{
+    MAX_NOTE,
+    clean::clean_line,
+    output::{Bounds, Output},
+    tool,
+    words::duration,
+};
+use crate::style::Style;
+
+/// Lines of output that are shown as they come, and at the end.
+const LIVE: Bounds = Bounds { head: 40, tail: 10 };
+
+/// Lines that are shown of what was not seen live.
+const RECORDED: Bounds = Bounds { head: 10, tail: 5 };
+
+#[derive(Debug)]
+pub(super) struct Call {
+    style: Style,
+    name: String,
+    argument: String,
+    output: Output,
+}
+
+impl Call {
+    pub(super) fn new(style: Style, call: &ToolCall) -> Self {
+        Self {
+            style,
+            name: tool::name(call),
+            argument: tool::main_argument(call),
+            output: Output::new(style, LIVE),
+        }
+    }
+
+    /// The line that names it.
+    pub(super) fn title(&self, mark: &str) -> String {
+        let name = self.style.bold(&self.name);
+        match self.argument.as_str() {
+            "" => format!("{mark} {name}\n"),
+            argument => format!("{mark} {name}  {argument}\n"),
+        }
+    }
+
+    pub(super) fn output(
+        &mut self,
+        stream: &str,
+        offset: u64,
+        text: &str,
+        bytes: u64,
+        out: &mut String,
+    ) {
+        self.output.piece(stream, offset, text, bytes, out);
+    }
+
+    /// Gives up the unfinished line; says whether there is one on the screen.
+    pub(super) fn break_line(&mut self) -> bool {
+        self.output.break_line()
+    }
+
+    /// Shows how it ended, and of its text what was not seen live.
+    pub(super) fn end(&mut self, event: &Event, out: &mut String) {
+        let Event::CallEnded {
+            outcome,
+            text,
+            budget_ms,
+            duration_ms,
+            overran,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let (ending, body) = tool::ending(text);
+        let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
+        // A failure's first line says why, and stands in the last line here.
+        let is_reason = ending.is_none() && *outcome != CallOutcome::Completed;
+        if self.output.is_empty() {
+            self.output = Output::new(self.style, RECORDED);
+            let recorded = if is_reason { rest } else { body };
+            if !recorded.is_empty() {
+                self.output
+                    .piece("", 0, recorded, recorded.len() as u64, out);
+            }
+        }
+        self.output.finish(out);
+        let reason = if is_reason {
+            clean_line(first, MAX_NOTE)
+        } else {
+            String::new()
+        };
+        let mut line = self.ending(*outcome, ending, &reason, *budget_ms);
+        let took = match overran {
+            true => format!(
+                " · {}, longer than its {}",
+                duration(*duration_ms),
+                duration(*budget_ms)
+            ),
+            false => format!(" · {}", duration(*duration_ms)),
+        };
+        line.push_str(&self.style.dim(&took));
+        out.push_str(&format!("  {line}\n"));
+    }
+
+    fn ending(
+        &self,
+        outcome: CallOutcome,
+        ending: Option<String>,
+        reason: &str,
+        budget_ms: u64,
+    ) -> String {
+        let style = self.style;
+        let with = |word: &str| match (&ending, reason) {
+            (Some(ending), _) => format!("{word}: {ending}"),
+            (None, "") => word.to_owned(),
+            (None, reason) => format!("{word}: {reason}"),
+        };
+        match outcome {
+            CallOutcome::Completed => match &ending {
+                None => style.green("done"),
+                Some(exit) if exit == "exit 0" => style.green(exit),
+                Some(exit) => style.yellow(exit),
+            },
+            CallOutcome::Failed => style.red(&with("✗ failed")),
+            CallOutcome::Refused => style.red(&with("✗ not run")),
+            CallOutcome::TimedOut => style.red(&format!(
+                "✗ stopped at its time limit of {}",
+                duration(budget_ms)
+            )),
+            CallOutcome::Cancelled => style.yellow("■ cancelled"),
+            CallOutcome::Unknown => style.red(&with("✗ outcome unknown")),
+        }
+    }
+}

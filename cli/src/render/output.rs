@@ -1,0 +1,250 @@
+//! A command's output as indented lines: the first ones as they come, the last ones at the end,
+//! and how many were left out between.
+
+use std::collections::VecDeque;
+
+use super::clean::Clean;
+use crate::style::Style;
+
+/// What stands before each line.
+const GUTTER: &str = "  │ ";
+
+/// Longest line, in characters.
+const MAX_LINE: usize = 1000;
+
+/// Streams of one call that are told apart: stdout and stderr.
+const MAX_STREAMS: usize = 4;
+
+/// How many lines are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// As they come.
+    pub(crate) head: usize,
+    /// At the end.
+    pub(crate) tail: usize,
+}
+
+/// The output of one call.
+#[derive(Debug)]
+pub(crate) struct Output {
+    style: Style,
+    bounds: Bounds,
+    streams: Vec<Stream>,
+    /// The stream whose line is unfinished.
+    open: Option<usize>,
+    line: String,
+    letters: usize,
+    lines: usize,
+    tail: VecDeque<String>,
+}
+
+#[derive(Debug)]
+struct Stream {
+    name: String,
+    clean: Clean,
+    end: u64,
+}
+
+impl Output {
+    pub(crate) fn new(style: Style, bounds: Bounds) -> Self {
+        Self {
+            style,
+            bounds,
+            streams: Vec::new(),
+            open: None,
+            line: String::new(),
+            letters: 0,
+            lines: 0,
+            tail: VecDeque::new(),
+        }
+    }
+
+    /// Whether nothing came.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    /// Gives up the unfinished line, so that something else can be shown; says whether there is
+    /// one on the screen, which the caller then ends.
+    pub(crate) fn break_line(&mut self) -> bool {
+        let is_on_screen = self.open.is_some() && self.lines < self.bounds.head;
+        if is_on_screen {
+            self.lines += 1;
+            self.letters = 0;
+            self.open = None;
+        }
+        is_on_screen
+    }
+
+    /// Adds a piece of `bytes` bytes at `offset` of a stream.
+    pub(crate) fn piece(
+        &mut self,
+        stream: &str,
+        offset: u64,
+        text: &str,
+        bytes: u64,
+        out: &mut String,
+    ) {
+        let Some(place) = self.stream(stream) else {
+            return;
+        };
+        if self.open.is_some_and(|open| open != place) {
+            self.end_line(out);
+        }
+        let missing = offset.saturating_sub(self.streams[place].end);
+        self.streams[place].end = offset + bytes;
+        if missing > 0 {
+            if self.open.is_some() {
+                self.end_line(out);
+            }
+            self.whole_line(place, &format!("… {missing} bytes that are not shown"), out);
+        }
+        let text = self.streams[place].clean.take(text);
+        for letter in text.chars() {
+            self.letter(place, letter, out);
+        }
+    }
+
+    /// Shows what was held back, and leaves no line unfinished.
+    pub(crate) fn finish(&mut self, out: &mut String) {
+        if self.open.is_some() {
+            self.end_line(out);
+        }
+        let hidden = self
+            .lines
+            .saturating_sub(self.bounds.head + self.tail.len());
+        if hidden > 0 {
+            let more = format!(
+                "  … {hidden} more line{}",
+                if hidden == 1 { "" } else { "s" }
+            );
+            out.push_str(&self.style.dim(&more));
+            out.push('\n');
+        }
+        for line in self.tail.drain(..) {
+            out.push_str(&self.style.dim(GUTTER));
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+
+    fn stream(&mut self, name: &str) -> Option<usize> {
+        let known = self.streams.iter().position(|known| known.name == name);
+        if known.is_none() && self.streams.len() < MAX_STREAMS {
+            self.streams.push(Stream {
+                name: name.to_owned(),
+                clean: Clean::default(),
+                end: 0,
+            });
+            return Some(self.streams.len() - 1);
+        }
+        known
+    }
+
+    fn whole_line(&mut self, place: usize, text: &str, out: &mut String) {
+        for letter in text.chars() {
+            self.letter(place, letter, out);
+        }
+        self.end_line(out);
+    }
+
+    fn letter(&mut self, place: usize, letter: char, out: &mut String) {
+        let is_shown = self.lines < self.bounds.head;
+        if self.open.is_none() {
+            self.open = Some(place);
+            if is_shown {
+                out.push_str(&self.style.dim(GUTTER));
+            }
+        }
+        if letter == '\n' {
+            self.end_line(out);
+            return;
+        }
+        self.letters += 1;
+        let letter = match self.letters {
+            ..=MAX_LINE => letter,
+            length if length == MAX_LINE + 1 => '…',
+            _ => return,
+        };
+        match is_shown {
+            true => out.push(letter),
+            false => self.line.push(letter),
+        }
+    }
+
+    fn end_line(&mut self, out: &mut String) {
+        if self.lines < self.bounds.head {
+            out.push('\n');
+        } else if self.bounds.tail > 0 {
+            if self.tail.len() == self.bounds.tail {
+                self.tail.pop_front();
+            }
+            self.tail.push_back(std::mem::take(&mut self.line));
+        }
+        self.line.clear();
+        self.lines += 1;
+        self.letters = 0;
+        self.open = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { head: 3, tail: 2 };
+
+    fn shown(pieces: &[(&str, &str)]) -> String {
+        let mut output = Output::new(Style::new(false), BOUNDS);
+        let (mut out, mut ends) = (String::new(), std::collections::HashMap::new());
+        for (stream, text) in pieces {
+            let offset = ends.entry(*stream).or_insert(0);
+            output.piece(stream, *offset, text, text.len() as u64, &mut out);
+            *offset += text.len() as u64;
+        }
+        output.finish(&mut out);
+        out
+    }
+
+    #[test]
+    fn lines_stand_behind_a_gutter_however_they_are_cut() {
+        let whole = "  │ one\n  │ \n  │ three\n";
+        assert_eq!(shown(&[("stdout", "one\n\nthree")]), whole);
+        assert_eq!(
+            shown(&[("stdout", "o"), ("stdout", "ne\n"), ("stdout", "\nthree\n")]),
+            whole
+        );
+    }
+
+    #[test]
+    fn of_many_lines_the_first_and_the_last_are_shown() {
+        let many: String = (1..=9).map(|line| format!("{line}\n")).collect();
+        let expected = "  │ 1\n  │ 2\n  │ 3\n  … 4 more lines\n  │ 8\n  │ 9\n";
+        assert_eq!(shown(&[("stdout", &many)]), expected);
+        assert_eq!(
+            shown(&[("stdout", "1\n2\n3\n4\n")]),
+            "  │ 1\n  │ 2\n  │ 3\n  │ 4\n"
+        );
+    }
+
+    #[test]
+    fn two_streams_do_not_share_a_line() {
+        assert_eq!(
+            shown(&[("stdout", "out"), ("stderr", "err"), ("stdout", "put\n")]),
+            "  │ out\n  │ err\n  │ put\n"
+        );
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_and_a_gap_is_said() {
+        let long = shown(&[("stdout", &"x".repeat(5000))]);
+        assert_eq!(
+            long.chars().filter(|letter| *letter == 'x').count(),
+            MAX_LINE
+        );
+        let mut output = Output::new(Style::new(false), BOUNDS);
+        let mut out = String::new();
+        output.piece("stdout", 100, "end\n", 4, &mut out);
+        assert_eq!(out, "  │ … 100 bytes that are not shown\n  │ end\n");
+    }
+}

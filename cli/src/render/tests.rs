@@ -1,0 +1,329 @@
+use shared_types::{
+    Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
+    event::{CallOutcome, EventBody, Usage},
+};
+
+use super::*;
+
+const TURN: TurnId = TurnId::from_u128(1);
+
+fn event(event: Event) -> Followed {
+    Followed::Event(Box::new(SessionEvent {
+        seq: 1,
+        at: Timestamp::from_micros(0),
+        body: EventBody::Known(event),
+    }))
+}
+
+fn input(text: &str, client_id: Option<&str>) -> Followed {
+    event(Event::InputAccepted {
+        turn: TURN,
+        by: UserId::from_u128(1),
+        client_id: client_id.map(str::to_owned),
+        text: text.into(),
+    })
+}
+
+fn piece(attempt: u32, text: &str) -> Followed {
+    Followed::Live(Live::Text {
+        turn: TURN,
+        step: 1,
+        attempt,
+        offset: 0,
+        text: text.into(),
+    })
+}
+
+fn answer(step: u32, text: &str, calls: &[(&str, &str)]) -> Followed {
+    let calls = calls.iter().map(|(name, arguments)| ToolCall {
+        vendor_id: "call_1".into(),
+        name: (*name).into(),
+        arguments: (*arguments).into(),
+    });
+    event(Event::AnswerRecorded {
+        turn: TURN,
+        step,
+        model: "practice".into(),
+        text: text.into(),
+        calls: calls.collect(),
+        finish: Finish::Complete,
+        usage: Usage::default(),
+    })
+}
+
+fn placed(ordinal: u32, runner: &str) -> Followed {
+    event(Event::CallPlaced {
+        turn: TURN,
+        step: 1,
+        ordinal,
+        operation: OperationId::from_u128(1),
+        place: Place {
+            runner: RunnerId::from_u128(u128::from(runner.as_bytes()[0])),
+            runner_name: runner.into(),
+            sandbox: SandboxId::from_u128(1),
+            isolation: Isolation::none(),
+        },
+    })
+}
+
+fn output(ordinal: u32, offset: u64, text: &str) -> Followed {
+    Followed::Live(Live::Output {
+        turn: TURN,
+        step: 1,
+        ordinal,
+        operation: OperationId::from_u128(1),
+        stream: "stdout".into(),
+        offset,
+        text: text.into(),
+        bytes: text.len() as u64,
+    })
+}
+
+fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
+    event(Event::CallEnded {
+        turn: TURN,
+        step: 1,
+        ordinal,
+        outcome,
+        text: text.into(),
+        budget_ms: 120_000,
+        duration_ms: 1_270,
+        overran: false,
+    })
+}
+
+fn turn_ended(outcome: TurnOutcome, reason: Option<&str>) -> Followed {
+    event(Event::TurnEnded {
+        turn: TURN,
+        outcome,
+        reason: reason.map(str::to_owned),
+    })
+}
+
+fn shown(items: &[Followed]) -> String {
+    let mut renderer = Renderer::new(Style::new(false));
+    renderer.typed_here("mine");
+    items.iter().map(|item| renderer.item(item)).collect()
+}
+
+const SHELL: (&str, &str) = ("Shell", r#"{"command":"cargo test"}"#);
+
+#[test]
+fn a_turn_is_shown_as_it_happens() {
+    let items = [
+        input("run the tests", Some("mine")),
+        piece(1, "I will "),
+        piece(1, "run them."),
+        answer(1, "I will run them.", &[SHELL]),
+        placed(0, "laptop"),
+        output(0, 0, "running 1 te"),
+        output(0, 12, "st\nok\n"),
+        call_ended(
+            0,
+            CallOutcome::Completed,
+            "running 1 test\nok\n[exit code 0, after 1 s]",
+        ),
+        answer(2, "They pass.", &[]),
+        turn_ended(TurnOutcome::Completed, None),
+    ];
+    assert_eq!(
+        shown(&items),
+        "\
+I will run them.
+
+● Shell  cargo test
+  on laptop · isolation: none
+  │ running 1 test
+  │ ok
+  exit 0 · 1.2 s
+
+They pass.
+"
+    );
+}
+
+#[test]
+fn a_log_replays_as_what_was_seen_live() {
+    let live = [
+        piece(1, "Running."),
+        answer(1, "Running.", &[SHELL]),
+        placed(0, "laptop"),
+        output(0, 0, "ok\n"),
+        call_ended(0, CallOutcome::Completed, "ok\n[exit code 3]"),
+        turn_ended(TurnOutcome::Completed, None),
+    ];
+    let recorded: Vec<_> = live
+        .iter()
+        .filter(|item| matches!(item, Followed::Event(_)))
+        .cloned()
+        .collect();
+    assert_eq!(shown(&live), shown(&recorded));
+    assert!(shown(&live).contains("  exit 3 · 1.2 s\n"));
+}
+
+#[test]
+fn an_answer_that_was_seen_in_part_is_completed() {
+    let items = [piece(1, "One, "), answer(1, "One, two.", &[])];
+    assert_eq!(shown(&items), "One, two.\n");
+}
+
+#[test]
+fn an_answer_that_begins_again_is_said_to() {
+    let items = [piece(1, "Perh"), piece(2, "Yes"), answer(1, "Yes.", &[])];
+    assert_eq!(shown(&items), "Perh\nthe answer begins again\nYes.\n");
+}
+
+#[test]
+fn an_answer_whose_second_attempt_was_not_seen_is_shown_whole() {
+    let items = [piece(1, "Perh"), answer(1, "Yes.", &[])];
+    assert_eq!(shown(&items), "Perh\nthe answer begins again\nYes.\n");
+}
+
+#[test]
+fn a_lost_connection_is_said_between_the_lines() {
+    let items = [
+        answer(1, "", &[SHELL]),
+        placed(0, "laptop"),
+        output(0, 0, "half a "),
+        Followed::Lost {
+            reason: "it fell silent".into(),
+        },
+        Followed::Recovered,
+        output(0, 7, "line\n"),
+        call_ended(0, CallOutcome::Completed, "half a line\n[exit code 0]"),
+    ];
+    assert_eq!(
+        shown(&items),
+        "\
+● Shell  cargo test
+  on laptop · isolation: none
+  │ half a 
+  connection lost, reconnecting… (it fell silent)
+  connected again
+  │ line
+  exit 0 · 1.2 s
+"
+    );
+}
+
+#[test]
+fn several_calls_are_told_apart() {
+    let items = [
+        answer(
+            1,
+            "",
+            &[("Read", r#"{"path":"a"}"#), ("Read", r#"{"path":"b"}"#)],
+        ),
+        placed(0, "laptop"),
+        placed(1, "laptop"),
+        call_ended(1, CallOutcome::Completed, "beta"),
+        call_ended(0, CallOutcome::Failed, "there is no file a"),
+    ];
+    assert_eq!(
+        shown(&items),
+        "\
+● Read  a
+● Read  b
+  on laptop · isolation: none
+  ↳ Read  b
+  │ beta
+  done · 1.2 s
+  ↳ Read  a
+  ✗ failed: there is no file a · 1.2 s
+"
+    );
+}
+
+#[test]
+fn each_end_of_a_call_and_of_a_turn_reads_differently() {
+    for (outcome, text, line) in [
+        (
+            CallOutcome::Refused,
+            "laptop is offline since 12:00",
+            "✗ not run: laptop is offline since 12:00 · 1.2 s",
+        ),
+        (
+            CallOutcome::TimedOut,
+            "x\n[stopped at its time limit of 2 min; exit code 143]",
+            "✗ stopped at its time limit of 2 min 0 s · 1.2 s",
+        ),
+        (
+            CallOutcome::Cancelled,
+            "[stopped because the turn was cancelled; ended by signal 15]",
+            "■ cancelled · 1.2 s",
+        ),
+        (
+            CallOutcome::Unknown,
+            "the runner is gone",
+            "✗ outcome unknown: the runner is gone · 1.2 s",
+        ),
+    ] {
+        let text = shown(&[answer(1, "", &[SHELL]), call_ended(0, outcome, text)]);
+        assert!(text.ends_with(&format!("  {line}\n")), "{text}");
+    }
+    for (outcome, reason, line) in [
+        (
+            TurnOutcome::Failed,
+            Some("the model does not answer"),
+            "✗ failed: the model does not answer\n",
+        ),
+        (TurnOutcome::Cancelled, None, "■ cancelled\n"),
+        (TurnOutcome::Interrupted, None, "■ interrupted\n"),
+        (TurnOutcome::Completed, None, ""),
+    ] {
+        let text = shown(&[turn_ended(outcome, reason)]);
+        assert_eq!(text, line);
+    }
+}
+
+#[test]
+fn what_others_say_and_what_goes_on_beside_is_shown() {
+    let claimed = || {
+        event(Event::TurnClaimed {
+            turn: TURN,
+            epoch: Epoch(1),
+            replica: ReplicaId::from_u128(1),
+        })
+    };
+    let notice = Followed::Live(Live::Notice {
+        turn: TURN,
+        text: "waiting for laptop".into(),
+    });
+    let items = [
+        input("two\nlines", Some("theirs")),
+        claimed(),
+        claimed(),
+        notice,
+        answer(1, "Hm.", &[]),
+    ];
+    assert_eq!(
+        shown(&items),
+        "› two\n  lines\ntaken up again where it was interrupted\nwaiting for laptop\n\nHm.\n"
+    );
+}
+
+#[test]
+fn nothing_that_comes_from_elsewhere_drives_the_terminal() {
+    let evil = "a\x1b[2J\x1b]0;t\x07\u{9b}1m\x08b";
+    let arguments = serde_json::json!({ "command": evil }).to_string();
+    let items = [
+        input(evil, None),
+        piece(1, evil),
+        answer(1, evil, &[(evil, &arguments), (evil, evil)]),
+        placed(0, evil),
+        output(0, 0, evil),
+        call_ended(0, CallOutcome::Completed, evil),
+        call_ended(1, CallOutcome::Failed, evil),
+        turn_ended(TurnOutcome::Failed, Some(evil)),
+    ];
+    let text = shown(&items);
+    let is_control = |letter: &char| letter.is_control() && *letter != '\n';
+    assert_eq!(text.chars().find(is_control), None, "{text:?}");
+}
+
+#[test]
+fn colours_are_used_where_they_are_wanted() {
+    let mut renderer = Renderer::new(Style::new(true));
+    let text = renderer.item(&turn_ended(TurnOutcome::Failed, None));
+    assert_eq!(text, "\x1b[31m✗ failed\x1b[0m\n");
+}

@@ -1,0 +1,113 @@
+//! Tool calls in few words.
+
+use shared_types::event::ToolCall;
+
+use super::clean::clean_line;
+
+/// Longest main argument that is shown, in characters.
+const MAX_ARGUMENT: usize = 120;
+
+/// Longest name that is shown, in characters.
+const MAX_NAME: usize = 40;
+
+/// The tool's name, harmless.
+pub(crate) fn name(call: &ToolCall) -> String {
+    clean_line(&call.name, MAX_NAME)
+}
+
+/// The argument that tells one call of a tool from another; the arguments as they are, where they
+/// are not what they should be.
+pub(crate) fn main_argument(call: &ToolCall) -> String {
+    let parsed = serde_json::from_str(&call.arguments);
+    let Ok(serde_json::Value::Object(arguments)) = parsed else {
+        return clean_line(&call.arguments, MAX_ARGUMENT);
+    };
+    let text = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str);
+    let main = ["command", "pattern", "path"].into_iter().find_map(text);
+    let words = match (text("pattern"), text("path")) {
+        (Some(pattern), Some(path)) => format!("{pattern} in {path}"),
+        _ => main
+            .or_else(|| arguments.values().find_map(serde_json::Value::as_str))
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    clean_line(&words, MAX_ARGUMENT)
+}
+
+/// How a command ended, where the text for the model says so in its last line, such as
+/// `[exit code 0, after 3 s]`; and the text before it. The time is left out: it is shown exactly.
+pub(crate) fn ending(text: &str) -> (Option<String>, &str) {
+    let text = text.trim_end();
+    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    let Some(words) = last
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    else {
+        return (None, text);
+    };
+    if !["exit code ", "ended by signal ", "could not be started"]
+        .iter()
+        .any(|known| words.contains(known))
+    {
+        return (None, text);
+    }
+    let words = words.replace("exit code ", "exit ");
+    let timeless = match words.split_once(", after ") {
+        Some((start, rest)) => {
+            let after = rest.split_once(" s").map_or("", |(_, after)| after);
+            format!("{start}{after}")
+        }
+        None => words,
+    };
+    (Some(clean_line(&timeless, MAX_ARGUMENT)), before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argument(arguments: &str) -> String {
+        main_argument(&ToolCall {
+            vendor_id: String::new(),
+            name: "Shell".into(),
+            arguments: arguments.into(),
+        })
+    }
+
+    #[test]
+    fn the_main_argument_is_found_or_everything_is_shown() {
+        assert_eq!(
+            argument(r#"{"timeout_ms":5,"command":"cargo test"}"#),
+            "cargo test"
+        );
+        assert_eq!(argument(r#"{"path":"a/b"}"#), "a/b");
+        assert_eq!(
+            argument(r#"{"path":"src","pattern":"fn main"}"#),
+            "fn main in src"
+        );
+        assert_eq!(argument(r#"{"n":1,"question":"why"}"#), "why");
+        assert_eq!(argument(r#"{"command": "#), r#"{"command":"#);
+        assert_eq!(argument("{}"), "");
+    }
+
+    #[test]
+    fn the_ending_is_told_from_the_output() {
+        let ended = |text| {
+            let (ending, rest) = ending(text);
+            (ending.unwrap_or_default(), rest)
+        };
+        assert_eq!(ended("a\nb\n[exit code 3]\n"), ("exit 3".into(), "a\nb"));
+        assert_eq!(
+            ended("[exit code 0, after 3 s; processes that it started may still run]"),
+            ("exit 0; processes that it started may still run".into(), "")
+        );
+        assert_eq!(
+            ended("x\n[ended by signal 9]"),
+            ("ended by signal 9".into(), "x")
+        );
+        assert_eq!(
+            ended("1 line\n[lines 1 to 2 of 9]"),
+            (String::new(), "1 line\n[lines 1 to 2 of 9]")
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Which server, with which credential: decided once for each run.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use shared_client::{Client, Options, Trust};
+use shared_types::{Digest, Entropy};
+use url::Url;
+
+use crate::settings::SignIn;
+
+/// Where a server listens if nothing is said.
+const DEFAULT: &str = "http://127.0.0.1:7000";
+
+/// What the environment says about it.
+#[derive(Default, Clone)]
+pub(crate) struct Environment {
+    pub(crate) server: Option<String>,
+    pub(crate) token: Option<String>,
+}
+
+/// A client with a credential.
+pub(crate) fn client(
+    kept: Option<&SignIn>,
+    environment: &Environment,
+    entropy: Arc<dyn Entropy>,
+) -> anyhow::Result<Client> {
+    Client::new(options(kept, environment, entropy)?).context("failed to set up the connection")
+}
+
+/// The server to sign in to, where the command line names none.
+pub(crate) fn default_server(
+    kept: Option<&SignIn>,
+    environment: &Environment,
+) -> anyhow::Result<Url> {
+    let named = kept
+        .map(|kept| &kept.server)
+        .or(environment.server.as_ref());
+    parse(named.map_or(DEFAULT, String::as_str))
+}
+
+/// Each token goes only to the server that it belongs to: the kept one to the server of the
+/// sign-in, the one from the environment to the server that the environment names.
+fn options(
+    kept: Option<&SignIn>,
+    environment: &Environment,
+    entropy: Arc<dyn Entropy>,
+) -> anyhow::Result<Options> {
+    let server = match &environment.token {
+        Some(_) if environment.server.is_some() => environment.server.as_deref(),
+        _ => kept
+            .map(|kept| kept.server.as_str())
+            .or(environment.server.as_deref()),
+    };
+    let server = server.unwrap_or(DEFAULT);
+    let known = kept.filter(|kept| kept.server == server);
+    let Some(token) = environment
+        .token
+        .clone()
+        .or_else(|| known.map(|kept| kept.token.clone()))
+    else {
+        bail!("not signed in to {server}\n{HOW_TO_SIGN_IN}");
+    };
+    Ok(Options {
+        server: parse(server)?,
+        token: Some(token),
+        trust: trust(known.and_then(|kept| kept.fingerprint.as_deref()))?,
+        plain_text_allowed: known.is_some_and(|kept| kept.allow_plain_text),
+        entropy,
+    })
+}
+
+/// What to do without a sign-in.
+pub(crate) const HOW_TO_SIGN_IN: &str = "\
+run: gantry login CODE
+the server prints a one-time code when it starts for the first time; `make up` shows it";
+
+fn parse(server: &str) -> anyhow::Result<Url> {
+    Url::parse(server).with_context(|| {
+        format!("failed to use the server {server:?}: write it like https://gantry.example.com")
+    })
+}
+
+fn trust(fingerprint: Option<&str>) -> anyhow::Result<Trust> {
+    match fingerprint {
+        None => Ok(Trust::Platform),
+        Some(hex) => Digest::from_hex(hex)
+            .map(|digest| Trust::Pinned(*digest.as_bytes()))
+            .context("failed to use the fingerprint in cli.toml: run gantry login again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::entropy::SeededEntropy;
+
+    use super::*;
+
+    fn kept() -> SignIn {
+        SignIn {
+            server: "https://kept.example.com".into(),
+            token: "kept".into(),
+            device: "laptop".into(),
+            fingerprint: Some("ab".repeat(32)),
+            allow_plain_text: true,
+        }
+    }
+
+    fn chosen(
+        kept: Option<&SignIn>,
+        server: Option<&str>,
+        token: Option<&str>,
+    ) -> Option<(String, String, bool)> {
+        let environment = Environment {
+            server: server.map(str::to_owned),
+            token: token.map(str::to_owned),
+        };
+        let options = options(kept, &environment, Arc::new(SeededEntropy::new(1))).ok()?;
+        let pinned = matches!(options.trust, Trust::Pinned(_));
+        Some((options.server.to_string(), options.token?, pinned))
+    }
+
+    #[test]
+    fn a_kept_token_never_goes_to_a_server_that_the_environment_names() {
+        let there = "https://other.example.com/";
+        let at_kept = |token: &str| {
+            Some((
+                "https://kept.example.com/".to_owned(),
+                token.to_owned(),
+                true,
+            ))
+        };
+        assert_eq!(chosen(Some(&kept()), None, None), at_kept("kept"));
+        assert_eq!(chosen(Some(&kept()), Some(there), None), at_kept("kept"));
+        assert_eq!(chosen(Some(&kept()), None, Some("env")), at_kept("env"));
+        assert_eq!(
+            chosen(Some(&kept()), Some(there), Some("env")),
+            Some((there.to_owned(), "env".to_owned(), false))
+        );
+        assert_eq!(chosen(None, Some(there), None), None);
+        assert_eq!(
+            chosen(None, None, Some("env")),
+            Some(("http://127.0.0.1:7000/".to_owned(), "env".to_owned(), false))
+        );
+    }
+}
