@@ -1,1 +1,25 @@
-//! placeholder
+//! The engine: it carries a turn from a user's message to its one outcome.
+//!
+//! A turn is a short script over named phases ([`Engine::run_turn`]): project the log, decide
+//! what comes next, do it, record it, again. The decision is a pure function of the log, so
+//! going on after a crash is the same loop as going on after a step: there is no special path.
+//!
+//! The engine speaks to the world through narrow ports (journal, sandbox, live sink, model). It
+//! names no database, no HTTP, no wire format, no vendor and no tenant.
+
+mod engine;
+mod prompt;
+mod session;
+pub mod tools;
+mod transcript;
+mod turn;
+
+pub use engine::{Engine, EngineLimits};
+pub use session::{Journal, JournalError, Live, LiveSink, SessionPorts};
+pub use tools::{Tool, ToolSet};
+pub use turn::TurnError;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

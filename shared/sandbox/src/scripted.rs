@@ -1,14 +1,18 @@
 //! A sandbox that answers from a script: the double for tests of whatever uses the contract.
 
-use std::{collections::VecDeque, sync::Mutex};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Mutex,
+};
 
 use async_trait::async_trait;
 use shared_types::{Epoch, Isolation, OperationId, Refusal, RunnerId, SandboxId, event::Place};
 use tokio::sync::mpsc;
 
-use crate::{CancelAnswer, Operation, OperationEvent, Running, Sandbox};
+use crate::{CancelAnswer, Operation, OperationEvent, Outcome, Running, Sandbox};
 
-/// Answers each [`Sandbox::start`] with the next script and remembers what it was asked.
+/// Answers the first [`Sandbox::start`] of each operation with the next script, plays that
+/// script again to whoever attaches until it may be forgotten, and remembers what it was asked.
 #[derive(Debug, Default)]
 pub struct ScriptedSandbox {
     state: Mutex<State>,
@@ -17,20 +21,25 @@ pub struct ScriptedSandbox {
 #[derive(Debug, Default)]
 struct State {
     scripts: VecDeque<Script>,
+    /// The scripts of the operations that it knows.
+    known: HashMap<OperationId, Script>,
+    cancel_answer: Option<CancelAnswer>,
     started: Vec<Operation>,
     cancelled: Vec<OperationId>,
     forgotten: Vec<OperationId>,
     /// Streams that a script leaves open, so that they end only when the sandbox is dropped.
-    open: Vec<mpsc::Sender<OperationEvent>>,
+    open: Vec<(OperationId, mpsc::Sender<OperationEvent>)>,
 }
 
-/// What happens at one start.
-#[derive(Debug)]
+/// What happens to one operation.
+#[derive(Debug, Clone)]
 pub enum Script {
     /// These events, then the end of the stream.
     Events(Vec<OperationEvent>),
     /// These events, then silence: the stream stays open.
     Hang(Vec<OperationEvent>),
+    /// These events, then silence until it is cancelled, which ends it so.
+    UntilCancelled(Vec<OperationEvent>, Outcome),
     /// A refusal.
     Refuse(Refusal),
 }
@@ -46,7 +55,13 @@ impl ScriptedSandbox {
         }
     }
 
-    /// Every operation that was started, in order.
+    /// Makes it answer every cancel so, and stop nothing.
+    pub fn answering_cancel(self, answer: CancelAnswer) -> Self {
+        self.lock().cancel_answer = Some(answer);
+        self
+    }
+
+    /// Every operation that was started or attached to, in order.
     pub fn started(&self) -> Vec<Operation> {
         self.lock().started.clone()
     }
@@ -82,27 +97,30 @@ impl ScriptedSandbox {
 #[async_trait]
 impl Sandbox for ScriptedSandbox {
     /// # Panics
-    /// If more is started than there are scripts.
+    /// If more operations are started than there are scripts.
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
         let mut state = self.lock();
+        let id = operation.id;
         state.started.push(operation);
-        let script = state
-            .scripts
-            .pop_front()
+        let known = state.known.get(&id).cloned();
+        let script = known
+            .or_else(|| state.scripts.pop_front())
             .expect("the script foresees this operation");
-        let (events, hang) = match script {
+        let (events, hang) = match script.clone() {
             Script::Events(events) => (events, false),
-            Script::Hang(events) => (events, true),
+            Script::Hang(events) | Script::UntilCancelled(events, _) => (events, true),
             Script::Refuse(refusal) => return Err(refusal),
         };
-        let (sender, receiver) = mpsc::channel(events.len().max(1));
+        // One more than there are: the end that a cancel may bring.
+        let (sender, receiver) = mpsc::channel(events.len() + 1);
         for event in events {
             sender
                 .try_send(event)
                 .expect("the channel holds the whole script");
         }
+        state.known.insert(id, script);
         if hang {
-            state.open.push(sender);
+            state.open.push((id, sender));
         }
         Ok(Running {
             place: Self::place(),
@@ -110,15 +128,40 @@ impl Sandbox for ScriptedSandbox {
         })
     }
 
-    /// Cancelling answers `Cancelled` and closes every hanging stream.
+    /// Answers `NeverStarted` for what it does not know, else `Cancelled` or what it was told to
+    /// answer; cancelling ends the operation's script or, where it has no end, closes its stream.
     async fn cancel(&self, operation: OperationId, _epoch: Epoch) -> Result<CancelAnswer, Refusal> {
         let mut state = self.lock();
         state.cancelled.push(operation);
-        state.open.clear();
+        if let Some(answer) = state.cancel_answer {
+            return Ok(answer);
+        }
+        let Some(script) = state.known.get_mut(&operation) else {
+            return Ok(CancelAnswer::NeverStarted);
+        };
+        let end = match script {
+            Script::UntilCancelled(events, outcome) => {
+                let end = OperationEvent::Ended(outcome.clone());
+                let mut events = std::mem::take(events);
+                events.push(end.clone());
+                *script = Script::Events(events);
+                Some(end)
+            }
+            _ => None,
+        };
+        state.open.retain(|(id, sender)| {
+            if let (true, Some(end)) = (*id == operation, &end) {
+                // Whoever has stopped listening misses nothing.
+                let _ = sender.try_send(end.clone());
+            }
+            *id != operation
+        });
         Ok(CancelAnswer::Cancelled)
     }
 
     async fn forget(&self, operation: OperationId) {
-        self.lock().forgotten.push(operation);
+        let mut state = self.lock();
+        state.known.remove(&operation);
+        state.forgotten.push(operation);
     }
 }

@@ -1,0 +1,99 @@
+//! What lives as long as the process, and the bounds of every turn.
+
+use std::{sync::Arc, time::Duration};
+
+use server_llm::Model;
+use shared_types::{Clock, Epoch, TurnId, event::TurnOutcome, limits};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    session::SessionPorts,
+    tools::ToolSet,
+    turn::{Turn, TurnError},
+};
+
+/// Runs turns. One serves every session; it keeps nothing of any of them.
+pub struct Engine {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) tools: ToolSet,
+    pub(crate) limits: EngineLimits,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The bounds of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineLimits {
+    /// Most model calls in one turn.
+    pub max_steps: u32,
+    /// Most tool calls in one answer; those above are refused.
+    pub max_calls: u32,
+    /// A turn fails once this many steps in a row asked for the same and got the same.
+    pub same_steps: usize,
+    /// Time for one answer of the model, with every attempt at it.
+    pub model_time: Duration,
+    /// Most calls that run at the same time; only those that read do.
+    pub parallel_reads: usize,
+    /// Longest text of a result that the model is shown, in bytes; at least 1024.
+    pub result_bytes: usize,
+    /// An operation starts within this time or not at all.
+    pub start_within: Duration,
+    /// How long a turn waits for a runner that is gone.
+    pub parked_at_most: Duration,
+    /// How long a turn that is being cancelled waits for an operation to end.
+    pub stop_within: Duration,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        Self {
+            max_steps: 50,
+            max_calls: 64,
+            same_steps: 4,
+            model_time: Duration::from_secs(600),
+            parallel_reads: 8,
+            result_bytes: 10 * 1024,
+            start_within: Duration::from_secs(60),
+            parked_at_most: limits::PARKED_AT_MOST,
+            stop_within: limits::KILL_GRACE + Duration::from_secs(5),
+        }
+    }
+}
+
+impl Engine {
+    /// An engine that asks this model and offers it these tools.
+    pub fn new(
+        model: Arc<dyn Model>,
+        tools: ToolSet,
+        limits: EngineLimits,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            model,
+            tools,
+            limits,
+            clock,
+        }
+    }
+
+    /// Carries the turn from wherever its log stands to its end, and returns how it ended. A turn
+    /// that has ended already is left as it is.
+    ///
+    /// Cancelling `cancel` ends the turn as cancelled; so does a recorded wish to cancel.
+    /// Dropping the future is what a shutdown does: what runs goes on running, and running the
+    /// turn again attaches to it.
+    ///
+    /// # Errors
+    /// Nothing more can be recorded; the turn stays unfinished.
+    pub async fn run_turn(
+        &self,
+        ports: &SessionPorts,
+        turn: TurnId,
+        epoch: Epoch,
+        cancel: CancellationToken,
+    ) -> Result<TurnOutcome, TurnError> {
+        Turn::load(self, ports, turn, epoch, &cancel)
+            .await?
+            .run()
+            .await
+    }
+}

@@ -1,0 +1,185 @@
+use proptest::prelude::*;
+use shared_types::{
+    Event, SessionEvent, Timestamp, UserId,
+    event::{EventBody, Finish, ToolCall, TurnOutcome, Usage},
+};
+
+use super::*;
+
+fn turn(n: u128) -> TurnId {
+    TurnId::from_u128(n)
+}
+
+fn input(n: u128, text: &str) -> Event {
+    Event::InputAccepted {
+        turn: turn(n),
+        by: UserId::from_u128(1),
+        client_id: None,
+        text: text.to_owned(),
+    }
+}
+
+fn answer(n: u128, step: u32, text: &str, calls: u32) -> Event {
+    let call = |ordinal| ToolCall {
+        vendor_id: format!("v{n}.{step}.{ordinal}"),
+        name: "Shell".to_owned(),
+        arguments: "{}".to_owned(),
+    };
+    Event::AnswerRecorded {
+        turn: turn(n),
+        step,
+        model: "m".to_owned(),
+        text: text.to_owned(),
+        calls: (0..calls).map(call).collect(),
+        finish: Finish::Complete,
+        usage: Usage::default(),
+    }
+}
+
+fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
+    Event::CallEnded {
+        turn: turn(n),
+        step,
+        ordinal,
+        outcome,
+        text: format!("result {n}.{step}.{ordinal}"),
+        budget_ms: 0,
+        duration_ms: 0,
+        overran: false,
+    }
+}
+
+fn sent(events: &[Event], n: u128) -> Vec<Message> {
+    let log: Vec<_> = (1..)
+        .zip(events)
+        .map(|(seq, event)| SessionEvent {
+            seq,
+            at: Timestamp::from_micros(0),
+            body: EventBody::Known(event.clone()),
+        })
+        .collect();
+    messages(&Transcript::of(&log), turn(n))
+}
+
+fn user(text: &str) -> Message {
+    Message::User {
+        text: text.to_owned(),
+    }
+}
+
+#[test]
+fn results_stand_in_the_order_of_the_calls_and_a_missing_one_is_stated() {
+    let log = [
+        input(1, "go"),
+        answer(1, 1, "", 3),
+        ended(1, 1, 2, CallOutcome::Failed),
+        ended(1, 1, 0, CallOutcome::Completed),
+    ];
+    let results: Vec<_> = sent(&log, 1)
+        .into_iter()
+        .filter_map(|message| match message {
+            Message::ToolResult {
+                vendor_id,
+                text,
+                failed,
+            } => Some((vendor_id, text, failed)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("v1.1.0", "result 1.1.0", false),
+        ("v1.1.1", "cancelled before it ran", true),
+        ("v1.1.2", "result 1.1.2", true),
+    ];
+    assert_eq!(
+        results,
+        expected.map(|(id, text, failed)| (id.to_owned(), text.to_owned(), failed))
+    );
+}
+
+#[test]
+fn a_message_that_waits_for_its_turn_is_not_sent_before_it() {
+    let log = [
+        input(1, "first"),
+        input(2, "second"),
+        answer(1, 1, "done", 0),
+    ];
+    assert_eq!(sent(&log, 1).len(), 2);
+    let second = sent(&log, 2);
+    assert_eq!((&second[0], &second[2]), (&user("first"), &user("second")));
+}
+
+#[test]
+fn an_empty_answer_is_not_sent_back() {
+    let log = [input(1, "first"), answer(1, 1, "", 0), input(2, "second")];
+    assert_eq!(sent(&log, 2), [user("first"), user("second")]);
+}
+
+#[test]
+fn events_that_are_not_conversation_change_no_byte() {
+    let bare = [
+        input(1, "go"),
+        answer(1, 1, "hm", 1),
+        ended(1, 1, 0, CallOutcome::Completed),
+    ];
+    let mut full = bare.to_vec();
+    full.push(Event::CancelRequested {
+        turn: turn(1),
+        by: UserId::from_u128(1),
+    });
+    full.push(Event::TurnEnded {
+        turn: turn(1),
+        outcome: TurnOutcome::Cancelled,
+        reason: None,
+    });
+    assert_eq!(sent(&bare, 1), sent(&full, 1));
+}
+
+fn logs() -> impl Strategy<Value = Vec<Event>> {
+    let event = (1..4u128, 1..4u32, 0..4u32, 0..3u8, "[a-z]{0,3}");
+    let event = event.prop_map(|(n, step, ordinal, kind, text)| match kind {
+        0 => input(n, &text),
+        1 => answer(n, step, &text, ordinal),
+        _ => ended(n, step, ordinal, CallOutcome::Completed),
+    });
+    proptest::collection::vec(event, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn every_call_is_followed_by_exactly_its_results_whatever_the_log_holds(log in logs()) {
+        for n in 1..4 {
+            let mut messages = sent(&log, n).into_iter().peekable();
+            while let Some(message) = messages.next() {
+                match message {
+                    Message::Assistant { text, calls } => {
+                        prop_assert!(!text.is_empty() || !calls.is_empty());
+                        for call in calls {
+                            let result = messages.next();
+                            let fits = matches!(&result, Some(Message::ToolResult { vendor_id, .. })
+                                if *vendor_id == call.vendor_id);
+                            prop_assert!(fits, "{:?}", result);
+                        }
+                    }
+                    Message::ToolResult { .. } => prop_assert!(false, "a result without a call"),
+                    Message::User { .. } => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_sent_stays_the_beginning_of_what_is_sent_later(steps in 1..6u32, calls in 1..4u32) {
+        let mut log = vec![input(1, "go")];
+        let mut before = sent(&log, 1);
+        for step in 1..=steps {
+            log.push(answer(1, step, "t", calls));
+            // The results arrive in the reverse order, and an input for later in between.
+            log.extend((0..calls).rev().map(|ordinal| ended(1, step, ordinal, CallOutcome::Completed)));
+            log.push(input(2, "later"));
+            let now = sent(&log, 1);
+            prop_assert!(now.starts_with(&before));
+            before = now;
+        }
+    }
+}

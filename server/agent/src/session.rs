@@ -1,0 +1,128 @@
+//! What the engine needs of one session: its log, the place where its tools work, its audience.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use shared_sandbox::{OutputStream, Sandbox};
+use shared_types::{Event, OperationId, OperationScope, SessionEvent, SessionId, TurnId};
+
+/// The ports of one session.
+#[derive(Clone)]
+pub struct SessionPorts {
+    /// The session's log, written under one epoch.
+    pub journal: Arc<dyn Journal>,
+    /// Where the session's tools work.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Who watches while it happens.
+    pub live: Arc<dyn LiveSink>,
+    /// Stands for the tenant where operation ids are derived.
+    pub scope: OperationScope,
+    /// The session.
+    pub session: SessionId,
+}
+
+/// The log of one session, bound by its implementor to the session and to the turn's epoch.
+///
+/// The engine records answers, ends of calls and the end of the turn. Inputs, claims and wishes
+/// to cancel are recorded by whoever receives them, and the placement of an operation
+/// (`call.placed`) by the sandbox, in one transaction with the intent.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// The whole log, in order.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError>;
+
+    /// Appends the events in one durable transaction.
+    ///
+    /// # Errors
+    /// If they are not, or may not be, durable: then the turn goes no further here.
+    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError>;
+}
+
+/// Why the log cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// A newer worker has the session.
+    #[error("write to the session's log: a newer worker has taken the session over")]
+    StaleEpoch,
+    /// The store does not answer, or not as it should.
+    #[error("use the session's log: {0}")]
+    Unavailable(String),
+}
+
+/// Who watches a turn. What is published is a hint for people: the truth is the log.
+pub trait LiveSink: Send + Sync {
+    /// Passes it on without ever waiting; what nobody takes in time is dropped.
+    fn publish(&self, live: Live);
+}
+
+/// What is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Live {
+    /// The model speaks.
+    Text {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The attempt at it, from 1; a higher one starts the text anew.
+        attempt: u32,
+        /// Where the text stands, in bytes from 0.
+        offset: u64,
+        /// The text.
+        text: String,
+    },
+    /// A command writes.
+    Output {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The operation.
+        operation: OperationId,
+        /// The stream.
+        stream: OutputStream,
+        /// Where the bytes stand in the stream, from 0.
+        offset: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Output that is not kept any more; the stream goes on at `to`.
+    Gap {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The operation.
+        operation: OperationId,
+        /// The stream.
+        stream: OutputStream,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte after the gap.
+        to: u64,
+    },
+    /// What the turn waits for, in words for people.
+    Notice {
+        /// The turn.
+        turn: TurnId,
+        /// The words.
+        text: String,
+    },
+}
+
+/// A duration as people say it: `90 s`, `15 min`, `250 ms`.
+pub(crate) fn spoken(duration: Duration) -> String {
+    match duration.as_millis() {
+        millis @ 0..1000 => format!("{millis} ms"),
+        millis if millis % 60_000 == 0 => format!("{} min", millis / 60_000),
+        millis => format!("{} s", millis / 1000),
+    }
+}

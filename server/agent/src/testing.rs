@@ -1,0 +1,448 @@
+//! Doubles for the engine's tests: a log in memory that can fail, a model with a script, a
+//! scripted sandbox, and one trace of what happened to all of them, in order.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
+use shared_sandbox::{
+    CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
+    OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
+    scripted::{Script, ScriptedSandbox},
+};
+use shared_types::{
+    Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId, TenantId,
+    Timestamp, TurnId, UserId,
+    clock::ManualClock,
+    event::{EventBody, Finish, ToolCall, TurnOutcome, Usage},
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Engine, EngineLimits, Journal, JournalError, Live, LiveSink, SessionPorts, ToolSet, TurnError,
+};
+
+pub(crate) const TURN: TurnId = TurnId::from_u128(7);
+pub(crate) const EPOCH: Epoch = Epoch(3);
+pub(crate) const START: Timestamp = Timestamp::from_micros(1_789_000_000_000_000);
+
+/// Everything around one turn.
+pub(crate) struct World {
+    pub(crate) journal: Arc<MemoryJournal>,
+    pub(crate) sandbox: Arc<TracedSandbox>,
+    pub(crate) model: Arc<ScriptedModel>,
+    pub(crate) live: Arc<Recorder>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) limits: EngineLimits,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) trace: Trace,
+}
+
+impl World {
+    /// A turn whose message was just accepted.
+    pub(crate) fn new(
+        replies: impl IntoIterator<Item = Reply>,
+        scripts: impl IntoIterator<Item = Script>,
+    ) -> Self {
+        Self::with_sandbox(replies, ScriptedSandbox::new(scripts))
+    }
+
+    pub(crate) fn with_sandbox(
+        replies: impl IntoIterator<Item = Reply>,
+        sandbox: ScriptedSandbox,
+    ) -> Self {
+        let trace = Trace::default();
+        Self {
+            journal: Arc::new(MemoryJournal::new(trace.clone())),
+            sandbox: Arc::new(TracedSandbox {
+                scripted: sandbox,
+                trace: trace.clone(),
+            }),
+            model: Arc::new(ScriptedModel {
+                replies: replies.into_iter().collect(),
+                requests: Mutex::default(),
+            }),
+            live: Arc::default(),
+            clock: Arc::new(ManualClock::at(START)),
+            limits: EngineLimits::default(),
+            cancel: CancellationToken::new(),
+            trace,
+        }
+    }
+
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::new(
+            self.model.clone(),
+            ToolSet::standard(),
+            self.limits.clone(),
+            self.clock.clone(),
+        )
+    }
+
+    pub(crate) fn ports(&self) -> SessionPorts {
+        SessionPorts {
+            journal: self.journal.clone(),
+            sandbox: self.sandbox.clone(),
+            live: self.live.clone(),
+            scope: OperationScope::of(TenantId::from_u128(1)),
+            session: SessionId::from_u128(2),
+        }
+    }
+
+    /// Runs the turn, as a worker does, in a task of its own.
+    pub(crate) fn spawn(&self) -> tokio::task::JoinHandle<Result<TurnOutcome, TurnError>> {
+        let (engine, ports, cancel) = (self.engine(), self.ports(), self.cancel.clone());
+        tokio::spawn(async move { engine.run_turn(&ports, TURN, EPOCH, cancel).await })
+    }
+
+    pub(crate) async fn run(&self) -> Result<TurnOutcome, TurnError> {
+        self.spawn().await.expect("the engine does not panic")
+    }
+
+    /// The `call.ended` events: step, ordinal, and the event.
+    pub(crate) fn ended_calls(&self) -> Vec<Event> {
+        let mut events = self.journal.events();
+        events.retain(|event| matches!(event, Event::CallEnded { .. }));
+        events
+    }
+
+    /// The outcome and the text of the only call.
+    pub(crate) fn only_call(&self) -> (shared_types::event::CallOutcome, String) {
+        match self.ended_calls().as_slice() {
+            [Event::CallEnded { outcome, text, .. }] => (*outcome, text.clone()),
+            other => panic!("expected one call, got {other:?}"),
+        }
+    }
+
+    /// How the turn ended, and why.
+    pub(crate) fn end(&self) -> (TurnOutcome, String) {
+        match self.journal.events().last() {
+            Some(Event::TurnEnded {
+                outcome, reason, ..
+            }) => (*outcome, reason.clone().unwrap_or_default()),
+            other => panic!("the turn did not end: {other:?}"),
+        }
+    }
+}
+
+/// What happened, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trace(Arc<Mutex<Vec<Happened>>>);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Happened {
+    Recorded(Event),
+    Started(Operation),
+    CancelAsked(OperationId),
+    Forgotten(OperationId),
+}
+
+impl Trace {
+    pub(crate) fn all(&self) -> Vec<Happened> {
+        lock(&self.0).clone()
+    }
+
+    fn add(&self, happened: Happened) {
+        lock(&self.0).push(happened);
+    }
+}
+
+/// A log in memory whose n-th write can fail.
+#[derive(Debug)]
+pub(crate) struct MemoryJournal {
+    state: Mutex<Stored>,
+    trace: Trace,
+}
+
+#[derive(Debug, Default)]
+struct Stored {
+    events: Vec<SessionEvent>,
+    writes: usize,
+    fault: Option<Fault>,
+}
+
+/// A write that fails, and every one after it until it is mended.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    /// Which write, from 1.
+    pub(crate) at: usize,
+    /// Whether this one is stored all the same, and only the answer is lost.
+    pub(crate) stored: bool,
+    pub(crate) error: JournalError,
+}
+
+impl MemoryJournal {
+    fn new(trace: Trace) -> Self {
+        let journal = Self {
+            state: Mutex::default(),
+            trace,
+        };
+        journal.append(Event::InputAccepted {
+            turn: TURN,
+            by: UserId::from_u128(9),
+            client_id: None,
+            text: "do it".to_owned(),
+        });
+        journal
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        lock(&self.state)
+            .events
+            .iter()
+            .filter_map(|event| event.known().cloned())
+            .collect()
+    }
+
+    pub(crate) fn append(&self, event: Event) {
+        let mut state = lock(&self.state);
+        let seq = state.events.len() as u64 + 1;
+        let at = START;
+        let body = EventBody::Known(event);
+        state.events.push(SessionEvent { seq, at, body });
+    }
+
+    pub(crate) fn break_at(&self, fault: Fault) {
+        lock(&self.state).fault = Some(fault);
+    }
+
+    pub(crate) fn mend(&self) {
+        lock(&self.state).fault = None;
+    }
+}
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError> {
+        Ok(lock(&self.state).events.clone())
+    }
+
+    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError> {
+        let fault = {
+            let mut state = lock(&self.state);
+            state.writes += 1;
+            let writes = state.writes;
+            state
+                .fault
+                .clone()
+                .filter(|fault| writes >= fault.at)
+                .map(|fault| (fault.stored && writes == fault.at, fault.error))
+        };
+        if fault.as_ref().is_none_or(|(stored, _)| *stored) {
+            for event in events {
+                self.append(event.clone());
+                self.trace.add(Happened::Recorded(event));
+            }
+        }
+        fault.map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// A scripted sandbox that tells the trace.
+pub(crate) struct TracedSandbox {
+    pub(crate) scripted: ScriptedSandbox,
+    trace: Trace,
+}
+
+#[async_trait]
+impl Sandbox for TracedSandbox {
+    async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
+        self.trace.add(Happened::Started(operation.clone()));
+        self.scripted.start(operation).await
+    }
+
+    async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal> {
+        self.trace.add(Happened::CancelAsked(operation));
+        self.scripted.cancel(operation, epoch).await
+    }
+
+    async fn forget(&self, operation: OperationId) {
+        self.trace.add(Happened::Forgotten(operation));
+        self.scripted.forget(operation).await;
+    }
+}
+
+/// What the model does when it is asked for its n-th answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    Answer(Answer),
+    Fail(ModelError),
+    /// These events, then silence.
+    Hang(Vec<ModelEvent>),
+    /// These events, then the answer.
+    Events(Vec<ModelEvent>, Answer),
+}
+
+impl Reply {
+    pub(crate) fn says(text: &str) -> Self {
+        Self::calls(text, [])
+    }
+
+    pub(crate) fn calls<'a>(
+        text: &str,
+        calls: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let calls = calls.into_iter().enumerate();
+        Self::Answer(Answer {
+            text: text.to_owned(),
+            calls: calls
+                .map(|(n, (name, arguments))| ToolCall {
+                    vendor_id: format!("v{n}"),
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                })
+                .collect(),
+            finish: Finish::Complete,
+            usage: Usage::default(),
+        })
+    }
+}
+
+/// Answers by how many answers the conversation holds, so that it says the same after a restart.
+#[derive(Debug)]
+pub(crate) struct ScriptedModel {
+    replies: Vec<Reply>,
+    requests: Mutex<Vec<ModelRequest>>,
+}
+
+impl ScriptedModel {
+    pub(crate) fn requests(&self) -> Vec<ModelRequest> {
+        lock(&self.requests).clone()
+    }
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    fn info(&self) -> ModelInfo {
+        ModelInfo {
+            name: "scripted".to_owned(),
+            practice: true,
+        }
+    }
+
+    async fn answer(
+        &self,
+        request: ModelRequest,
+        events: mpsc::Sender<ModelEvent>,
+    ) -> Result<Answer, ModelError> {
+        let answered = |message: &&Message| matches!(message, Message::Assistant { .. });
+        let step = request.messages.iter().filter(answered).count();
+        lock(&self.requests).push(request);
+        let last = self.replies.last().expect("there is a reply");
+        let (said, answer) = match self.replies.get(step).unwrap_or(last).clone() {
+            Reply::Fail(error) => return Err(error),
+            Reply::Answer(answer) if answer.text.is_empty() => (Vec::new(), Some(answer)),
+            Reply::Answer(answer) => {
+                let said = ModelEvent::Text(answer.text.clone());
+                (vec![ModelEvent::Attempt { number: 1 }, said], Some(answer))
+            }
+            Reply::Hang(said) => (said, None),
+            Reply::Events(said, answer) => (said, Some(answer)),
+        };
+        for event in said {
+            let _ = events.send(event).await;
+        }
+        match answer {
+            Some(answer) => Ok(answer),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Keeps what was published.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    published: Mutex<Vec<Live>>,
+    changed: tokio::sync::Notify,
+}
+
+impl Recorder {
+    pub(crate) fn all(&self) -> Vec<Live> {
+        lock(&self.published).clone()
+    }
+
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.all()
+            .into_iter()
+            .filter_map(|live| match live {
+                Live::Notice { text, .. } => Some(text),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Waits until something like this was published.
+    pub(crate) async fn saw(&self, wanted: impl Fn(&Live) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            if self.all().iter().any(&wanted) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl LiveSink for Recorder {
+    fn publish(&self, live: Live) {
+        lock(&self.published).push(live);
+        self.changed.notify_one();
+    }
+}
+
+pub(crate) fn output(text: &str) -> OperationEvent {
+    OperationEvent::Output {
+        stream: OutputStream::Stdout,
+        offset: 0,
+        data: bytes::Bytes::copy_from_slice(text.as_bytes()),
+    }
+}
+
+/// A command that writes this and ends so.
+pub(crate) fn command(text: &str, code: i32) -> Script {
+    Script::Events(vec![
+        output(text),
+        OperationEvent::Ended(exit(text.len(), ExitStatus::Code(code), ExitCause::Exited)),
+    ])
+}
+
+pub(crate) fn exit(stdout: usize, status: ExitStatus, cause: ExitCause) -> Outcome {
+    Outcome::Exited(ExitRecord {
+        status,
+        cause,
+        stdout: StreamEnd {
+            offset: stdout as u64,
+            checksum: 0,
+        },
+        stderr: StreamEnd::default(),
+        wall_ms: 5,
+        tree_gone: true,
+    })
+}
+
+pub(crate) fn ends(outcome: Outcome) -> Script {
+    Script::Events(vec![OperationEvent::Ended(outcome)])
+}
+
+pub(crate) fn content(text: &str) -> Outcome {
+    Outcome::Read(ReadContent {
+        content: text.as_bytes().to_vec(),
+        first_line: 1,
+        lines: text.lines().count() as u64,
+        file_bytes: text.len() as u64,
+        more: false,
+    })
+}
+
+pub(crate) fn written() -> Outcome {
+    Outcome::Written(Written {
+        bytes: 2,
+        before: None,
+        after: Digest::of(b"hi"),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,183 @@
+//! The model's side of a turn.
+
+use std::time::Duration;
+
+use server_llm::{ModelError, ModelEvent};
+use shared_types::event::{CallOutcome, Finish, TurnOutcome};
+
+use crate::{
+    Live, TurnError,
+    session::JournalError,
+    testing::{Fault, Reply, TURN, World, command},
+};
+
+#[tokio::test]
+async fn a_message_without_a_need_for_tools_is_answered_in_one_step() {
+    let world = World::new([Reply::says("hello")], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let kinds: Vec<_> = world.journal.events().iter().map(|e| e.kind()).collect();
+    assert_eq!(kinds, ["input.accepted", "answer.recorded", "turn.ended"]);
+    assert_eq!(
+        world.live.all(),
+        [Live::Text {
+            turn: TURN,
+            step: 1,
+            attempt: 1,
+            offset: 0,
+            text: "hello".to_owned()
+        }]
+    );
+}
+
+#[tokio::test]
+async fn a_turn_that_has_ended_is_left_as_it_is() {
+    let world = World::new([Reply::says("hello")], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let log = world.journal.events();
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(world.journal.events(), log);
+    assert_eq!(world.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_bytes() {
+    let Reply::Answer(answer) = Reply::says("ökay") else {
+        unreachable!("it is an answer")
+    };
+    let said = vec![
+        ModelEvent::Attempt { number: 1 },
+        ModelEvent::Text("half an ans".to_owned()),
+        ModelEvent::Retrying {
+            after: Duration::from_secs(2),
+            reason: "the connection broke".to_owned(),
+        },
+        ModelEvent::Attempt { number: 2 },
+        ModelEvent::Text("ö".to_owned()),
+        ModelEvent::Text("kay".to_owned()),
+    ];
+    let world = World::new([Reply::Events(said, answer)], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let texts: Vec<_> = world
+        .live
+        .all()
+        .into_iter()
+        .filter_map(|live| match live {
+            Live::Text {
+                attempt,
+                offset,
+                text,
+                ..
+            } => Some((attempt, offset, text)),
+            _ => None,
+        })
+        .collect();
+    let expected = [(1, 0, "half an ans"), (2, 0, "ö"), (2, 2, "kay")];
+    assert_eq!(texts, expected.map(|(a, o, t)| (a, o, t.to_owned())));
+    let notice = "the model is asked again in 2 s: the connection broke";
+    assert_eq!(world.live.notices(), [notice]);
+}
+
+#[tokio::test]
+async fn a_model_that_fails_fails_the_turn_with_its_reason() {
+    let error = ModelError::Unauthenticated("the key is not accepted; set another".to_owned());
+    let world = World::new([Reply::Fail(error)], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert_eq!(world.end().1, "the key is not accepted; set another");
+}
+
+#[tokio::test]
+async fn a_model_that_never_answers_fails_the_turn_after_its_time() {
+    let mut world = World::new([Reply::Hang(Vec::new())], []);
+    world.limits.model_time = Duration::from_millis(1);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert!(
+        world
+            .end()
+            .1
+            .contains("did not finish its answer within 1 ms")
+    );
+}
+
+#[tokio::test]
+async fn an_empty_answer_fails_the_turn() {
+    let world = World::new([Reply::says(" \n")], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert_eq!(world.end().1, "the model gave an empty answer");
+}
+
+#[tokio::test]
+async fn the_51st_step_is_not_taken() {
+    let replies = (0..60).map(|n| {
+        Reply::calls(
+            "",
+            [("Shell", format!("{{\"command\":\"echo {n}\"}}").as_str())],
+        )
+    });
+    let world = World::new(replies, (0..60).map(|n| command(&n.to_string(), 0)));
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert!(world.end().1.contains("limit of 50 steps"));
+    assert_eq!(world.model.requests().len(), 50);
+}
+
+#[tokio::test]
+async fn a_model_that_goes_in_circles_is_stopped_at_the_fourth_time() {
+    let call = ("Shell", r#"{"command":"make"}"#);
+    let world = World::new(
+        [Reply::calls("", [call])],
+        (0..9).map(|_| command("no rule", 2)),
+    );
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert!(world.end().1.contains("4 times in a row"));
+    assert_eq!(world.ended_calls().len(), 4);
+}
+
+#[tokio::test]
+async fn the_model_is_sent_its_calls_with_their_results() {
+    let call = ("Shell", r#"{"command":"ls"}"#);
+    let world = World::new(
+        [
+            Reply::calls("I look.", [call]),
+            Reply::says("There is a.txt."),
+        ],
+        [command("a.txt\n", 0)],
+    );
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(
+        world.only_call(),
+        (CallOutcome::Completed, "a.txt\n[exit code 0]".to_owned())
+    );
+    let requests = world.model.requests();
+    assert!(requests[1].messages.starts_with(&requests[0].messages));
+    assert_eq!(requests[1].messages.len(), 3);
+    assert_eq!(requests[0].system, requests[1].system);
+}
+
+#[tokio::test]
+async fn an_answer_cut_at_the_length_limit_is_kept_and_ends_the_turn() {
+    let Reply::Answer(mut answer) = Reply::says("and then") else {
+        unreachable!("it is an answer")
+    };
+    answer.finish = Finish::Length;
+    let world = World::new([Reply::Answer(answer)], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+}
+
+#[tokio::test]
+async fn a_log_without_the_message_starts_nothing() {
+    let world = World::new([Reply::says("hello")], []);
+    let (engine, ports) = (world.engine(), world.ports());
+    let other = shared_types::TurnId::from_u128(8);
+    let ran = engine.run_turn(&ports, other, crate::testing::EPOCH, world.cancel.clone());
+    assert_eq!(ran.await, Err(TurnError::NotInLog));
+}
+
+#[tokio::test]
+async fn a_worker_that_was_replaced_stops_at_its_next_record() {
+    let world = World::new([Reply::says("hello")], []);
+    world.journal.break_at(Fault {
+        at: 1,
+        stored: false,
+        error: JournalError::StaleEpoch,
+    });
+    assert_eq!(world.run().await, Err(TurnError::StaleEpoch));
+}

@@ -1,0 +1,155 @@
+//! Turns whose worker dies: the log that they leave is the one that nothing would have left.
+
+use std::collections::{HashMap, HashSet};
+
+use shared_sandbox::{Outcome, scripted::Script};
+use shared_types::{
+    Event, OperationId, OperationKey, Refusal, RefusalCode,
+    event::{CallOutcome, Place, TurnOutcome},
+};
+
+use crate::{
+    JournalError, TurnError,
+    testing::{Fault, Happened, Reply, TURN, World, command, content, ends, written},
+};
+
+const READ: (&str, &str) = ("Read", r#"{"path":"a"}"#);
+const SHELL: (&str, &str) = ("Shell", r#"{"command":"make"}"#);
+
+/// Four steps with everything that a call can be: reads side by side, writes, a refusal, a call
+/// that is not run, a lost command and a lost read.
+fn world() -> World {
+    let write = ("Write", r#"{"path":"a","content":"hi"}"#);
+    let refused = || {
+        let draining = Refusal::new(RefusalCode::Draining, "the runner is stopping");
+        Script::Refuse(draining)
+    };
+    let lost = || Outcome::Refused(Refusal::new(RefusalCode::Lost, "the runner was reset"));
+    World::new(
+        [
+            Reply::calls("I look.", [READ, READ, SHELL, write, ("Nope", "{}"), READ]),
+            Reply::calls("", [SHELL]),
+            Reply::calls("", [READ, SHELL]),
+            Reply::says("done"),
+        ],
+        [
+            ends(content("x")),
+            ends(content("y")),
+            command("built", 0),
+            ends(written()),
+            ends(content("z")),
+            ends(lost()),
+            ends(lost()),
+            ends(content("again")),
+            refused(),
+            // A refused start is not remembered, so a second worker may be refused again.
+            refused(),
+        ],
+    )
+}
+
+#[tokio::test]
+async fn a_turn_killed_at_any_record_ends_with_the_same_log_and_one_id_per_call() {
+    let whole = world();
+    assert_eq!(whole.run().await, Ok(TurnOutcome::Completed));
+    let log = whole.journal.events();
+    let writes = log.len() - 1;
+    assert_eq!(writes, 14, "four answers, nine calls, one end");
+    for at in 1..=writes {
+        for stored in [false, true] {
+            let world = world();
+            let error = JournalError::Unavailable("the disk is full".to_owned());
+            world.journal.break_at(Fault { at, stored, error });
+            let first = world.run().await;
+            assert!(
+                matches!(first, Err(TurnError::JournalUnavailable(_))),
+                "{first:?}"
+            );
+            world.journal.mend();
+            assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+            assert_eq!(world.journal.events(), log, "write {at}, stored: {stored}");
+            check(&world.trace.all());
+        }
+    }
+}
+
+/// An answer is durable before its tools start, a result before it is forgotten, and a call has
+/// one operation, or two where it reads and the first was lost.
+fn check(trace: &[Happened]) {
+    let mut answers = HashSet::new();
+    let mut ended = HashSet::new();
+    let mut calls: HashMap<OperationId, (u32, u32)> = HashMap::new();
+    for happened in trace {
+        match happened {
+            Happened::Recorded(Event::AnswerRecorded { step, .. }) => {
+                assert!(answers.insert(*step), "an answer is recorded once");
+            }
+            Happened::Recorded(Event::CallEnded { step, ordinal, .. }) => {
+                assert!(ended.insert((*step, *ordinal)), "a result is recorded once");
+            }
+            Happened::Started(operation) => {
+                let OperationKey::Call { step, ordinal, .. } = operation.key else {
+                    panic!("the engine's keys are calls")
+                };
+                assert!(
+                    answers.contains(&step),
+                    "started before its answer was durable"
+                );
+                assert!(!ended.contains(&(step, ordinal)), "started after its end");
+                calls.insert(operation.id, (step, ordinal));
+            }
+            Happened::Forgotten(id) => {
+                assert!(
+                    ended.contains(&calls[id]),
+                    "forgotten before its end was durable"
+                );
+            }
+            _ => {}
+        }
+    }
+    let mut per_call: HashMap<(u32, u32), usize> = HashMap::new();
+    for call in calls.values() {
+        *per_call.entry(*call).or_default() += 1;
+    }
+    for (call, operations) in per_call {
+        let expected = if call == (3, 0) { 2 } else { 1 };
+        assert_eq!(operations, expected, "operations of call {call:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_start_that_is_refused_after_a_restart_is_not_told_as_not_run() {
+    let offline = Refusal::new(RefusalCode::Unavailable, "runner lap is offline");
+    let world = World::new(
+        [Reply::calls("", [SHELL]), Reply::says("done")],
+        [Script::Hang(Vec::new()), Script::Refuse(offline)],
+    );
+    // The first worker dies while its command runs; the sandbox has recorded the placement.
+    let first = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    let _ = first.await;
+    let operation = world.sandbox.scripted.started()[0].id;
+    world.journal.append(placed(operation));
+    shared_sandbox::Sandbox::forget(&world.sandbox.scripted, operation).await;
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let (outcome, text) = world.only_call();
+    assert_eq!(outcome, CallOutcome::Unknown);
+    assert!(
+        text.contains("runner lap is offline; it was not run again"),
+        "{text}"
+    );
+}
+
+fn placed(operation: OperationId) -> Event {
+    let place: Place = shared_sandbox::scripted::ScriptedSandbox::place();
+    Event::CallPlaced {
+        turn: TURN,
+        step: 1,
+        ordinal: 0,
+        operation,
+        place,
+    }
+}

@@ -1,0 +1,96 @@
+//! Edit: replace text in a file.
+
+use shared_sandbox::{Edit, Outcome, Request};
+use shared_types::{
+    Effect,
+    limits::{FILE_OPERATION_WITHIN, MAX_INLINE_FILE_BYTES},
+};
+
+use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+
+const INSTEAD: &str = "edit a smaller part";
+
+/// Replaces text in a file.
+#[derive(Debug, Clone, Copy)]
+pub struct EditTool;
+
+impl Tool for EditTool {
+    fn name(&self) -> &'static str {
+        "Edit"
+    }
+
+    fn description(&self) -> &'static str {
+        "Replaces text in a file. The old text must stand in the file exactly once, character by \
+         character, unless every occurrence is to be replaced. Read the file first."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "path",
+                kind: Kind::PATH,
+                required: true,
+                about: "The file, relative to the workspace root.",
+            },
+            Parameter {
+                name: "old",
+                kind: Kind::Text {
+                    empty: false,
+                    at_most: MAX_INLINE_FILE_BYTES,
+                    instead: INSTEAD,
+                },
+                required: true,
+                about: "The text to be replaced, without line numbers.",
+            },
+            Parameter {
+                name: "new",
+                kind: Kind::Text {
+                    empty: true,
+                    at_most: MAX_INLINE_FILE_BYTES,
+                    instead: INSTEAD,
+                },
+                required: true,
+                about: "The text to stand there instead.",
+            },
+            Parameter {
+                name: "replace_all",
+                kind: Kind::Flag,
+                required: false,
+                about: "Replace every occurrence; default false.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Effectful
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+        if arguments.text("old") == arguments.text("new") {
+            return Err(BadArguments::new(
+                "the arguments \"old\" and \"new\" are the same, so nothing would change",
+            ));
+        }
+        Ok(Prepared {
+            request: Request::Edit(Edit {
+                path: arguments.text("path").to_owned(),
+                old: arguments.text("old").to_owned(),
+                new: arguments.text("new").to_owned(),
+                every: arguments.flag("replace_all"),
+            }),
+            run_for: FILE_OPERATION_WITHIN,
+        })
+    }
+
+    fn render(&self, ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
+        let (Request::Edit(asked), Outcome::Edited(edited)) = (ended.request, ended.outcome) else {
+            return None;
+        };
+        let (path, line) = (&asked.path, edited.line);
+        Some(Rendered::completed(match edited.replaced {
+            1 => format!("edited {path} at line {line}"),
+            count => format!("replaced {count} occurrences in {path}, the first at line {line}"),
+        }))
+    }
+}

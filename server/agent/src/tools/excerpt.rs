@@ -1,0 +1,194 @@
+//! The beginning and the end of something long, with what was left out stated in bytes.
+
+use std::collections::VecDeque;
+
+/// Room for the line that states the gap.
+const MARKER_BYTES: usize = 64;
+
+/// A byte stream of which the head and the tail are kept, and never more.
+#[derive(Debug, Clone)]
+pub(crate) struct Excerpt {
+    /// How many bytes of each are kept.
+    keep: usize,
+    head: Vec<u8>,
+    head_is_open: bool,
+    tail: VecDeque<u8>,
+    /// The offset after the last byte that is known of.
+    end: u64,
+}
+
+/// An excerpt as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    /// Whether there are bytes that are not UTF-8; they are shown as U+FFFD.
+    pub(crate) lossy: bool,
+}
+
+impl Excerpt {
+    pub(crate) fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            head: Vec::new(),
+            head_is_open: true,
+            tail: VecDeque::new(),
+            end: 0,
+        }
+    }
+
+    /// Takes in bytes at their place in the stream. Those that are known are dropped; a jump is
+    /// a gap.
+    pub(crate) fn push(&mut self, offset: u64, data: &[u8]) {
+        let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let Some(mut fresh) = data.get(known..).filter(|fresh| !fresh.is_empty()) else {
+            return;
+        };
+        self.skip_to(offset);
+        self.end += fresh.len() as u64;
+        if self.head_is_open {
+            let room = self.keep - self.head.len();
+            let (first, rest) = fresh.split_at(room.min(fresh.len()));
+            self.head.extend_from_slice(first);
+            self.head_is_open = self.head.len() < self.keep;
+            fresh = rest;
+        }
+        let fresh = &fresh[fresh.len().saturating_sub(self.keep)..];
+        let excess = (self.tail.len() + fresh.len()).saturating_sub(self.keep);
+        self.tail.drain(..excess);
+        self.tail.extend(fresh);
+    }
+
+    /// Notes that the stream goes on at `offset`, and that what lies before it and was not
+    /// pushed is missing.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        if offset > self.end {
+            self.head_is_open = false;
+            self.tail.clear();
+            self.end = offset;
+        }
+    }
+
+    /// As text of at most `limit` bytes.
+    pub(crate) fn show(&self, limit: usize) -> Shown {
+        let kept = (self.head.len() + self.tail.len()) as u64;
+        let mut tail = Vec::with_capacity(self.tail.len());
+        tail.extend(&self.tail);
+        match self.end - kept {
+            0 => whole([self.head.as_slice(), &tail].concat().as_slice(), limit),
+            missing => cut(&self.head, missing, &tail, limit),
+        }
+    }
+}
+
+/// The text itself where it fits, else its beginning and its end with the gap stated: at most
+/// `limit` bytes (which is at least 64).
+pub fn bounded(text: &str, limit: usize) -> String {
+    match text.len() <= limit {
+        true => text.to_owned(),
+        false => whole(text.as_bytes(), limit).text,
+    }
+}
+
+fn whole(bytes: &[u8], limit: usize) -> Shown {
+    let text = String::from_utf8_lossy(bytes);
+    if text.len() > limit {
+        return cut(bytes, 0, bytes, limit);
+    }
+    Shown {
+        lossy: std::str::from_utf8(bytes).is_err(),
+        text: text.into_owned(),
+    }
+}
+
+/// The beginning of `head`, the gap, the end of `tail`. Where nothing is missing between them,
+/// both are the whole, and the halves of the limit keep them from meeting.
+fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize) -> Shown {
+    let room = limit.saturating_sub(MARKER_BYTES);
+    let between = match missing {
+        0 => tail.len() as u64,
+        missing => head.len() as u64 + missing + tail.len() as u64,
+    };
+    let head = Part::first(units(head), room / 2);
+    let tail = Part::last(units(tail), room - room / 2);
+    let left_out = between - (head.bytes + tail.bytes) as u64;
+    Shown {
+        text: format!(
+            "{}\n[… {left_out} bytes left out …]\n{}",
+            head.text, tail.text
+        ),
+        lossy: head.lossy || tail.lossy,
+    }
+}
+
+/// A character and the bytes that it stands for; bytes that are not UTF-8 are one U+FFFD.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    character: char,
+    bytes: usize,
+    valid: bool,
+}
+
+fn units(bytes: &[u8]) -> Vec<Unit> {
+    let mut units = Vec::new();
+    for chunk in bytes.utf8_chunks() {
+        units.extend(chunk.valid().chars().map(|character| Unit {
+            character,
+            bytes: character.len_utf8(),
+            valid: true,
+        }));
+        if !chunk.invalid().is_empty() {
+            units.push(Unit {
+                character: char::REPLACEMENT_CHARACTER,
+                bytes: chunk.invalid().len(),
+                valid: false,
+            });
+        }
+    }
+    units
+}
+
+#[derive(Debug, Default)]
+struct Part {
+    text: String,
+    bytes: usize,
+    lossy: bool,
+}
+
+impl Part {
+    /// The first units that fit. A character that was cut in two at the very end is left out.
+    fn first(mut units: Vec<Unit>, room: usize) -> Self {
+        if units.last().is_some_and(|unit| !unit.valid) {
+            units.pop();
+        }
+        Self::of(&units[..fitting(units.iter(), room)])
+    }
+
+    /// The last units that fit. A character that was cut in two at the very beginning is left out.
+    fn last(units: Vec<Unit>, room: usize) -> Self {
+        let cut = units.iter().take(3).take_while(|unit| !unit.valid).count();
+        let units = &units[cut..];
+        Self::of(&units[units.len() - fitting(units.iter().rev(), room)..])
+    }
+
+    fn of(units: &[Unit]) -> Self {
+        Self {
+            text: units.iter().map(|unit| unit.character).collect(),
+            bytes: units.iter().map(|unit| unit.bytes).sum(),
+            lossy: units.iter().any(|unit| !unit.valid),
+        }
+    }
+}
+
+/// How many of the units fit into so many bytes of text.
+fn fitting<'a>(units: impl Iterator<Item = &'a Unit>, room: usize) -> usize {
+    units
+        .scan(0, |used, unit| {
+            *used += unit.character.len_utf8();
+            Some(*used)
+        })
+        .take_while(|used| *used <= room)
+        .count()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Glob: find files by name.
+
+use shared_sandbox::{Glob, Outcome, Request};
+use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
+
+use super::{
+    Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+};
+
+const MAX_PATHS: u32 = 1000;
+
+/// Finds files by name.
+#[derive(Debug, Clone, Copy)]
+pub struct GlobTool;
+
+impl Tool for GlobTool {
+    fn name(&self) -> &'static str {
+        "Glob"
+    }
+
+    fn description(&self) -> &'static str {
+        "Finds files by name, the newest first. What .gitignore names is left out."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "pattern",
+                kind: Kind::PATTERN,
+                required: true,
+                about: "A glob such as src/**/*.rs, relative to path.",
+            },
+            Parameter {
+                name: "path",
+                kind: Kind::DIRECTORY,
+                required: false,
+                about: "Where to search, relative to the workspace root; default the root.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+        Ok(Prepared {
+            request: Request::Glob(Glob {
+                path: arguments.text("path").to_owned(),
+                pattern: arguments.text("pattern").to_owned(),
+                max_paths: MAX_PATHS,
+            }),
+            run_for: FILE_OPERATION_WITHIN,
+        })
+    }
+
+    fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
+        let Outcome::Globbed(found) = ended.outcome else {
+            return None;
+        };
+        Some(Rendered::completed(match found.paths.is_empty() {
+            true => "[no file has such a name]".to_owned(),
+            false => lines(
+                found.paths.iter().cloned(),
+                found.more,
+                limit,
+                "narrow the pattern or the path",
+            ),
+        }))
+    }
+}

@@ -1,0 +1,86 @@
+//! Grep: find lines by content.
+
+use shared_sandbox::{Grep, Outcome, Request};
+use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
+
+use super::{
+    Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+};
+
+const MAX_MATCHES: u32 = 500;
+
+/// Finds lines by content.
+#[derive(Debug, Clone, Copy)]
+pub struct GrepTool;
+
+impl Tool for GrepTool {
+    fn name(&self) -> &'static str {
+        "Grep"
+    }
+
+    fn description(&self) -> &'static str {
+        "Finds lines by content and shows them as path:line:text. Binary files and what \
+         .gitignore names are left out; long lines are cut."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "pattern",
+                kind: Kind::PATTERN,
+                required: true,
+                about: "A regular expression (syntax of Rust's regex crate), matched line by line.",
+            },
+            Parameter {
+                name: "path",
+                kind: Kind::DIRECTORY,
+                required: false,
+                about: "The file or directory to search, relative to the workspace root; default the root.",
+            },
+            Parameter {
+                name: "files",
+                kind: Kind::DIRECTORY,
+                required: false,
+                about: "Only in files whose path below path fits this glob, such as *.rs; default all.",
+            },
+            Parameter {
+                name: "ignore_case",
+                kind: Kind::Flag,
+                required: false,
+                about: "Whether upper and lower case are the same; default false.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+        Ok(Prepared {
+            request: Request::Grep(Grep {
+                path: arguments.text("path").to_owned(),
+                pattern: arguments.text("pattern").to_owned(),
+                files: arguments.text("files").to_owned(),
+                ignore_case: arguments.flag("ignore_case"),
+                max_matches: MAX_MATCHES,
+            }),
+            run_for: FILE_OPERATION_WITHIN,
+        })
+    }
+
+    fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
+        let Outcome::Grepped(found) = ended.outcome else {
+            return None;
+        };
+        let shown = found
+            .matches
+            .iter()
+            .map(|found| format!("{}:{}:{}", found.path, found.line, found.text));
+        Some(Rendered::completed(match found.matches.is_empty() {
+            true => "[no line matches]".to_owned(),
+            false => lines(shown, found.more, limit, "narrow the pattern or the files"),
+        }))
+    }
+}

@@ -1,0 +1,55 @@
+//! Lists: as many whole lines as fit, and how many do not.
+
+/// Room for the line that says what is missing.
+const NOTE_BYTES: usize = 160;
+
+/// The lines, cut between two of them where they do not fit into `limit` bytes. `more` says that
+/// there were more than these to begin with; `advice` says what to do then.
+pub(super) fn lines(
+    items: impl IntoIterator<Item = String>,
+    more: bool,
+    limit: usize,
+    advice: &str,
+) -> String {
+    let room = limit.saturating_sub(NOTE_BYTES);
+    let mut text = String::new();
+    let mut left_out = 0;
+    for item in items {
+        if left_out > 0 || text.len() + item.len() + 1 > room {
+            left_out += 1;
+            continue;
+        }
+        text.push_str(&item);
+        text.push('\n');
+    }
+    match (left_out, more) {
+        (0, false) => {}
+        (0, true) => text.push_str(&format!("[there are more; {advice}]")),
+        (count, false) => text.push_str(&format!("[and {count} more; {advice}]")),
+        (count, true) => text.push_str(&format!("[and at least {count} more; {advice}]")),
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_cut_between_lines_and_says_how_many_are_missing() {
+        let items = (0..100).map(|n| format!("file-{n:02}"));
+        let text = lines(items.clone(), false, 320, "narrow it");
+        assert!(text.len() <= 320);
+        let (last, note) = text.rsplit_once('\n').expect("there is a note");
+        assert!(last.ends_with("file-19"));
+        assert_eq!(note, "[and 80 more; narrow it]");
+        assert!(
+            lines(items, true, 320, "narrow it").ends_with("[and at least 80 more; narrow it]")
+        );
+    }
+
+    #[test]
+    fn a_list_that_fits_says_nothing_more() {
+        assert_eq!(lines(["a".to_owned()], false, 1024, ""), "a\n");
+    }
+}

@@ -1,0 +1,88 @@
+//! What a command wrote, as much of it as the model can be shown.
+
+use shared_sandbox::OutputStream;
+
+use super::excerpt::{Excerpt, Shown};
+
+/// Room for headings and notes around the output.
+const FRAME_BYTES: usize = 256;
+
+/// The head and the tail of a command's output streams.
+#[derive(Debug, Clone)]
+pub struct CommandOutput {
+    stdout: Excerpt,
+    stderr: Excerpt,
+}
+
+impl CommandOutput {
+    /// Nothing yet; `keep` bytes of the head and of the tail of each stream will be kept.
+    pub fn new(keep: usize) -> Self {
+        Self {
+            stdout: Excerpt::new(keep),
+            stderr: Excerpt::new(keep),
+        }
+    }
+
+    /// Takes in bytes at their place; repeats are dropped, a jump is a gap.
+    pub fn push(&mut self, stream: OutputStream, offset: u64, data: &[u8]) {
+        self.stream(stream).push(offset, data);
+    }
+
+    /// Notes that what lies before `to` and was not pushed is missing.
+    pub fn skip_to(&mut self, stream: OutputStream, to: u64) {
+        self.stream(stream).skip_to(to);
+    }
+
+    /// Both streams as text of at most `limit` bytes; empty where nothing was written.
+    pub fn show(&self, limit: usize) -> String {
+        let room = limit.saturating_sub(FRAME_BYTES);
+        let wanted = [&self.stdout, &self.stderr].map(|stream| stream.show(room).text.len());
+        let (stdout_room, stderr_room) = share(room, wanted[0], wanted[1]);
+        let stdout = self.stdout.show(stdout_room);
+        let stderr = self.stderr.show(stderr_room);
+        let mut text = match (stdout.text.is_empty(), stderr.text.is_empty()) {
+            (_, true) => stdout.text.clone(),
+            (true, false) => format!("[stderr]\n{}", stderr.text),
+            (false, false) => format!(
+                "[stdout]\n{}[stderr]\n{}",
+                with_line_end(&stdout),
+                stderr.text
+            ),
+        };
+        if stdout.lossy || stderr.lossy {
+            text = with_line_end(&Shown { text, lossy: true });
+            text.push_str("[the output is not all UTF-8; other bytes are shown as \u{FFFD}]");
+        }
+        text
+    }
+
+    fn stream(&mut self, stream: OutputStream) -> &mut Excerpt {
+        match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+/// Parts of `room` for two that want so much: half each, and what one leaves of it is the other's.
+fn share(room: usize, one: usize, other: usize) -> (usize, usize) {
+    let half = room / 2;
+    if one <= half {
+        (half, room - one)
+    } else if other <= half {
+        (room - other, half)
+    } else {
+        (half, room - half)
+    }
+}
+
+fn with_line_end(shown: &Shown) -> String {
+    let mut text = shown.text.clone();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

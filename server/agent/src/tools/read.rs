@@ -1,0 +1,132 @@
+//! Read: lines of a file, numbered.
+
+use std::fmt::Write as _;
+
+use shared_sandbox::{Outcome, Read, ReadContent, Request};
+use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
+
+use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+
+const DEFAULT_LINES: u64 = 2000;
+
+/// Asked of the sandbox at once: more than a result can show, so that the result's own limit is
+/// what cuts.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// Room for the notes after the lines.
+const NOTES_BYTES: usize = 320;
+
+/// Reads a text file.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadTool;
+
+impl Tool for ReadTool {
+    fn name(&self) -> &'static str {
+        "Read"
+    }
+
+    fn description(&self) -> &'static str {
+        "Reads lines of a text file. Each line is shown with its number and a tab, which are not \
+         part of the file. A long file is shown in part; the result says where to read on."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "path",
+                kind: Kind::PATH,
+                required: true,
+                about: "The file, relative to the workspace root.",
+            },
+            Parameter {
+                name: "first_line",
+                kind: Kind::Number {
+                    from: 1,
+                    to: u32::MAX as u64,
+                },
+                required: false,
+                about: "The first line wanted, from 1; default 1.",
+            },
+            Parameter {
+                name: "max_lines",
+                kind: Kind::Number {
+                    from: 1,
+                    to: u32::MAX as u64,
+                },
+                required: false,
+                about: "At most this many lines; default 2000.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+        Ok(Prepared {
+            request: Request::Read(Read {
+                path: arguments.text("path").to_owned(),
+                first_line: arguments.number("first_line").unwrap_or(1),
+                max_lines: arguments.number("max_lines").unwrap_or(DEFAULT_LINES),
+                max_bytes: MAX_BYTES,
+            }),
+            run_for: FILE_OPERATION_WITHIN,
+        })
+    }
+
+    fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
+        match ended.outcome {
+            Outcome::Read(content) => Some(Rendered::completed(numbered(content, limit))),
+            _ => None,
+        }
+    }
+}
+
+/// As many numbered lines as fit, and where to read on. A first line that is too long for any
+/// result is cut, so that the file can be read on after it.
+fn numbered(read: &ReadContent, limit: usize) -> String {
+    if read.content.is_empty() {
+        return match read.file_bytes {
+            0 => "[the file is empty]".to_owned(),
+            _ => format!("[the file ends before line {}]", read.first_line),
+        };
+    }
+    let room = limit.saturating_sub(NOTES_BYTES);
+    let content = String::from_utf8_lossy(&read.content);
+    let mut text = String::new();
+    let mut next = read.first_line;
+    let mut notes = Vec::new();
+    for line in content.split_inclusive('\n') {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let left = room.saturating_sub(text.len() + next.to_string().len() + 2);
+        if line.len() > left && next > read.first_line {
+            break;
+        }
+        let shown = &line[..line.floor_char_boundary(left)];
+        if shown.len() < line.len() {
+            notes.push(format!(
+                "[line {next} has at least {} bytes and is cut; use Shell to see the rest of it]",
+                line.len()
+            ));
+        }
+        let _ = writeln!(text, "{next}\t{shown}");
+        next += 1;
+    }
+    if read.more || next < read.first_line + read.lines {
+        notes.push(format!(
+            "[the file has {} bytes; read on with first_line {next}]",
+            read.file_bytes
+        ));
+    }
+    if std::str::from_utf8(&read.content).is_err() {
+        notes.push(
+            "[these lines are not all UTF-8; other bytes are shown as \u{FFFD}, so Edit cannot match them]".to_owned(),
+        );
+    }
+    text + &notes.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Shell: run a command.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, Request};
+use shared_types::{Effect, event::CallOutcome, limits::MAX_COMMAND_BYTES};
+
+use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+use crate::session::spoken;
+
+const DEFAULT_TIMEOUT_MS: u64 = 120_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
+
+/// Runs a shell command in the workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct ShellTool;
+
+impl Tool for ShellTool {
+    fn name(&self) -> &'static str {
+        "Shell"
+    }
+
+    fn description(&self) -> &'static str {
+        "Runs a shell command in the workspace and returns its output and exit code. It has no \
+         terminal and no input. Everything that it started is stopped at its end or time limit."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[
+            Parameter {
+                name: "command",
+                kind: Kind::Text {
+                    empty: false,
+                    at_most: MAX_COMMAND_BYTES,
+                    instead: "write a script with Write and run that",
+                },
+                required: true,
+                about: "The command, for the shell.",
+            },
+            Parameter {
+                name: "directory",
+                kind: Kind::DIRECTORY,
+                required: false,
+                about: "Where to run it, relative to the workspace root; default the root.",
+            },
+            Parameter {
+                name: "timeout_ms",
+                kind: Kind::Number {
+                    from: 1,
+                    to: MAX_TIMEOUT_MS,
+                },
+                required: false,
+                about: "It is stopped after this many milliseconds; default 120000, at most 600000.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Effectful
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+        let timeout = arguments.number("timeout_ms").unwrap_or(DEFAULT_TIMEOUT_MS);
+        Ok(Prepared {
+            request: Request::Exec(Exec {
+                command: Command::Shell(arguments.text("command").to_owned()),
+                directory: arguments.text("directory").to_owned(),
+                environment: BTreeMap::new(),
+                merged: false,
+            }),
+            run_for: Duration::from_millis(timeout),
+        })
+    }
+
+    fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
+        let Outcome::Exited(record) = ended.outcome else {
+            return None;
+        };
+        let mut text = ended.output.show(limit);
+        if text.is_empty() {
+            text.push_str("[no output]");
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&epilogue(record, ended.run_for));
+        Some(Rendered {
+            outcome: outcome(record),
+            text,
+        })
+    }
+}
+
+fn outcome(record: &ExitRecord) -> CallOutcome {
+    match (&record.status, record.cause) {
+        (_, ExitCause::Timeout) => CallOutcome::TimedOut,
+        (_, ExitCause::Cancelled) => CallOutcome::Cancelled,
+        (_, ExitCause::Orphaned) | (ExitStatus::NotStarted(_), _) => CallOutcome::Failed,
+        (_, ExitCause::Exited) => CallOutcome::Completed,
+    }
+}
+
+/// How it ended. Whole seconds only: the same command with the same result must read the same,
+/// or a model that goes in circles could not be recognised.
+fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
+    let status = match &record.status {
+        ExitStatus::Code(code) => format!("exit code {code}"),
+        ExitStatus::Signal(signal) => format!("ended by signal {signal}"),
+        ExitStatus::NotStarted(why) => format!("it could not be started: {why:.1024}"),
+    };
+    let cause = match record.cause {
+        ExitCause::Exited => String::new(),
+        ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(run_for)),
+        ExitCause::Cancelled => "stopped because the turn was cancelled; ".to_owned(),
+        ExitCause::Orphaned => "stopped because the runner stopped; ".to_owned(),
+    };
+    let took = match record.wall_ms / 1000 {
+        0 => String::new(),
+        seconds => format!(", after {seconds} s"),
+    };
+    let left = match record.tree_gone {
+        true => "",
+        false => "; processes that it started may still run",
+    };
+    format!("[{cause}{status}{took}{left}]")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use shared_sandbox::{OutputStream, StreamEnd};
+
+use super::*;
+use crate::tools::CommandOutput;
+
+fn told(stdout: &str, record: ExitRecord) -> Rendered {
+    let mut output = CommandOutput::new(4096);
+    output.push(OutputStream::Stdout, 0, stdout.as_bytes());
+    let arguments = Arguments::check(r#"{"command":"x"}"#, ShellTool.parameters()).expect("good");
+    let prepared = ShellTool.prepare(&arguments).expect("good");
+    let ended = Ended {
+        request: &prepared.request,
+        outcome: &Outcome::Exited(record),
+        output: &output,
+        run_for: prepared.run_for,
+    };
+    ShellTool.render(&ended, 1024).expect("it is an exit")
+}
+
+fn record() -> ExitRecord {
+    ExitRecord {
+        status: ExitStatus::Code(0),
+        cause: ExitCause::Exited,
+        stdout: StreamEnd::default(),
+        stderr: StreamEnd::default(),
+        wall_ms: 12,
+        tree_gone: true,
+    }
+}
+
+#[test]
+fn a_silent_command_is_said_to_be_silent() {
+    assert_eq!(told("", record()).text, "[no output]\n[exit code 0]");
+}
+
+#[test]
+fn milliseconds_are_not_shown_so_that_equal_results_read_equal() {
+    let other = ExitRecord {
+        wall_ms: 700,
+        ..record()
+    };
+    assert_eq!(told("a", record()), told("a", other));
+}
+
+#[test]
+fn seconds_and_survivors_are_told() {
+    let late = ExitRecord {
+        wall_ms: 3400,
+        tree_gone: false,
+        ..record()
+    };
+    assert_eq!(
+        told("a", late).text,
+        "a\n[exit code 0, after 3 s; processes that it started may still run]"
+    );
+}
+
+#[test]
+fn long_output_leaves_room_for_how_it_ended() {
+    let told = told(&"x".repeat(100_000), record());
+    assert!(told.text.len() <= 1024 && told.text.ends_with("[exit code 0]"));
+}

@@ -1,0 +1,118 @@
+//! A turn: what lives as long as one claim of it, and the script that carries it to its end.
+//!
+//! What a phase learns it records before the next phase begins, and the next phase is chosen
+//! from what is recorded. So whoever runs the turn again after a crash goes on where the log
+//! stands.
+
+mod answer;
+mod call;
+mod calls;
+mod follow;
+mod next;
+mod told;
+
+use shared_types::{Epoch, Event, TurnId, event::TurnOutcome};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    engine::Engine,
+    session::{JournalError, SessionPorts},
+    transcript::Transcript,
+};
+use next::{Next, next};
+
+/// Why a turn goes no further here. It stays unfinished, and whoever runs it again resumes it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TurnError {
+    /// A newer worker has the session.
+    #[error("carry on with the turn: a newer worker has taken the session over")]
+    StaleEpoch,
+    /// Nothing can be recorded.
+    #[error("carry on with the turn: {0}")]
+    JournalUnavailable(String),
+    /// The log holds no input that starts this turn.
+    #[error("carry on with the turn: the session's log has no message that starts it")]
+    NotInLog,
+}
+
+impl From<JournalError> for TurnError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::StaleEpoch => Self::StaleEpoch,
+            JournalError::Unavailable(reason) => Self::JournalUnavailable(reason),
+        }
+    }
+}
+
+/// One claim of a turn.
+pub(crate) struct Turn<'a> {
+    engine: &'a Engine,
+    ports: &'a SessionPorts,
+    id: TurnId,
+    epoch: Epoch,
+    /// Fires when someone wishes the turn to stop, whether it was heard or read in the log.
+    cancel: CancellationToken,
+    transcript: Transcript,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) async fn load(
+        engine: &'a Engine,
+        ports: &'a SessionPorts,
+        id: TurnId,
+        epoch: Epoch,
+        cancel: &CancellationToken,
+    ) -> Result<Self, TurnError> {
+        let transcript = Transcript::of(&ports.journal.load().await?);
+        let cancel = cancel.child_token();
+        let turn = transcript.turn(id).ok_or(TurnError::NotInLog)?;
+        if turn.cancel_requested {
+            cancel.cancel();
+        }
+        Ok(Self {
+            engine,
+            ports,
+            id,
+            epoch,
+            cancel,
+            transcript,
+        })
+    }
+
+    /// The script.
+    pub(crate) async fn run(mut self) -> Result<TurnOutcome, TurnError> {
+        loop {
+            match self.next()? {
+                Next::AskModel { step } => self.ask_model(step).await?,
+                Next::RunCalls { step, pending } => self.run_calls(step, &pending).await?,
+                Next::End { outcome, reason } => self.end(outcome, reason).await?,
+                Next::Ended(outcome) => return Ok(outcome),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<Next, TurnError> {
+        if self.cancel.is_cancelled() {
+            self.transcript.note_cancel(self.id);
+        }
+        let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
+        Ok(next(turn, &self.engine.limits))
+    }
+
+    async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {
+        tracing::info!(turn.id = %self.id, ?outcome, reason, "turn ends");
+        self.record(Event::TurnEnded {
+            turn: self.id,
+            outcome,
+            reason,
+        })
+        .await
+    }
+
+    /// Makes the event durable, and only then part of what the turn knows.
+    async fn record(&mut self, event: Event) -> Result<(), TurnError> {
+        self.ports.journal.record(vec![event.clone()]).await?;
+        self.transcript.apply(&event, self.engine.clock.now());
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! One tool call: from the model's words to the one end that is recorded.
+//!
+//! A call is run as an operation whose id is derived from the call's place in the session, so
+//! that running the call again, here or on another replica, attaches to what runs already. Only
+//! a call that merely reads gets a second operation, and only where the first one is lost.
+
+use std::{sync::Arc, time::Duration};
+
+use shared_sandbox::{Operation, OperationLimits};
+use shared_types::{
+    Effect, Epoch, Event, OperationId, OperationKey, Owner, RefusalCode, Timestamp, TurnId,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Turn, TurnError,
+    follow::{Follow, Followed},
+    told::{Told, not_run, wall},
+};
+use crate::{
+    engine::Engine,
+    session::SessionPorts,
+    tools::{Arguments, BadArguments, Prepared, Rendered, Tool},
+    transcript,
+};
+
+/// How often a call that only reads is run anew after its operation was lost.
+const RERUNS_AT_MOST: u32 = 2;
+
+/// Where a call stands and what it is run with.
+pub(super) struct Site<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) ports: &'a SessionPorts,
+    pub(super) cancel: CancellationToken,
+    pub(super) epoch: Epoch,
+    pub(super) turn: TurnId,
+    pub(super) step: u32,
+    pub(super) ordinal: u32,
+}
+
+/// A call that waits to be run.
+pub(super) struct Call<'a> {
+    site: Site<'a>,
+    plan: Result<Plan, BadArguments>,
+    /// When an earlier run of the turn placed it.
+    placed: Option<Timestamp>,
+}
+
+struct Plan {
+    tool: Arc<dyn Tool>,
+    prepared: Prepared,
+}
+
+/// A call that ended.
+pub(super) struct Done {
+    /// To be recorded.
+    pub(super) event: Event,
+    /// What the sandbox may forget once it is.
+    pub(super) settled: Vec<OperationId>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn plan(turn: &Turn<'a>, step: u32, ordinal: u32, call: &transcript::Call) -> Self {
+        let max_calls = turn.engine.limits.max_calls;
+        let plan = match ordinal < max_calls {
+            true => Plan::of(turn.engine, &call.asked.name, &call.asked.arguments),
+            false => Err(BadArguments::new(format!(
+                "one answer may ask for at most {max_calls} calls; ask for the others in the next one"
+            ))),
+        };
+        Self {
+            site: Site {
+                engine: turn.engine,
+                ports: turn.ports,
+                cancel: turn.cancel.clone(),
+                epoch: turn.epoch,
+                turn: turn.id,
+                step,
+                ordinal,
+            },
+            plan,
+            placed: call.placed,
+        }
+    }
+
+    /// Whether it may run beside others: it only reads, or does nothing at all.
+    pub(super) fn only_reads(&self) -> bool {
+        match &self.plan {
+            Ok(plan) => plan.tool.effect() == Effect::Pure,
+            Err(_) => true,
+        }
+    }
+
+    pub(super) async fn run(self) -> Result<Done, TurnError> {
+        match &self.plan {
+            Ok(plan) => self.operate(plan).await,
+            Err(bad) => Ok(self.done(not_run(bad), Times::default(), Vec::new())),
+        }
+    }
+
+    async fn operate(&self, plan: &Plan) -> Result<Done, TurnError> {
+        let clock = &self.site.engine.clock;
+        let began = clock.monotonic();
+        let started = self.placed.unwrap_or_else(|| clock.now());
+        let mut settled = Vec::new();
+        let mut attempt = 0;
+        loop {
+            let mut follow = Follow::new(&self.site, self.operation(plan, attempt));
+            let followed = follow.run_to_its_end().await;
+            if followed.refusal() == Some(RefusalCode::StaleEpoch) {
+                return Err(TurnError::StaleEpoch);
+            }
+            if followed.is_settled() {
+                settled.push(follow.operation.id);
+            }
+            if self.may_rerun(plan, attempt, &followed) {
+                attempt += 1;
+                continue;
+            }
+            let told = Told {
+                tool: &*plan.tool,
+                follow: &follow,
+                started,
+                was_placed: self.placed.is_some(),
+                limit: self.site.engine.limits.result_bytes,
+            };
+            let times = Times {
+                budget: plan.prepared.run_for,
+                duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
+            };
+            return Ok(self.done(told.of(&followed), times, settled));
+        }
+    }
+
+    fn operation(&self, plan: &Plan, attempt: u32) -> Operation {
+        let owner = Owner::Session(self.site.ports.session);
+        let key = OperationKey::Call {
+            turn: self.site.turn,
+            step: self.site.step,
+            ordinal: self.site.ordinal,
+            attempt,
+        };
+        Operation {
+            id: OperationId::derive(&self.site.ports.scope, &owner, &key),
+            owner,
+            key,
+            epoch: self.site.epoch,
+            effect: plan.tool.effect(),
+            limits: OperationLimits {
+                start_within: self.site.engine.limits.start_within,
+                run_for: plan.prepared.run_for,
+            },
+            request: plan.prepared.request.clone(),
+        }
+    }
+
+    /// The policy for what is lost. An idempotent call could only be run again under its own
+    /// key, which is the one that is lost, so it is treated like one with effects.
+    fn may_rerun(&self, plan: &Plan, attempt: u32, followed: &Followed) -> bool {
+        followed.refusal() == Some(RefusalCode::Lost)
+            && plan.tool.effect() == Effect::Pure
+            && attempt < RERUNS_AT_MOST
+            && !self.site.cancel.is_cancelled()
+    }
+
+    fn done(&self, rendered: Rendered, times: Times, settled: Vec<OperationId>) -> Done {
+        let event = Event::CallEnded {
+            turn: self.site.turn,
+            step: self.site.step,
+            ordinal: self.site.ordinal,
+            outcome: rendered.outcome,
+            text: rendered.text,
+            budget_ms: millis(times.budget),
+            duration_ms: millis(times.duration),
+            overran: times.duration > times.budget,
+        };
+        Done { event, settled }
+    }
+}
+
+impl Plan {
+    fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
+        let tool = Arc::clone(engine.tools.get(name)?);
+        let arguments = Arguments::check(arguments, tool.parameters())?;
+        let prepared = tool.prepare(&arguments)?;
+        Ok(Self { tool, prepared })
+    }
+}
+
+/// The time that a call was given and the time that it took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    budget: Duration,
+    duration: Duration,
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

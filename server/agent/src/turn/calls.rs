@@ -1,0 +1,64 @@
+//! The phase that runs an answer's tool calls: those that only read beside one another, every
+//! other one alone and in order. Each result is recorded by itself as it ends.
+
+use futures_util::{StreamExt as _, stream};
+
+use super::{
+    Turn, TurnError,
+    call::{Call, Done},
+};
+
+impl<'a> Turn<'a> {
+    /// Brings these calls to their ends. Where the turn is being cancelled they are stopped, or
+    /// not begun, and that is their end.
+    pub(super) async fn run_calls(&mut self, step: u32, pending: &[u32]) -> Result<(), TurnError> {
+        for batch in batches(self.planned(step, pending), Call::only_reads) {
+            let runs: Vec<_> = batch.into_iter().map(Call::run).collect();
+            let at_once = self.engine.limits.parallel_reads.max(1);
+            let mut running = stream::iter(runs).buffer_unordered(at_once);
+            while let Some(done) = running.next().await {
+                self.record_call(done?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn planned(&self, step: u32, pending: &[u32]) -> Vec<Call<'a>> {
+        let turn = self.transcript.turn(self.id);
+        let calls = turn.and_then(|turn| turn.step(step));
+        let calls = calls.map(|step| step.calls.as_slice()).unwrap_or_default();
+        pending
+            .iter()
+            .filter_map(|ordinal| Some((*ordinal, calls.get(*ordinal as usize)?)))
+            .map(|(ordinal, call)| Call::plan(self, step, ordinal, call))
+            .collect()
+    }
+
+    /// The result first: only once it is durable may the sandbox forget it.
+    async fn record_call(&mut self, done: Done) -> Result<(), TurnError> {
+        self.record(done.event).await?;
+        for operation in done.settled {
+            self.ports.sandbox.forget(operation).await;
+        }
+        Ok(())
+    }
+}
+
+/// Splits the calls, in order, into those that run at the same time: neighbours that only read
+/// are together, and every other call is by itself.
+fn batches<T>(calls: Vec<T>, only_reads: impl Fn(&T) -> bool) -> Vec<Vec<T>> {
+    let mut batches: Vec<Vec<T>> = Vec::new();
+    let mut before_reads = false;
+    for call in calls {
+        let reads = only_reads(&call);
+        match batches.last_mut() {
+            Some(batch) if reads && before_reads => batch.push(call),
+            _ => batches.push(vec![call]),
+        }
+        before_reads = reads;
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests;

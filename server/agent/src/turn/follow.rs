@@ -1,0 +1,262 @@
+//! Follows one operation to its end: starts it or attaches to it, listens, waits for a runner
+//! that is gone, and stops it when the turn is cancelled. Every wait has an end.
+
+use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
+use shared_types::{Refusal, RefusalCode, Timestamp};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::call::Site;
+use crate::{session::Live, tools::CommandOutput};
+
+/// How often an operation whose events broke off is attached to again.
+const ATTACH_AT_MOST: u32 = 3;
+
+/// What became of an operation.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// It ended; not by a refusal.
+    Ended(Outcome),
+    /// The sandbox took it, and it did not start or is lost.
+    DidNotStart(Refusal),
+    /// The sandbox did not take it.
+    Refused(Refusal),
+    /// The runner was gone for too long.
+    Parked { since: Timestamp },
+    /// Nothing was heard of it in time.
+    Silent,
+    /// It was cancelled before it started.
+    NotRun,
+    /// It is stopped when the runner is back.
+    StopRecorded,
+    /// It was to be stopped, and nothing was heard of it in time.
+    StopUnanswered,
+}
+
+impl Followed {
+    /// The reason for which it was refused.
+    pub(super) fn refusal(&self) -> Option<RefusalCode> {
+        match self {
+            Self::Refused(refusal) | Self::DidNotStart(refusal) => Some(refusal.code),
+            _ => None,
+        }
+    }
+
+    /// Whether its end is known, so that nothing more is wanted of the sandbox.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Ended(_) | Self::DidNotStart(_))
+    }
+}
+
+/// An operation that is being followed.
+pub(super) struct Follow<'a> {
+    site: &'a Site<'a>,
+    pub(super) operation: Operation,
+    /// What it wrote.
+    pub(super) output: CommandOutput,
+    /// Whether the sandbox took it.
+    pub(super) attached: bool,
+    runner: Option<String>,
+    events: Option<mpsc::Receiver<OperationEvent>>,
+    gone: Option<Gone>,
+    /// By then its end is known, or never will be.
+    latest: Instant,
+}
+
+/// A runner that is gone.
+#[derive(Debug, Clone, Copy)]
+struct Gone {
+    since: Timestamp,
+    wait_until: Instant,
+}
+
+impl<'a> Follow<'a> {
+    pub(super) fn new(site: &'a Site<'a>, operation: Operation) -> Self {
+        let limits = &site.engine.limits;
+        let longest = limits.start_within
+            + operation.limits.run_for
+            + limits.stop_within
+            + limits.parked_at_most;
+        Self {
+            site,
+            operation,
+            output: CommandOutput::new(limits.result_bytes),
+            attached: false,
+            runner: None,
+            events: None,
+            gone: None,
+            latest: Instant::now() + longest,
+        }
+    }
+
+    /// The runner's name, where it is known.
+    pub(super) fn runner(&self) -> &str {
+        self.runner.as_deref().unwrap_or("?")
+    }
+
+    /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that
+    /// was wished before, it is stopped without being started.
+    pub(super) async fn run_to_its_end(&mut self) -> Followed {
+        let cancel = &self.site.cancel;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            followed = self.listen() => return followed,
+        }
+        let within = self.site.engine.limits.stop_within;
+        timeout(within, self.stop())
+            .await
+            .unwrap_or(Followed::StopUnanswered)
+    }
+
+    /// Dropping this between two events loses nothing: listening again goes on.
+    async fn listen(&mut self) -> Followed {
+        for _ in 0..ATTACH_AT_MOST {
+            if let Err(followed) = self.attach().await {
+                return followed;
+            }
+            if let Some(followed) = self.hear_out().await {
+                return followed;
+            }
+            self.events = None;
+        }
+        Followed::Silent
+    }
+
+    async fn attach(&mut self) -> Result<(), Followed> {
+        if self.events.is_some() {
+            return Ok(());
+        }
+        let start = self.site.ports.sandbox.start(self.operation.clone());
+        let started = timeout_at(self.latest, start).await;
+        let running = started
+            .map_err(|_| Followed::Silent)?
+            .map_err(Followed::Refused)?;
+        self.attached = true;
+        self.runner = Some(running.place.runner_name);
+        self.events = Some(running.events);
+        Ok(())
+    }
+
+    /// Listens until the end; `None` where the events break off before it.
+    async fn hear_out(&mut self) -> Option<Followed> {
+        loop {
+            let until = self
+                .gone
+                .map_or(self.latest, |gone| gone.wait_until.min(self.latest));
+            let heard = timeout_at(until, self.events.as_mut()?.recv()).await;
+            match (heard, self.gone) {
+                (Err(_), Some(Gone { since, .. })) => return Some(Followed::Parked { since }),
+                (Err(_), None) => return Some(Followed::Silent),
+                (Ok(event), _) => {
+                    if let Some(outcome) = self.hear(event?) {
+                        return Some(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, event: OperationEvent) -> Option<Followed> {
+        match event {
+            OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            } => {
+                self.output.push(stream, offset, &data);
+                self.publish_output(stream, offset, data);
+            }
+            OperationEvent::Gap { stream, from, to } => {
+                self.output.skip_to(stream, to);
+                self.publish_gap(stream, from, to);
+            }
+            OperationEvent::Unreachable { since } => self.lose(since),
+            OperationEvent::Reachable => {
+                self.gone = None;
+                self.notice(format!("runner {} is back", self.runner()));
+            }
+            OperationEvent::Ended(Outcome::Refused(refusal)) => {
+                return Some(Followed::DidNotStart(refusal));
+            }
+            OperationEvent::Ended(outcome) => {
+                if let Outcome::Exited(record) = &outcome {
+                    // What was written and did not arrive is said to be missing.
+                    let (stdout, stderr) = (record.stdout.offset, record.stderr.offset);
+                    self.output.skip_to(OutputStream::Stdout, stdout);
+                    self.output.skip_to(OutputStream::Stderr, stderr);
+                }
+                return Some(Followed::Ended(outcome));
+            }
+        }
+        None
+    }
+
+    fn lose(&mut self, since: Timestamp) {
+        let wait = self.site.engine.limits.parked_at_most;
+        self.gone.get_or_insert(Gone {
+            since,
+            wait_until: Instant::now() + wait,
+        });
+        self.notice(format!(
+            "runner {} offline since {since}; waiting",
+            self.runner()
+        ));
+    }
+
+    /// Asks the sandbox to stop it, and waits for its end where there will be one.
+    async fn stop(&mut self) -> Followed {
+        let sandbox = &self.site.ports.sandbox;
+        match sandbox.cancel(self.operation.id, self.site.epoch).await {
+            Ok(CancelAnswer::NeverStarted) => Followed::NotRun,
+            Ok(CancelAnswer::Recorded) => Followed::StopRecorded,
+            Ok(CancelAnswer::AlreadyExited | CancelAnswer::Cancelled) => self.listen().await,
+            Err(refusal) if refusal.code == RefusalCode::StaleEpoch => Followed::Refused(refusal),
+            Err(_) if self.attached => self.listen().await,
+            Err(_) => Followed::NotRun,
+        }
+    }
+
+    fn publish_output(&self, stream: OutputStream, offset: u64, data: bytes::Bytes) {
+        let Site {
+            turn,
+            step,
+            ordinal,
+            ..
+        } = *self.site;
+        self.site.ports.live.publish(Live::Output {
+            turn,
+            step,
+            ordinal,
+            operation: self.operation.id,
+            stream,
+            offset,
+            data,
+        });
+    }
+
+    fn publish_gap(&self, stream: OutputStream, from: u64, to: u64) {
+        let Site {
+            turn,
+            step,
+            ordinal,
+            ..
+        } = *self.site;
+        self.site.ports.live.publish(Live::Gap {
+            turn,
+            step,
+            ordinal,
+            operation: self.operation.id,
+            stream,
+            from,
+            to,
+        });
+    }
+
+    fn notice(&self, text: String) {
+        let turn = self.site.turn;
+        self.site.ports.live.publish(Live::Notice { turn, text });
+    }
+}

@@ -1,0 +1,111 @@
+//! What comes next in a turn: a pure function of its log and the limits.
+
+use shared_types::event::{Finish, TurnOutcome};
+
+use crate::{
+    engine::EngineLimits,
+    transcript::{Step, TurnLog},
+};
+
+/// The next phase of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Ask the model for the answer of this step.
+    AskModel { step: u32 },
+    /// Bring the calls of this step that have no result to their ends. A wish to cancel changes
+    /// how they end, not that each of them does.
+    RunCalls { step: u32, pending: Vec<u32> },
+    /// Record the end of the turn.
+    End {
+        outcome: TurnOutcome,
+        reason: Option<String>,
+    },
+    /// Nothing: it has ended.
+    Ended(TurnOutcome),
+}
+
+/// Decides the next phase.
+pub(crate) fn next(turn: &TurnLog, limits: &EngineLimits) -> Next {
+    if let Some(outcome) = turn.ended {
+        return Next::Ended(outcome);
+    }
+    let last = turn.steps.last();
+    if let Some(step) = last {
+        let pending = step.pending();
+        if !pending.is_empty() {
+            let step = step.number;
+            return Next::RunCalls { step, pending };
+        }
+    }
+    if turn.cancel_requested || last.is_some_and(|step| step.finish == Finish::Cancelled) {
+        return Next::End {
+            outcome: TurnOutcome::Cancelled,
+            reason: None,
+        };
+    }
+    match last {
+        None => Next::AskModel { step: 1 },
+        Some(step) if step.calls.is_empty() => after_the_last_word(step),
+        Some(step) => after_the_calls(turn, step, limits),
+    }
+}
+
+fn after_the_last_word(step: &Step) -> Next {
+    match (step.text.trim().is_empty(), step.finish) {
+        (false, _) => Next::End {
+            outcome: TurnOutcome::Completed,
+            reason: None,
+        },
+        (true, Finish::Length) => {
+            failed("the model reached its length limit before it said anything".to_owned())
+        }
+        (true, _) => failed("the model gave an empty answer".to_owned()),
+    }
+}
+
+fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
+    if repeats(&turn.steps, limits.same_steps) {
+        return failed(format!(
+            "the model asked for the same {} times in a row and got the same each time; say what it should do differently",
+            limits.same_steps
+        ));
+    }
+    if turn.steps.len() >= limits.max_steps as usize {
+        return failed(format!(
+            "the turn reached its limit of {} steps; send another message to go on",
+            limits.max_steps
+        ));
+    }
+    Next::AskModel {
+        step: step.number + 1,
+    }
+}
+
+fn failed(reason: String) -> Next {
+    Next::End {
+        outcome: TurnOutcome::Failed,
+        reason: Some(reason),
+    }
+}
+
+/// Whether each of the last `times` steps asked for the same calls and got the same results.
+fn repeats(steps: &[Step], times: usize) -> bool {
+    let Some(latest) = steps.len().checked_sub(times.max(2)) else {
+        return false;
+    };
+    steps[latest..]
+        .windows(2)
+        .all(|pair| same_calls(&pair[0], &pair[1]))
+}
+
+fn same_calls(one: &Step, other: &Step) -> bool {
+    one.calls.len() == other.calls.len()
+        && one.calls.iter().zip(&other.calls).all(|(one, other)| {
+            one.asked.name == other.asked.name
+                && one.asked.arguments == other.asked.arguments
+                && one.result == other.result
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What the model is told of a call, by what became of its operation.
+
+use std::time::Duration;
+
+use shared_sandbox::{ExitRecord, Outcome};
+use shared_types::{Refusal, RefusalCode, Timestamp, event::CallOutcome};
+
+use super::follow::{Follow, Followed};
+use crate::tools::{Ended, Rendered, Tool, bounded, render};
+
+/// Output that is shown with an unknown outcome, in bytes.
+const LAST_OUTPUT_BYTES: usize = 2 * 1024;
+
+/// An operation that was followed to its end.
+pub(super) struct Told<'a> {
+    pub(super) tool: &'a dyn Tool,
+    pub(super) follow: &'a Follow<'a>,
+    /// When it was started, as far as is known.
+    pub(super) started: Timestamp,
+    /// Whether an earlier run of the turn had placed it.
+    pub(super) was_placed: bool,
+    /// Longest text, in bytes.
+    pub(super) limit: usize,
+}
+
+impl Told<'_> {
+    pub(super) fn of(&self, followed: &Followed) -> Rendered {
+        let rendered = match followed {
+            Followed::Ended(outcome) => self.ended(outcome),
+            Followed::DidNotStart(refusal) => self.did_not_start(refusal),
+            Followed::Refused(refusal) => self.refused(refusal),
+            Followed::Parked { since } => self.unknown(&format!(
+                "runner {} has been offline since {since}",
+                self.follow.runner()
+            )),
+            Followed::Silent => self.unknown("the runner did not report its end in time"),
+            Followed::NotRun => cancelled("cancelled before it ran".to_owned()),
+            Followed::StopRecorded => cancelled(format!(
+                "stop requested; the runner could not be reached, so it is stopped when the runner is back{}",
+                self.last_output()
+            )),
+            Followed::StopUnanswered => {
+                self.unknown("stop requested, and the runner did not confirm it in time")
+            }
+        };
+        Rendered {
+            text: bounded(&rendered.text, self.limit),
+            ..rendered
+        }
+    }
+
+    fn ended(&self, outcome: &Outcome) -> Rendered {
+        let operation = &self.follow.operation;
+        let ended = Ended {
+            request: &operation.request,
+            outcome,
+            output: &self.follow.output,
+            run_for: operation.limits.run_for,
+        };
+        render(self.tool, &ended, self.limit)
+    }
+
+    fn did_not_start(&self, refusal: &Refusal) -> Rendered {
+        match refusal.code {
+            RefusalCode::Lost => self.unknown(&refusal.message),
+            _ => not_run(refusal),
+        }
+    }
+
+    /// A refusal speaks of this start only: where there was an earlier one it must not be read
+    /// as "it did not happen", unless it says so.
+    fn refused(&self, refusal: &Refusal) -> Rendered {
+        let in_doubt = self.was_placed || self.follow.attached;
+        match in_doubt && !says_that_it_never_ran(refusal.code) {
+            true => self.unknown(&refusal.message),
+            false => self.did_not_start(refusal),
+        }
+    }
+
+    fn unknown(&self, why: &str) -> Rendered {
+        let (started, last_output) = (self.started, self.last_output());
+        Rendered {
+            outcome: CallOutcome::Unknown,
+            text: format!(
+                "outcome unknown: started at {started}; {why}; it was not run again, so find out \
+                 what happened before you repeat it{last_output}"
+            ),
+        }
+    }
+
+    fn last_output(&self) -> String {
+        match self.follow.output.show(LAST_OUTPUT_BYTES) {
+            none if none.is_empty() => "; no output was seen".to_owned(),
+            output => format!("; the last output was\n{output}"),
+        }
+    }
+}
+
+/// What the model is told of a call that was not run.
+pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
+    Rendered {
+        outcome: CallOutcome::Refused,
+        text: format!("not run: {why}"),
+    }
+}
+
+/// How long the process itself ran: more than what was seen of it where the turn was resumed.
+pub(super) fn wall(followed: &Followed) -> Duration {
+    match followed {
+        Followed::Ended(Outcome::Exited(ExitRecord { wall_ms, .. })) => {
+            Duration::from_millis(*wall_ms)
+        }
+        _ => Duration::ZERO,
+    }
+}
+
+fn cancelled(text: String) -> Rendered {
+    Rendered {
+        outcome: CallOutcome::Cancelled,
+        text,
+    }
+}
+
+fn says_that_it_never_ran(code: RefusalCode) -> bool {
+    matches!(
+        code,
+        RefusalCode::Fenced
+            | RefusalCode::Expired
+            | RefusalCode::Draining
+            | RefusalCode::ResourceExhausted
+            | RefusalCode::Unsupported
+            | RefusalCode::Invalid
+    )
+}
