@@ -1,2 +1,202 @@
-//! placeholder
-fn main() {}
+//! The composition root of the server: settings, concrete types, signals, shutdown.
+
+mod operator;
+mod settings;
+
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::Context as _;
+use clap::Parser as _;
+use server_api::{Door, Doors};
+use server_app::{App, Parts, keys::SigningKey};
+use server_llm::{Model, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
+use server_store::Store;
+use shared_telemetry::MetricsHandle;
+use shared_tls::ServerTls;
+use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
+
+use settings::{Cli, ModelChoice, Settings, Tls, Verb};
+
+/// How often old samples are dropped from the metrics.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gantry-server: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn run(cli: Cli) -> anyhow::Result<()> {
+    shared_tls::install_provider();
+    let folder = cli.home()?.join("server");
+    let home = cli.home()?;
+    match cli.verb {
+        Verb::Run(args) => serve(Settings::resolve(*args, &home)?, &folder).await,
+        Verb::SignInCode => operator::sign_in_code(&folder).await,
+        Verb::JoinToken { name } => operator::join_token(&folder, &name).await,
+    }
+}
+
+async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
+    shared_telemetry::init_logs(settings.log_format.parse()?, settings.log_filter.as_deref())?;
+    let metrics = shared_telemetry::install_metrics()?;
+    make_private_folder(&folder.join("keys"))?;
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
+        (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+    let store = Store::open(&folder.join("gantry.db"))
+        .await
+        .context("failed to open the database")?;
+    let tls = match &settings.tls {
+        Tls::Off => None,
+        Tls::SelfSigned { names } => Some(ServerTls::self_signed(&folder.join("keys"), names)?),
+        Tls::Files { certificate, key } => Some(ServerTls::from_files(certificate, key)?),
+    };
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
+    let address = listener.local_addr()?;
+
+    let stop = CancellationToken::new();
+    let app = App::start(Parts {
+        store,
+        model: model(settings.model, entropy.clone())?,
+        identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
+        link_keys: link_keys(folder, &*entropy)?,
+        certificate: tls.as_ref().map(ServerTls::certificate_sha256),
+        replica: ReplicaId::generate(&*clock, &*entropy),
+        clock,
+        entropy,
+        stop: stop.clone(),
+    })
+    .await?;
+
+    announce(
+        &app,
+        &format!(
+            "{}://{address}",
+            if tls.is_some() { "https" } else { "http" }
+        ),
+        tls.as_ref(),
+    )
+    .await?;
+    let doors = Doors {
+        app: app.clone(),
+        metrics: metrics.clone(),
+    };
+    tokio::spawn(upkeep(metrics));
+    let door = Door {
+        listener,
+        tls: tls.map(|tls| tls.config()),
+    };
+    let serving = tokio::spawn(server_api::serve(
+        door,
+        server_api::router(doors),
+        stop.clone(),
+    ));
+    wait_for_signal().await?;
+    tracing::info!("stopping");
+    stop.cancel();
+    serving.await?;
+    app.stopped().await;
+    Ok(())
+}
+
+/// Says on standard output, one thing a line, what a person or `make up` needs next.
+async fn announce(app: &App, url: &str, tls: Option<&ServerTls>) -> anyhow::Result<()> {
+    let first = app.access.bootstrap().await?;
+    if !app.access.has_signed_in(first.tenant, first.owner).await? {
+        println!(
+            "sign-in code: {}",
+            app.access.issue_code(first.tenant, first.owner).await?
+        );
+    }
+    if let Some(tls) = tls {
+        println!(
+            "certificate: {}",
+            shared_types::Digest::from_slice(&tls.certificate_sha256())
+                .context("a SHA-256 has 32 bytes")?
+        );
+    }
+    println!("listening on {url}");
+    let model = app.model();
+    tracing::info!(url, model = model.name, "listening");
+    Ok(())
+}
+
+fn model(choice: ModelChoice, entropy: Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
+    Ok(match choice {
+        ModelChoice::Practice => Arc::new(Practice),
+        ModelChoice::OpenAi {
+            name,
+            base_url,
+            key,
+        } => {
+            let mut options = OpenAiOptions::new(name);
+            options.key = key;
+            if let Some(base_url) = base_url {
+                options.base_url = base_url;
+            }
+            let vendor = OpenAi::new(options)
+                .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
+            Arc::new(Retry::new(vendor, RetryOptions::default(), entropy))
+        }
+    })
+}
+
+/// The newest key signs; one before it may still verify, so that keys can be rotated.
+fn link_keys(folder: &Path, entropy: &dyn Entropy) -> anyhow::Result<Vec<SigningKey>> {
+    let mut keys = vec![SigningKey::load_or_create(
+        &folder.join("keys/link.pem"),
+        entropy,
+    )?];
+    let previous = folder.join("keys/link.previous.pem");
+    if previous.exists() {
+        keys.push(SigningKey::load_or_create(&previous, entropy)?);
+    }
+    Ok(keys)
+}
+
+fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| {
+            format!(
+                "{} cannot be made: set GANTRY_HOME to a folder of yours",
+                folder.display()
+            )
+        })
+}
+
+async fn upkeep(metrics: MetricsHandle) {
+    let mut tick = tokio::time::interval(METRICS_UPKEEP);
+    loop {
+        tick.tick().await;
+        metrics.upkeep();
+    }
+}
+
+async fn wait_for_signal() -> anyhow::Result<()> {
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -1,1 +1,38 @@
-//! placeholder
+//! The server's doors: REST, WebSocket and gRPC on one port.
+//!
+//! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
+//! accepts; it decides nothing. Every use case gets an operation context that comes from the
+//! credential, never from the request. Only `/livez` and `/readyz` answer without one, and they
+//! say nothing but yes or no.
+
+mod grpc;
+mod rest;
+mod serve;
+mod ws;
+
+pub use rest::openapi;
+pub use serve::{Door, Peer, serve};
+
+use axum::{Router, extract::DefaultBodyLimit};
+use server_app::App;
+use shared_types::limits::MAX_API_BODY_BYTES;
+
+/// Everything that the doors need, for the life of the process.
+#[derive(Clone)]
+pub struct Doors {
+    /// The use cases.
+    pub app: App,
+    /// Prints the metrics in the text format of Prometheus.
+    pub metrics: shared_telemetry::MetricsHandle,
+}
+
+/// The routes of all doors.
+pub fn router(doors: Doors) -> Router {
+    let grpc = grpc::router(doors.app.clone());
+    let rest = rest::router()
+        .merge(ws::router())
+        .with_state(doors)
+        .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
+    rest.merge(grpc)
+        .layer(tower_http::catch_panic::CatchPanicLayer::new())
+}

@@ -1,1 +1,208 @@
-//! placeholder
+//! The use cases: what can be done here, by whom, in which tenant.
+//!
+//! Every use case takes an [`OpContext`] that comes from a credential. Doors call these and
+//! nothing else; what is below (store, router, engine) is put together here once, in
+//! [`App::start`].
+
+mod access;
+mod context;
+mod enrolment;
+mod error;
+mod follow;
+mod journal;
+pub mod keys;
+mod link_token;
+mod live;
+mod operator;
+mod ports;
+mod runners;
+mod sessions;
+mod turns;
+
+use std::sync::Arc;
+
+use proto::v1;
+use server_agent::{Engine, EngineLimits, ToolSet};
+use server_llm::{Model, ModelInfo};
+use server_router::links::{LinkOptions, Links};
+use server_store::Store;
+use shared_types::{Clock, Entropy, ReplicaId};
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
+pub use context::OpContext;
+pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity};
+pub use error::AppError;
+pub use follow::{Followed, Subscription};
+pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
+pub use operator::Operator;
+pub use runners::{MadeJoinToken, Runner, Runners};
+pub use server_agent::Live;
+pub use server_router::links::LinkIdentity;
+pub use server_store::{CredentialKind, Role};
+pub use sessions::{Sent, Session, Sessions};
+pub use shared_sandbox::OutputStream;
+
+use crate::{
+    keys::SigningKey,
+    live::LiveHub,
+    runners::JoinTokens,
+    turns::{Bench, Turns},
+};
+
+/// What the server is made of; chosen in `main`, and nowhere else.
+pub struct Parts {
+    /// Where everything durable is.
+    pub store: Store,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// Who this server is to runners.
+    pub identity: SigningKey,
+    /// What signs link tokens: the first; all verify.
+    pub link_keys: Vec<SigningKey>,
+    /// SHA-256 of the certificate that the server presents, where it ends TLS.
+    pub certificate: Option<[u8; 32]>,
+    /// This process.
+    pub replica: ReplicaId,
+    /// Ends everything.
+    pub stop: CancellationToken,
+}
+
+/// All use cases; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// Who may come in.
+    pub access: Access,
+    /// Conversations.
+    pub sessions: Sessions,
+    /// Runners and the choice among them.
+    pub runners: Runners,
+    /// How runners come in.
+    pub enrolment: Enrolment,
+    store: Store,
+    links: Links,
+    model: ModelInfo,
+    tasks: TaskTracker,
+}
+
+impl App {
+    /// Puts the parts together, starts the background work, and resumes what an earlier process
+    /// left unfinished.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn start(parts: Parts) -> Result<Self, AppError> {
+        let Parts {
+            store,
+            model,
+            clock,
+            entropy,
+            ..
+        } = parts;
+        // No link of an earlier process is alive, and its generation must not look as if it were.
+        store.all_offline_at_start(parts.replica).await?;
+        let tasks = TaskTracker::new();
+        let hub = LiveHub::start();
+        let rows = ports::Rows {
+            store: store.clone(),
+            clock: clock.clone(),
+            replica: parts.replica,
+        };
+        let links = Links::start(
+            Arc::new(rows),
+            clock.clone(),
+            entropy.clone(),
+            LinkOptions::default(),
+            parts.stop.clone(),
+        );
+        let info = model.info();
+        let bench = Bench {
+            engine: Engine::new(
+                model,
+                ToolSet::standard(),
+                EngineLimits::default(),
+                clock.clone(),
+            ),
+            store: store.clone(),
+            links: links.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            replica: parts.replica,
+        };
+        let turns = Turns::start(Arc::new(bench), parts.stop, &tasks);
+        let enrolment = Enrolment::new(
+            store.clone(),
+            clock.clone(),
+            entropy.clone(),
+            parts.identity,
+            &parts.link_keys,
+            parts.certificate,
+        );
+        Ok(Self {
+            access: Access::new(store.clone(), clock.clone(), entropy.clone()),
+            sessions: Sessions::new(
+                store.clone(),
+                hub,
+                turns,
+                clock.clone(),
+                entropy.clone(),
+                &info,
+            ),
+            runners: Runners::new(
+                store.clone(),
+                links.clone(),
+                JoinTokens::new(
+                    store.clone(),
+                    enrolment.identity_key(),
+                    clock.clone(),
+                    entropy,
+                ),
+                clock,
+            ),
+            enrolment,
+            store,
+            links,
+            model: info,
+            tasks,
+        })
+    }
+
+    /// The model that answers, as people see it.
+    pub fn model(&self) -> &ModelInfo {
+        &self.model
+    }
+
+    /// Whether requests can be served.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn ready(&self) -> Result<(), AppError> {
+        Ok(self.store.check().await?)
+    }
+
+    /// Serves the link of a runner that has proved itself, until it ends.
+    pub async fn attach(
+        &self,
+        identity: LinkIdentity,
+        hello: v1::Hello,
+        inbound: mpsc::Receiver<v1::RunnerFrame>,
+        outbound: mpsc::Sender<v1::ServerFrame>,
+    ) {
+        metrics::gauge!("gantry_links").increment(1);
+        let end = self.links.attach(identity, hello, inbound, outbound).await;
+        metrics::gauge!("gantry_links").decrement(1);
+        tracing::debug!(?end, "a link ended");
+    }
+
+    /// Waits, after the stop, until the background work has let go of the store, and closes it.
+    pub async fn stopped(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,126 @@
+//! Signing in, and keys.
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use server_app::{CredentialKind, Role};
+use shared_api::{CreateKey, CreatedKey, Key, Keys, Me, Model, Problem, SignIn, SignedIn, User};
+use shared_types::CredentialId;
+
+use super::{
+    Signed,
+    problem::{Body, Refused},
+};
+use crate::{Doors, Peer};
+
+/// Exchange a one-time code for a token.
+#[utoipa::path(post, path = "/api/v1/sign-in", request_body = SignIn, security(()), responses(
+    (status = 200, body = SignedIn), (status = 401, body = Problem, description = "the code is wrong, spent or expired"), (status = 429, body = Problem)))]
+pub(crate) async fn sign_in(
+    State(doors): State<Doors>,
+    Extension(Peer(peer)): Extension<Peer>,
+    Body(ask): Body<SignIn>,
+) -> Result<Json<SignedIn>, Refused> {
+    let (token, user) = doors
+        .app
+        .access
+        .sign_in(&ask.code, &ask.device, peer.ip())
+        .await?;
+    Ok(Json(SignedIn {
+        token: token.reveal(),
+        user: to_user(user),
+    }))
+}
+
+/// Who asks, and with what they work.
+#[utoipa::path(get, path = "/api/v1/me", responses((status = 200, body = Me), (status = 401, body = Problem)))]
+pub(crate) async fn me(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<Json<Me>, Refused> {
+    let me = doors.app.access.me(&ctx).await?;
+    let model = doors.app.model();
+    Ok(Json(Me {
+        tenant: me.tenant,
+        active_runner: me.user.active_runner,
+        user: to_user(me.user),
+        model: Model {
+            name: model.name.clone(),
+            practice: model.practice,
+        },
+    }))
+}
+
+/// The user's keys and sign-ins.
+#[utoipa::path(get, path = "/api/v1/keys", responses((status = 200, body = Keys), (status = 401, body = Problem)))]
+pub(crate) async fn keys(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<Json<Keys>, Refused> {
+    let keys = doors.app.access.keys(&ctx).await?;
+    Ok(Json(Keys {
+        keys: keys.into_iter().map(to_key).collect(),
+    }))
+}
+
+/// Make an API key.
+#[utoipa::path(post, path = "/api/v1/keys", request_body = CreateKey, responses(
+    (status = 201, body = CreatedKey), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn create_key(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<CreateKey>,
+) -> Result<(StatusCode, Json<CreatedKey>), Refused> {
+    let (key, entry) = doors.app.access.create_key(&ctx, &ask.name).await?;
+    Ok((
+        StatusCode::CREATED,
+        Json(CreatedKey {
+            key: key.reveal(),
+            entry: to_key(entry),
+        }),
+    ))
+}
+
+/// Revoke a key or sign-in.
+#[utoipa::path(delete, path = "/api/v1/keys/{id}", params(("id" = String, Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn revoke_key(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    let id: CredentialId = id
+        .parse()
+        .map_err(|_| server_app::AppError::NotFound("key"))?;
+    doors.app.access.revoke_key(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn to_user(user: server_app::User) -> User {
+    let role = match user.role {
+        Role::Owner => "owner",
+        Role::Admin => "admin",
+        Role::Member => "member",
+        Role::Viewer => "viewer",
+    };
+    User {
+        id: user.id,
+        name: user.name,
+        role: role.to_owned(),
+    }
+}
+
+fn to_key(key: server_app::Key) -> Key {
+    let kind = match key.kind {
+        CredentialKind::ApiKey => "api_key",
+        CredentialKind::SignIn => "sign_in",
+    };
+    Key {
+        id: key.id,
+        name: key.name,
+        kind: kind.to_owned(),
+        created_at: key.created_at,
+    }
+}

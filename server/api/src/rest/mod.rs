@@ -1,0 +1,82 @@
+//! `/api/v1`: one file per noun, with the routes and their entries in the OpenAPI document side
+//! by side, so that a route without an entry cannot be.
+
+mod access;
+mod problem;
+mod runners;
+mod sessions;
+mod signed;
+mod status;
+
+pub(crate) use problem::problem;
+pub(crate) use signed::Signed;
+
+use axum::{Json, Router, routing::get};
+use utoipa::OpenApi as _;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::Doors;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
+    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Live, shared_api::Problem)),
+    modifiers(&BearerAuth)
+)]
+struct Document;
+
+struct BearerAuth;
+
+impl utoipa::Modify for BearerAuth {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{
+            HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+        };
+        let bearer =
+            SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("bearer", bearer);
+        document.security = Some(vec![SecurityRequirement::new(
+            "bearer",
+            Vec::<String>::new(),
+        )]);
+    }
+}
+
+/// The OpenAPI document of the REST API, as the server serves it.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    documented().split_for_parts().1
+}
+
+pub(crate) fn router() -> Router<Doors> {
+    let (routes, document) = documented().split_for_parts();
+    routes
+        .route(
+            "/api/v1/openapi.json",
+            get(move |_: Signed| async move { Json(document) }),
+        )
+        .route("/livez", get(status::livez))
+        .route("/readyz", get(status::readyz))
+        .route("/metrics", get(status::metrics))
+        .fallback(problem::no_such_route)
+        .method_not_allowed_fallback(problem::no_such_method)
+}
+
+fn documented() -> OpenApiRouter<Doors> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(access::sign_in))
+        .routes(routes!(access::me))
+        .routes(routes!(access::keys, access::create_key))
+        .routes(routes!(access::revoke_key))
+        .routes(routes!(runners::use_runner, runners::use_none))
+        .routes(routes!(runners::runners))
+        .routes(routes!(runners::remove))
+        .routes(routes!(runners::create_join_token))
+        .routes(routes!(sessions::sessions, sessions::create))
+        .routes(routes!(sessions::session))
+        .routes(routes!(sessions::events))
+        .routes(routes!(sessions::send))
+        .routes(routes!(sessions::cancel))
+}

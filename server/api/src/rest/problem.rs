@@ -1,0 +1,119 @@
+//! Errors as `application/problem+json`, and request bodies that become one when they are wrong.
+
+use axum::{
+    Json,
+    extract::{FromRequest, Request, rejection::JsonRejection},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::de::DeserializeOwned;
+use server_app::AppError;
+use shared_api::Problem;
+
+/// A use case's error on its way out.
+pub(crate) struct Refused(AppError);
+
+impl From<AppError> for Refused {
+    fn from(error: AppError) -> Self {
+        Self(error)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        if let AppError::Unavailable(cause) = &self.0 {
+            tracing::error!(cause = %chain(cause.as_ref()), "a request could not be carried out");
+        }
+        let problem = problem(&self.0);
+        let mut response = respond(problem);
+        if let AppError::TooMany { retry_after_s } = self.0 {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(retry_after_s));
+        }
+        response
+    }
+}
+
+/// The error as clients see it.
+pub(crate) fn problem(error: &AppError) -> Problem {
+    let status = match error {
+        AppError::NotFound(_) => StatusCode::NOT_FOUND,
+        AppError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        AppError::Conflict(_) => StatusCode::CONFLICT,
+        AppError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+        AppError::Forbidden(_) => StatusCode::FORBIDDEN,
+        AppError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+        AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Problem {
+        code: error.code().to_owned(),
+        status: status.as_u16(),
+        detail: error.to_string(),
+    }
+}
+
+/// A JSON body of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        match Json::<T>::from_request(request, state).await {
+            Ok(Json(value)) => Ok(Self(value)),
+            Err(rejection) => Err(respond(body_problem(&rejection))),
+        }
+    }
+}
+
+fn body_problem(rejection: &JsonRejection) -> Problem {
+    let code = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        "too_large"
+    } else {
+        "invalid"
+    };
+    Problem {
+        code: code.to_owned(),
+        status: rejection.status().as_u16(),
+        detail: rejection.body_text(),
+    }
+}
+
+pub(crate) async fn no_such_route() -> Response {
+    respond(Problem {
+        code: "not_found".to_owned(),
+        status: 404,
+        detail: "there is no such address; see /api/v1/openapi.json".to_owned(),
+    })
+}
+
+pub(crate) async fn no_such_method() -> Response {
+    respond(Problem {
+        code: "method_not_allowed".to_owned(),
+        status: 405,
+        detail: "this address takes another method; see /api/v1/openapi.json".to_owned(),
+    })
+}
+
+fn respond(problem: Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, Json(problem)).into_response();
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/problem+json"),
+    );
+    if status == StatusCode::UNAUTHORIZED {
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}

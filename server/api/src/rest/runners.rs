@@ -1,0 +1,98 @@
+//! Runners: listing, choosing, removing, and the tokens with which they enrol.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+};
+use server_app::AppError;
+use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
+use shared_types::RunnerId;
+
+use super::{
+    Signed,
+    problem::{Body, Refused},
+};
+use crate::Doors;
+
+/// The runners that the user may choose.
+#[utoipa::path(get, path = "/api/v1/runners", responses((status = 200, body = Runners), (status = 401, body = Problem)))]
+pub(crate) async fn runners(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<Json<Runners>, Refused> {
+    let runners = doors.app.runners.list(&ctx).await?;
+    Ok(Json(Runners {
+        runners: runners.into_iter().map(to_runner).collect(),
+    }))
+}
+
+/// Choose the runner where the user's tools run from now on.
+#[utoipa::path(put, path = "/api/v1/me/runner", request_body = UseRunner, responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn use_runner(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<UseRunner>,
+) -> Result<Json<Runner>, Refused> {
+    Ok(Json(to_runner(
+        doors.app.runners.choose(&ctx, &ask.runner).await?,
+    )))
+}
+
+/// Choose no runner: tools that need one answer with an error.
+#[utoipa::path(delete, path = "/api/v1/me/runner", responses((status = 204), (status = 401, body = Problem)))]
+pub(crate) async fn use_none(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+) -> Result<StatusCode, Refused> {
+    doors.app.runners.choose_none(&ctx).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Remove a runner: its link ends, and it cannot come back without a new token.
+#[utoipa::path(delete, path = "/api/v1/runners/{id}", params(("id" = String, Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn remove(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refused> {
+    let id: RunnerId = id.parse().map_err(|_| AppError::NotFound("runner"))?;
+    doors.app.runners.remove(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Make a token with which one runner may enrol.
+#[utoipa::path(post, path = "/api/v1/join-tokens", request_body = CreateJoinToken, responses(
+    (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn create_join_token(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<CreateJoinToken>,
+) -> Result<(StatusCode, Json<JoinToken>), Refused> {
+    let made = doors.app.runners.create_join_token(&ctx, &ask.name).await?;
+    Ok((
+        StatusCode::CREATED,
+        Json(JoinToken {
+            id: made.id,
+            token: made.token.reveal(),
+            expires_at: made.expires_at,
+        }),
+    ))
+}
+
+fn to_runner(runner: server_app::Runner) -> Runner {
+    Runner {
+        id: runner.id,
+        name: runner.name,
+        online: runner.online,
+        last_seen: runner.last_seen,
+        active: runner.active,
+        isolation: runner.isolation.to_string(),
+        workspace: runner.workspace,
+        hostname: runner.hostname,
+        platform: runner.platform,
+        version: runner.version,
+    }
+}

@@ -1,0 +1,174 @@
+//! Sessions: their log, messages to them, and stopping what they do.
+
+use axum::{
+    Json,
+    extract::{Path, Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use server_app::AppError;
+use shared_api::{
+    CancelAccepted, CreateSession, Events, MessageAccepted, Problem, SendMessage, Session, Sessions,
+};
+use shared_types::{SessionId, limits::MAX_EVENTS_PAGE};
+
+use super::{
+    Signed,
+    problem::{Body, Refused},
+};
+use crate::Doors;
+
+/// Most sessions that one list carries.
+const MAX_SESSIONS: u32 = 200;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// At most this many, from 1 to 200.
+    #[serde(default = "all_sessions")]
+    limit: u32,
+}
+
+fn all_sessions() -> u32 {
+    MAX_SESSIONS
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// The number of the last event that the client has; 0 for none.
+    #[serde(default)]
+    after: u64,
+    /// At most this many, from 1 to 500.
+    #[serde(default = "a_page")]
+    limit: u32,
+}
+
+fn a_page() -> u32 {
+    MAX_EVENTS_PAGE
+}
+
+/// The user's sessions, the most recently used first.
+#[utoipa::path(get, path = "/api/v1/sessions", params(ListQuery), responses((status = 200, body = Sessions), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn sessions(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<Sessions>, Refused> {
+    let Query(query) = query.map_err(invalid_query)?;
+    let sessions = doors
+        .app
+        .sessions
+        .list(&ctx, query.limit.clamp(1, MAX_SESSIONS))
+        .await?;
+    Ok(Json(Sessions {
+        sessions: sessions.into_iter().map(to_session).collect(),
+    }))
+}
+
+/// Begin a session.
+#[utoipa::path(post, path = "/api/v1/sessions", request_body = CreateSession, responses(
+    (status = 201, body = Session), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn create(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<CreateSession>,
+) -> Result<(StatusCode, Json<Session>), Refused> {
+    Ok((
+        StatusCode::CREATED,
+        Json(to_session(
+            doors.app.sessions.create(&ctx, &ask.title).await?,
+        )),
+    ))
+}
+
+/// One session.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses(
+    (status = 200, body = Session), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn session(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+) -> Result<Json<Session>, Refused> {
+    Ok(Json(to_session(
+        doors.app.sessions.get(&ctx, parse(&id)?).await?,
+    )))
+}
+
+/// A page of a session's log.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/events", params(("id" = String, Path), EventsQuery), responses(
+    (status = 200, body = Events), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn events(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
+) -> Result<Json<Events>, Refused> {
+    let Query(query) = query.map_err(invalid_query)?;
+    let (events, more) = doors
+        .app
+        .sessions
+        .events(
+            &ctx,
+            parse(&id)?,
+            query.after,
+            query.limit.clamp(1, MAX_EVENTS_PAGE),
+        )
+        .await?;
+    Ok(Json(Events { events, more }))
+}
+
+/// Send a message. It will be worked on, whatever happens to the client.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/messages", params(("id" = String, Path)), request_body = SendMessage, responses(
+    (status = 202, body = MessageAccepted), (status = 401, body = Problem), (status = 404, body = Problem), (status = 413, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn send(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+    Body(ask): Body<SendMessage>,
+) -> Result<(StatusCode, Json<MessageAccepted>), Refused> {
+    let sent = doors
+        .app
+        .sessions
+        .send(&ctx, parse(&id)?, ask.client_id, ask.text)
+        .await?;
+    Ok((
+        StatusCode::ACCEPTED,
+        Json(MessageAccepted {
+            turn: sent.turn,
+            seq: sent.seq,
+        }),
+    ))
+}
+
+/// Stop the turn that is under way, and what it runs.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", params(("id" = String, Path)), responses(
+    (status = 202, body = CancelAccepted), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn cancel(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<CancelAccepted>), Refused> {
+    let turn = doors.app.sessions.cancel(&ctx, parse(&id)?).await?;
+    Ok((StatusCode::ACCEPTED, Json(CancelAccepted { turn })))
+}
+
+/// An id that is none is answered like one that names nothing.
+fn parse(id: &str) -> Result<SessionId, AppError> {
+    id.parse().map_err(|_| AppError::NotFound("session"))
+}
+
+fn invalid_query(rejection: QueryRejection) -> AppError {
+    AppError::Invalid(rejection.body_text())
+}
+
+fn to_session(session: server_app::Session) -> Session {
+    Session {
+        id: session.id,
+        title: session.title,
+        created_at: session.created_at,
+        updated_at: session.updated_at,
+        last_seq: session.last_seq,
+        running_turn: session.running_turn,
+    }
+}

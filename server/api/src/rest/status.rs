@@ -1,0 +1,36 @@
+//! Whether the server lives, whether it can work, and what it measures.
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+
+use super::Signed;
+use crate::Doors;
+
+/// The process answers.
+pub(crate) async fn livez() -> &'static str {
+    "ok\n"
+}
+
+/// The process answers and its database does.
+pub(crate) async fn readyz(State(doors): State<Doors>) -> Response {
+    match doors.app.ready().await {
+        Ok(()) => "ok\n".into_response(),
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the database does not answer\n",
+        )
+            .into_response(),
+    }
+}
+
+/// Metrics for Prometheus; they tell of activity, so they need a credential like all else.
+pub(crate) async fn metrics(_: Signed, State(doors): State<Doors>) -> Response {
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+        doors.metrics.render(),
+    )
+        .into_response()
+}

@@ -1,0 +1,172 @@
+//! Bytes of command output as text, without tearing characters apart.
+
+use std::collections::HashMap;
+
+use server_app::Live as Under;
+use shared_api::Live;
+use shared_types::OperationId;
+
+/// Output streams whose torn characters are remembered.
+const STREAMS: usize = 64;
+
+/// The beginning of a character at the end of each stream, until the rest arrives.
+#[derive(Default)]
+pub(super) struct LiveText {
+    torn: HashMap<(OperationId, String), Torn>,
+}
+
+struct Torn {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl LiveText {
+    /// What clients see of it; `None` while a character is not whole.
+    pub(super) fn convert(&mut self, live: Under) -> Option<Live> {
+        match live {
+            Under::Text {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            } => Some(Live::Text {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            }),
+            Under::Notice { turn, text } => Some(Live::Notice { turn, text }),
+            Under::Gap { .. } => None,
+            Under::Output {
+                turn,
+                step,
+                ordinal,
+                operation,
+                stream,
+                offset,
+                data,
+            } => {
+                let stream = stream.to_string();
+                let (offset, whole) = self.whole(&(operation, stream.clone()), offset, &data)?;
+                let text = String::from_utf8_lossy(&whole).into_owned();
+                Some(Live::Output {
+                    turn,
+                    step,
+                    ordinal,
+                    operation,
+                    stream,
+                    offset,
+                    text,
+                    bytes: whole.len() as u64,
+                })
+            }
+        }
+    }
+
+    fn whole(
+        &mut self,
+        key: &(OperationId, String),
+        offset: u64,
+        data: &[u8],
+    ) -> Option<(u64, Vec<u8>)> {
+        let (offset, mut bytes) = match self.torn.remove(key) {
+            Some(torn) if torn.offset + torn.bytes.len() as u64 == offset => {
+                (torn.offset, torn.bytes)
+            }
+            _ => (offset, Vec::new()),
+        };
+        bytes.extend_from_slice(data);
+        let rest = bytes.split_off(bytes.len() - torn_tail(&bytes));
+        if !rest.is_empty() && self.torn.len() < STREAMS {
+            self.torn.insert(
+                key.clone(),
+                Torn {
+                    offset: offset + bytes.len() as u64,
+                    bytes: rest,
+                },
+            );
+        }
+        (!bytes.is_empty()).then_some((offset, bytes))
+    }
+}
+
+/// How many bytes at the end are the beginning of a character that may still become whole.
+fn torn_tail(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    for length in 1..=tail.len() {
+        if let Err(error) = std::str::from_utf8(&tail[tail.len() - length..])
+            && error.valid_up_to() == 0
+            && error.error_len().is_none()
+        {
+            return length;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::TurnId;
+
+    use super::*;
+
+    fn piece(offset: u64, data: &'static [u8]) -> Under {
+        Under::Output {
+            turn: TurnId::from_u128(1),
+            step: 1,
+            ordinal: 0,
+            operation: OperationId::from_u128(1),
+            stream: server_app::OutputStream::Stdout,
+            offset,
+            data: data.into(),
+        }
+    }
+
+    fn text(live: Option<Live>) -> Option<(u64, String, u64)> {
+        match live? {
+            Live::Output {
+                offset,
+                text,
+                bytes,
+                ..
+            } => Some((offset, text, bytes)),
+            other => panic!("{other:?} is not output"),
+        }
+    }
+
+    #[test]
+    fn a_character_that_is_cut_in_two_arrives_whole() {
+        let mut texts = LiveText::default();
+        let euro = "€".as_bytes();
+        assert_eq!(
+            text(texts.convert(piece(0, &"a€".as_bytes()[..2]))),
+            Some((0, "a".to_owned(), 1))
+        );
+        assert_eq!(text(texts.convert(piece(2, &euro[1..2]))), None);
+        assert_eq!(
+            text(texts.convert(piece(3, &euro[2..]))),
+            Some((1, "€".to_owned(), 3))
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_replaced_and_counted() {
+        let mut texts = LiveText::default();
+        assert_eq!(
+            text(texts.convert(piece(0, b"\xff\x00ok"))),
+            Some((0, "\u{fffd}\0ok".to_owned(), 4))
+        );
+    }
+
+    #[test]
+    fn after_a_gap_a_torn_character_is_not_joined_to_what_follows() {
+        let mut texts = LiveText::default();
+        assert_eq!(text(texts.convert(piece(0, &"€".as_bytes()[..1]))), None);
+        assert_eq!(
+            text(texts.convert(piece(100, b"x"))),
+            Some((100, "x".to_owned(), 1))
+        );
+    }
+}

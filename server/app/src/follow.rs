@@ -1,0 +1,175 @@
+//! Following a session: everything after a cursor, then what happens (contract C6).
+//!
+//! Events always come from the store, in order, so a lost hint or a slow reader costs nothing.
+//! What is under way comes from the hub, and is left out once the log has what it became.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use server_agent::Live;
+use server_store::Store;
+use shared_types::{Event, SessionEvent, SessionId, TenantId, TurnId, limits::MAX_EVENTS_PAGE};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    AppError,
+    live::{LiveHub, Signal, Watch},
+};
+
+/// What a follower is given.
+#[derive(Debug)]
+pub enum Followed {
+    /// The next event of the log.
+    Event(SessionEvent),
+    /// Every event up to this one was given; what follows happens now.
+    CaughtUp(u64),
+    /// Something under way.
+    Live(Live),
+}
+
+/// One reader of one session.
+pub struct Subscription {
+    store: Store,
+    hub: LiveHub,
+    tenant: TenantId,
+    session: SessionId,
+    cursor: u64,
+    watch: Watch,
+    queue: VecDeque<Followed>,
+    /// Whether the log may hold more than was read.
+    behind: bool,
+    caught_up: bool,
+    replaced: Replaced,
+}
+
+impl Subscription {
+    pub(crate) async fn start(
+        store: Store,
+        hub: LiveHub,
+        tenant: TenantId,
+        session: SessionId,
+        after: u64,
+    ) -> Result<Self, AppError> {
+        let watch = hub.watch(session).await.ok_or_else(stopping)?;
+        Ok(Self {
+            store,
+            hub,
+            tenant,
+            session,
+            cursor: after,
+            watch,
+            queue: VecDeque::new(),
+            behind: true,
+            caught_up: false,
+            replaced: Replaced::default(),
+        })
+    }
+
+    /// What comes next; waits for it.
+    ///
+    /// # Errors
+    /// If the store does not answer. The cursor stands: asking again goes on.
+    pub async fn next(&mut self) -> Result<Followed, AppError> {
+        loop {
+            if let Some(next) = self.queue.pop_front() {
+                return Ok(next);
+            }
+            if self.behind {
+                self.read_log().await?;
+                continue;
+            }
+            match self.watch.signals.recv().await {
+                Ok(Signal::Appended) => self.behind = true,
+                Ok(Signal::Live(live)) => self.show(live),
+                Err(RecvError::Lagged(_)) => {
+                    self.watch = self.hub.watch(self.session).await.ok_or_else(stopping)?;
+                    self.caught_up = false;
+                    self.behind = true;
+                }
+                Err(RecvError::Closed) => return Err(stopping()),
+            }
+        }
+    }
+
+    async fn read_log(&mut self) -> Result<(), AppError> {
+        let page = self
+            .store
+            .events_after(self.tenant, self.session, self.cursor, MAX_EVENTS_PAGE)
+            .await?;
+        self.behind = page.len() == MAX_EVENTS_PAGE as usize;
+        for event in page {
+            self.cursor = event.seq;
+            if let Some(known) = event.known() {
+                self.replaced.note(known);
+            }
+            self.queue.push_back(Followed::Event(event));
+        }
+        if !self.behind && !self.caught_up {
+            self.caught_up = true;
+            self.queue.push_back(Followed::CaughtUp(self.cursor));
+            for live in std::mem::take(&mut self.watch.under_way) {
+                self.show(live);
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, live: Live) {
+        if !self.replaced.covers(&live) {
+            self.queue.push_back(Followed::Live(live));
+        }
+    }
+}
+
+fn stopping() -> AppError {
+    AppError::unavailable(std::io::Error::other("the server is stopping"))
+}
+
+/// What of the newest turn the log has already, so that older live pieces can be left out.
+#[derive(Default)]
+struct Replaced {
+    turn: Option<TurnId>,
+    answered: u32,
+    ended_calls: BTreeSet<(u32, u32)>,
+    ended: bool,
+}
+
+impl Replaced {
+    fn note(&mut self, event: &Event) {
+        if let Some(turn) = event.turn()
+            && self.turn != Some(turn)
+        {
+            *self = Self {
+                turn: Some(turn),
+                ..Self::default()
+            };
+        }
+        match event {
+            Event::AnswerRecorded { step, .. } => self.answered = self.answered.max(*step),
+            Event::CallEnded { step, ordinal, .. } => {
+                self.ended_calls.insert((*step, *ordinal));
+            }
+            Event::TurnEnded { .. } => self.ended = true,
+            _ => {}
+        }
+    }
+
+    fn covers(&self, live: &Live) -> bool {
+        let (turn, covered) = match live {
+            Live::Text { turn, step, .. } => (turn, *step <= self.answered),
+            Live::Output {
+                turn,
+                step,
+                ordinal,
+                ..
+            }
+            | Live::Gap {
+                turn,
+                step,
+                ordinal,
+                ..
+            } => (turn, self.ended_calls.contains(&(*step, *ordinal))),
+            Live::Notice { turn, .. } => (turn, false),
+        };
+        self.turn == Some(*turn) && (covered || self.ended)
+    }
+}

@@ -1,0 +1,80 @@
+//! The engine's journal over the store: one session, one epoch (contract C2).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use server_agent::{Journal, JournalError, Live, LiveSink};
+use server_store::{Store, StoreError};
+use shared_types::{
+    Clock, Epoch, Event, SessionEvent, SessionId, TenantId, limits::MAX_EVENTS_PAGE,
+};
+
+use crate::live::LiveHub;
+
+/// Writes of one worker to one session.
+pub(crate) struct SessionJournal {
+    pub(crate) store: Store,
+    pub(crate) hub: LiveHub,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) epoch: Epoch,
+}
+
+#[async_trait]
+impl Journal for SessionJournal {
+    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError> {
+        let mut log: Vec<SessionEvent> = Vec::new();
+        loop {
+            let after = log.last().map_or(0, |event| event.seq);
+            let page = self
+                .store
+                .events_after(self.tenant, self.session, after, MAX_EVENTS_PAGE)
+                .await
+                .map_err(refused)?;
+            if page.is_empty() {
+                return Ok(log);
+            }
+            log.extend(page);
+        }
+    }
+
+    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError> {
+        self.store
+            .append(
+                self.tenant,
+                self.session,
+                self.epoch,
+                &events,
+                self.clock.now(),
+            )
+            .await
+            .map_err(refused)?;
+        for event in &events {
+            if let Event::TurnEnded { outcome, .. } = event {
+                metrics::counter!("gantry_turns_ended_total", "outcome" => format!("{outcome:?}").to_lowercase()).increment(1);
+            }
+        }
+        self.hub.appended(self.session, events).await;
+        Ok(())
+    }
+}
+
+fn refused(error: StoreError) -> JournalError {
+    match error {
+        StoreError::StaleEpoch { .. } => JournalError::StaleEpoch,
+        other => JournalError::Unavailable(other.to_string()),
+    }
+}
+
+/// What the engine shows of one session.
+pub(crate) struct SessionSink {
+    pub(crate) hub: LiveHub,
+    pub(crate) session: SessionId,
+}
+
+impl LiveSink for SessionSink {
+    fn publish(&self, live: Live) {
+        self.hub.publish(self.session, live);
+    }
+}

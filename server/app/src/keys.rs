@@ -1,0 +1,252 @@
+//! The server's own keys: who it is to runners, and what it signs for them (contract B1–B3).
+//!
+//! The *identity key* is what a join token pins; it signs every `Identify` reply. *Link token
+//! keys* sign the short-lived access tokens of runners and rotate with two live: the first signs,
+//! both verify. All are Ed25519, kept as PKCS#8 in PEM, so that `openssl genpkey -algorithm
+//! ed25519` makes one too.
+
+use std::{
+    fmt, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use aws_lc_rs::{
+    hmac,
+    signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use shared_types::{Clock, Digest, Entropy, Timestamp};
+
+/// How long a challenge is good for.
+const CHALLENGE_FOR: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// An Ed25519 key that can sign.
+pub struct SigningKey {
+    pair: Ed25519KeyPair,
+    pkcs8: Vec<u8>,
+}
+
+impl SigningKey {
+    /// A new key.
+    pub fn generate(entropy: &dyn Entropy) -> Self {
+        // PKCS#8 version 1 of an Ed25519 key is a fixed header and the seed (RFC 8410, section 7).
+        const HEADER: [u8; 16] = [
+            0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22,
+            0x04, 0x20,
+        ];
+        let mut seed = [0; 32];
+        entropy.fill(&mut seed);
+        let pkcs8 = [HEADER.as_slice(), &seed].concat();
+        Self::from_pkcs8(pkcs8).expect("a header and 32 bytes are a key")
+    }
+
+    fn from_pkcs8(pkcs8: Vec<u8>) -> Option<Self> {
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&pkcs8).ok()?;
+        Some(Self { pair, pkcs8 })
+    }
+
+    fn from_pem(text: &str) -> Option<Self> {
+        let body = text
+            .trim()
+            .strip_prefix("-----BEGIN PRIVATE KEY-----")?
+            .strip_suffix("-----END PRIVATE KEY-----")?;
+        Self::from_pkcs8(
+            STANDARD
+                .decode(body.split_whitespace().collect::<String>())
+                .ok()?,
+        )
+    }
+
+    fn to_pem(&self) -> String {
+        format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+            STANDARD.encode(&self.pkcs8)
+        )
+    }
+
+    /// The key from this file; where there is none, a new one that is written there, readable by
+    /// its owner only.
+    ///
+    /// # Errors
+    /// If the file cannot be read or made, or holds something else.
+    pub fn load_or_create(path: &Path, entropy: &dyn Entropy) -> Result<Self, KeyError> {
+        let failed = |source| KeyError::File {
+            path: path.to_owned(),
+            source,
+        };
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::from_pem(&text).ok_or_else(|| KeyError::NotAKey(path.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let key = Self::generate(entropy);
+                write_private(path, key.to_pem().as_bytes()).map_err(failed)?;
+                Ok(key)
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The public key, 32 bytes.
+    pub fn public(&self) -> [u8; 32] {
+        self.pair
+            .public_key()
+            .as_ref()
+            .try_into()
+            .expect("an Ed25519 public key has 32 bytes")
+    }
+
+    /// Signs; the signature has 64 bytes.
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.pair.sign(message).as_ref().to_vec()
+    }
+
+    pub(crate) fn pkcs8(&self) -> &[u8] {
+        &self.pkcs8
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey({})", Digest::of(&self.public()))
+    }
+}
+
+/// Whether `signature` over `message` was made by the holder of `public_key`.
+pub fn verifies(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+    UnparsedPublicKey::new(&ED25519, public_key)
+        .verify(message, signature)
+        .is_ok()
+}
+
+/// A key file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("failed to use the key file {}: check that the folder belongs to the user that runs the server", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{} is not an Ed25519 private key in PEM; restore it from a backup, or move it away and enrol every runner anew", .0.display())]
+    NotAKey(PathBuf),
+}
+
+/// Challenges that any replica with the same identity key can check without having stored them:
+/// 16 random bytes, the expiry, and an HMAC over both.
+pub struct Challenges {
+    key: hmac::Key,
+}
+
+impl Challenges {
+    /// Challenges under a key that is derived from the identity key.
+    pub fn new(identity: &SigningKey) -> Self {
+        let secret = Digest::of(&[b"gantry.challenge.v1".as_slice(), identity.pkcs8()].concat());
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
+        }
+    }
+
+    /// A challenge that is good for one minute.
+    pub fn issue(&self, clock: &dyn Clock, entropy: &dyn Entropy) -> Vec<u8> {
+        let mut challenge = vec![0; 16];
+        entropy.fill(&mut challenge);
+        challenge.extend(clock.now().after(CHALLENGE_FOR).as_micros().to_be_bytes());
+        let tag = hmac::sign(&self.key, &challenge);
+        challenge.extend(tag.as_ref());
+        challenge
+    }
+
+    /// Whether the challenge is ours and still good.
+    pub fn holds(&self, challenge: &[u8], clock: &dyn Clock) -> bool {
+        let Some((message, tag)) = challenge.split_at_checked(24) else {
+            return false;
+        };
+        let Some(expiry) = message.last_chunk::<8>() else {
+            return false;
+        };
+        hmac::verify(&self.key, message, tag).is_ok()
+            && clock.now() < Timestamp::from_micros(i64::from_be_bytes(*expiry))
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let temporary = path.with_extension("new");
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use shared_types::{clock::ManualClock, entropy::SeededEntropy};
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_the_same_after_a_restart_and_only_its_owner_can_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("identity.pem");
+        let made = SigningKey::load_or_create(&path, &SeededEntropy::new(1)).expect("it is made");
+        let read = SigningKey::load_or_create(&path, &SeededEntropy::new(2)).expect("it is read");
+        assert_eq!(made.public(), read.public());
+        assert!(verifies(&read.public(), b"hello", &made.sign(b"hello")));
+        assert!(!verifies(&read.public(), b"hullo", &made.sign(b"hello")));
+        assert_eq!(
+            std::fs::metadata(&path)
+                .expect("it is there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_a_key_is_never_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("identity.pem");
+        std::fs::write(&path, "not a key").expect("it is written");
+        assert!(matches!(
+            SigningKey::load_or_create(&path, &SeededEntropy::new(1)),
+            Err(KeyError::NotAKey(_))
+        ));
+        assert_eq!(
+            std::fs::read_to_string(&path).expect("it is there"),
+            "not a key"
+        );
+    }
+
+    #[test]
+    fn a_challenge_holds_for_a_minute_and_only_where_it_was_made() {
+        let (entropy, clock) = (
+            SeededEntropy::new(1),
+            ManualClock::at(Timestamp::from_micros(5)),
+        );
+        let (ours, theirs) = (
+            SigningKey::generate(&entropy),
+            SigningKey::generate(&entropy),
+        );
+        let challenges = Challenges::new(&ours);
+        let challenge = challenges.issue(&clock, &entropy);
+        assert!(challenges.holds(&challenge, &clock));
+        assert!(!Challenges::new(&theirs).holds(&challenge, &clock));
+        assert!(!challenges.holds(&challenge[1..], &clock));
+        assert!(!challenges.holds(b"", &clock));
+        clock.advance(Duration::from_secs(60));
+        assert!(!challenges.holds(&challenge, &clock));
+    }
+}

@@ -1,0 +1,233 @@
+//! What is under way right now: model text and command output that is not in the log yet, and
+//! the hint that a log has grown (contract C6).
+//!
+//! One task owns a room for each session that somebody writes to or watches. Events travel
+//! through the store; this hub only says *look again*, so a lost hint costs nothing but time.
+//! Live pieces may be dropped under load: their offsets show the gap, and the log will hold what
+//! they become.
+
+use std::collections::HashMap;
+
+use server_agent::Live;
+use shared_types::{Event, SessionId};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+/// Commands that may wait for the hub.
+const QUEUE: usize = 256;
+/// Signals that a slow watcher may lag behind before it starts again from what is under way.
+const SIGNALS: usize = 1024;
+/// Output of each stream that a late watcher is given, in bytes.
+const OUTPUT_PREFIX_BYTES: usize = 64 * 1024;
+/// Output streams under way in one session that a late watcher is given.
+const OUTPUTS: usize = 32;
+
+/// A cheap handle to the hub.
+#[derive(Clone)]
+pub(crate) struct LiveHub {
+    commands: mpsc::Sender<Command>,
+}
+
+/// What a watcher hears.
+#[derive(Debug, Clone)]
+pub(crate) enum Signal {
+    /// The log has grown.
+    Appended,
+    /// Something is under way.
+    Live(Live),
+}
+
+/// A watcher's end: first what is under way already, then the signals.
+pub(crate) struct Watch {
+    /// What is under way already.
+    pub under_way: Vec<Live>,
+    /// What happens from now on.
+    pub signals: broadcast::Receiver<Signal>,
+}
+
+enum Command {
+    Publish(SessionId, Live),
+    Appended(SessionId, Vec<Event>),
+    Watch(SessionId, oneshot::Sender<Watch>),
+}
+
+impl LiveHub {
+    /// Starts the hub's task; it ends when the last handle is dropped.
+    pub(crate) fn start() -> Self {
+        let (commands, mut inbox) = mpsc::channel(QUEUE);
+        tokio::spawn(async move {
+            let mut rooms = Rooms::default();
+            while let Some(command) = inbox.recv().await {
+                rooms.handle(command);
+            }
+        });
+        Self { commands }
+    }
+
+    /// Shows something that is under way. Never waits: under load it is dropped.
+    pub(crate) fn publish(&self, session: SessionId, live: Live) {
+        let _ = self.commands.try_send(Command::Publish(session, live));
+    }
+
+    /// Says that these events are in the session's log.
+    pub(crate) async fn appended(&self, session: SessionId, events: Vec<Event>) {
+        let _ = self.commands.send(Command::Appended(session, events)).await;
+    }
+
+    /// Begins to watch a session. `None` only while the server stops.
+    pub(crate) async fn watch(&self, session: SessionId) -> Option<Watch> {
+        let (reply, answer) = oneshot::channel();
+        self.commands
+            .send(Command::Watch(session, reply))
+            .await
+            .ok()?;
+        answer.await.ok()
+    }
+}
+
+#[derive(Default)]
+struct Rooms {
+    rooms: HashMap<SessionId, Room>,
+}
+
+struct Room {
+    signals: broadcast::Sender<Signal>,
+    under_way: UnderWay,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            signals: broadcast::channel(SIGNALS).0,
+            under_way: UnderWay::default(),
+        }
+    }
+}
+
+impl Rooms {
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Publish(session, live) => {
+                let room = self.rooms.entry(session).or_default();
+                room.under_way.add(&live);
+                let _ = room.signals.send(Signal::Live(live));
+            }
+            Command::Appended(session, events) => {
+                if let Some(room) = self.rooms.get_mut(&session) {
+                    events.iter().for_each(|event| room.under_way.settle(event));
+                    let _ = room.signals.send(Signal::Appended);
+                    if room.signals.receiver_count() == 0 && room.under_way.is_empty() {
+                        self.rooms.remove(&session);
+                    }
+                }
+            }
+            Command::Watch(session, reply) => {
+                // The rooms that nobody watches any more are found here, where one is added.
+                self.rooms.retain(|_, room| {
+                    room.signals.receiver_count() > 0 || !room.under_way.is_empty()
+                });
+                let room = self.rooms.entry(session).or_default();
+                let _ = reply.send(Watch {
+                    under_way: room.under_way.pieces(),
+                    signals: room.signals.subscribe(),
+                });
+            }
+        }
+    }
+}
+
+/// What a late watcher is given: the text of the answer in flight, and the tail of each output.
+#[derive(Default)]
+struct UnderWay {
+    text: Option<Live>,
+    outputs: Vec<Live>,
+}
+
+impl UnderWay {
+    fn is_empty(&self) -> bool {
+        self.text.is_none() && self.outputs.is_empty()
+    }
+
+    fn pieces(&self) -> Vec<Live> {
+        self.text.iter().chain(&self.outputs).cloned().collect()
+    }
+
+    fn add(&mut self, live: &Live) {
+        match live {
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            } => {
+                if let Some(Live::Text {
+                    turn: t,
+                    step: s,
+                    attempt: a,
+                    text: so_far,
+                    ..
+                }) = &mut self.text
+                    && (*t, *s, *a) == (*turn, *step, *attempt)
+                    && so_far.len() as u64 == *offset
+                {
+                    so_far.push_str(text);
+                } else if *offset == 0 {
+                    self.text = Some(live.clone());
+                }
+            }
+            Live::Output { .. } => self.add_output(live),
+            _ => {}
+        }
+    }
+
+    fn add_output(&mut self, live: &Live) {
+        let Live::Output {
+            operation,
+            stream,
+            offset,
+            data,
+            ..
+        } = live
+        else {
+            return;
+        };
+        let same = |known: &&mut Live| matches!(known, Live::Output { operation: o, stream: s, .. } if (o, s) == (operation, stream));
+        if let Some(Live::Output {
+            offset: from,
+            data: so_far,
+            ..
+        }) = self.outputs.iter_mut().find(same)
+        {
+            let contiguous = *from + so_far.len() as u64 == *offset;
+            let mut joined = if contiguous {
+                so_far.to_vec()
+            } else {
+                Vec::new()
+            };
+            joined.extend_from_slice(data);
+            let cut = joined.len().saturating_sub(OUTPUT_PREFIX_BYTES);
+            *from = *offset + data.len() as u64 - (joined.len() - cut) as u64;
+            *so_far = joined.split_off(cut).into();
+        } else if self.outputs.len() < OUTPUTS {
+            self.outputs.push(live.clone());
+        }
+    }
+
+    /// What an event in the log has replaced is under way no longer.
+    fn settle(&mut self, event: &Event) {
+        match event {
+            Event::AnswerRecorded { .. } => self.text = None,
+            Event::CallEnded {
+                turn,
+                step,
+                ordinal,
+                ..
+            } => {
+                let ended = (*turn, *step, *ordinal);
+                self.outputs.retain(|live| !matches!(live, Live::Output { turn, step, ordinal, .. } if (*turn, *step, *ordinal) == ended));
+            }
+            Event::TurnEnded { .. } => *self = Self::default(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What an operator may do at the server's own machine, on behalf of the first owner.
+
+use std::sync::Arc;
+
+use server_store::Store;
+use shared_types::{Clock, Entropy, Token};
+
+use crate::{AppError, access::Access, keys::SigningKey, runners::JoinTokens};
+
+/// The use cases of this file.
+pub struct Operator {
+    access: Access,
+    join_tokens: JoinTokens,
+}
+
+impl Operator {
+    /// Over the server's own store and identity key.
+    pub fn new(
+        store: Store,
+        identity: &SigningKey,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let access = Access::new(store.clone(), clock.clone(), entropy.clone());
+        let join_tokens = JoinTokens::new(store, identity.public(), clock, entropy);
+        Self {
+            access,
+            join_tokens,
+        }
+    }
+
+    /// A new one-time code for the first owner; an older one is worth nothing from then on.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn sign_in_code(&self) -> Result<String, AppError> {
+        let first = self.access.bootstrap().await?;
+        self.access.issue_code(first.tenant, first.owner).await
+    }
+
+    /// A join token whose runner will be the first owner's.
+    ///
+    /// # Errors
+    /// If the name cannot name a runner.
+    pub async fn join_token(&self, name: &str) -> Result<Token, AppError> {
+        let first = self.access.bootstrap().await?;
+        let made = self
+            .join_tokens
+            .make(first.tenant, first.owner, name)
+            .await?;
+        Ok(made.token)
+    }
+}

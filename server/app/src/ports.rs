@@ -1,0 +1,377 @@
+//! The router's ports over the store: the fleet of a user, the intents of a session, the rows of links.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use server_router::{
+    links::{HelloFacts, LinkIdentity},
+    ports::{
+        Attachment, Fleet, FleetRunner, FleetSnapshot, Intents, LinkRows, NewIntent, PlaceError,
+        PortError, RunnerState, Settled, StoredIntent, Verdict,
+    },
+};
+use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError};
+use shared_sandbox::Outcome;
+use shared_types::{
+    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, SessionId, TenantId, UserId,
+    event::Place,
+};
+
+use crate::live::LiveHub;
+
+/// Runners that placement looks at.
+const FLEET_AT_MOST: u32 = 1000;
+
+/// The runners that one user may use.
+pub(crate) struct UserFleet {
+    pub(crate) store: Store,
+    pub(crate) tenant: TenantId,
+    pub(crate) user: UserId,
+}
+
+#[async_trait]
+impl Fleet for UserFleet {
+    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        let choice = self
+            .store
+            .user(self.tenant, self.user)
+            .await
+            .map_err(PortError::new)?
+            .active_runner;
+        let demanded = self
+            .store
+            .tenant(self.tenant)
+            .await
+            .map_err(PortError::new)?
+            .demanded_isolation;
+        let rows = self
+            .store
+            .list_runners(self.tenant, "", FLEET_AT_MOST)
+            .await
+            .map_err(PortError::new)?;
+        let mut runners = Vec::with_capacity(rows.len() + 1);
+        for row in rows {
+            let sandboxes = self
+                .store
+                .sandboxes_of_runner(self.tenant, row.id)
+                .await
+                .map_err(PortError::new)?;
+            let state = match row.link {
+                Some(_) => RunnerState::Online,
+                None => RunnerState::Offline {
+                    since: row.last_seen_at,
+                },
+            };
+            runners.push(FleetRunner {
+                id: row.id,
+                name: row.name,
+                state,
+                sandbox: sandboxes
+                    .into_iter()
+                    .next()
+                    .map(|sandbox| (sandbox.id, sandbox.isolation)),
+                incarnation: row.incarnation,
+            });
+        }
+        // A choice that was removed since is said to be so, not silently no choice.
+        if let Some(choice) = choice
+            && runners.iter().all(|runner| runner.id != choice)
+        {
+            let row = self
+                .store
+                .runner(self.tenant, choice)
+                .await
+                .map_err(PortError::new)?;
+            runners.push(FleetRunner {
+                id: row.id,
+                name: row.name,
+                state: RunnerState::Revoked,
+                sandbox: None,
+                incarnation: row.incarnation,
+            });
+        }
+        Ok(FleetSnapshot {
+            choice,
+            demanded,
+            runners,
+        })
+    }
+}
+
+/// The operations of one session.
+pub(crate) struct SessionIntents {
+    pub(crate) store: Store,
+    pub(crate) hub: LiveHub,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+}
+
+#[async_trait]
+impl Intents for SessionIntents {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        match self.store.operation(self.tenant, id).await {
+            Ok(row) => Ok(Some(self.stored(row).await?)),
+            Err(StoreError::NotFound) => Ok(None),
+            Err(error) => Err(PortError::new(error)),
+        }
+    }
+
+    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+        let OperationKey::Call {
+            turn,
+            step,
+            ordinal,
+            attempt,
+        } = intent.key
+        else {
+            return Err(PortError::new("only the engine places operations").into());
+        };
+        let operation = NewOperation {
+            id: intent.id,
+            session: self.session,
+            turn,
+            step,
+            ordinal,
+            attempt,
+            digest: intent.digest,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            effect: intent.effect,
+            deadline_at: intent.deadline,
+        };
+        match self
+            .store
+            .place_operation(self.tenant, intent.epoch, &operation, self.clock.now())
+            .await
+        {
+            Ok(Placed::New { event }) => {
+                self.hub
+                    .appended(self.session, event.known().cloned().into_iter().collect())
+                    .await;
+                Ok(())
+            }
+            Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
+            Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
+            Err(error) => Err(PortError::new(error).into()),
+        }
+    }
+
+    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
+        self.store
+            .cancel_operation(self.tenant, id, self.clock.now())
+            .await
+            .map(drop)
+            .map_err(PortError::new)
+    }
+
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+        settle(&self.store, &*self.clock, self.tenant, id, outcome).await
+    }
+}
+
+impl SessionIntents {
+    async fn stored(&self, row: OperationRow) -> Result<StoredIntent, PortError> {
+        let runner = self
+            .store
+            .runner(self.tenant, row.runner)
+            .await
+            .map_err(PortError::new)?;
+        let sandboxes = self
+            .store
+            .sandboxes_of_runner(self.tenant, row.runner)
+            .await
+            .map_err(PortError::new)?;
+        let isolation = sandboxes
+            .into_iter()
+            .find(|sandbox| sandbox.id == row.sandbox)
+            .map(|sandbox| sandbox.isolation);
+        Ok(StoredIntent {
+            digest: row.digest,
+            place: Place {
+                runner: row.runner,
+                runner_name: runner.name,
+                sandbox: row.sandbox,
+                isolation: isolation.unwrap_or_default(),
+            },
+            incarnation: row.incarnation,
+            outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
+            cancel_requested: row.cancel_requested_at.is_some(),
+            effect: row.effect,
+            deadline: row.deadline_at,
+        })
+    }
+}
+
+/// The rows of runners and their links.
+pub(crate) struct Rows {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) replica: ReplicaId,
+}
+
+#[async_trait]
+impl LinkRows for Rows {
+    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
+        let claim = LinkClaim {
+            replica: self.replica,
+            incarnation: hello.incarnation.clone(),
+            journal_sequence: hello.journal_sequence,
+            version: hello.software_version.clone(),
+            hostname: hello.hostname.clone(),
+            os: hello.os.clone(),
+            architecture: hello.architecture.clone(),
+            features: hello.features.clone(),
+            sandboxes: hello
+                .sandboxes
+                .iter()
+                .map(|sandbox| NewSandbox {
+                    name: sandbox.name.clone(),
+                    root: sandbox.root.clone(),
+                    isolation: sandbox.isolation.clone(),
+                })
+                .collect(),
+        };
+        let claimed = self
+            .store
+            .link_claim(who.tenant, who.runner, &claim, self.clock.now())
+            .await
+            .map_err(PortError::new)?;
+        Ok(claimed.generation)
+    }
+
+    async fn heard(&self, who: &LinkIdentity, generation: Generation) {
+        if let Err(error) = self
+            .store
+            .link_heard(who.tenant, who.runner, generation, self.clock.now())
+            .await
+        {
+            tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the runner was heard of");
+        }
+    }
+
+    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
+        if let Err(error) = self
+            .store
+            .link_ended(who.tenant, who.runner, generation, self.clock.now())
+            .await
+        {
+            tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the link ended");
+        }
+    }
+
+    async fn verdicts(
+        &self,
+        who: &LinkIdentity,
+        operations: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        let stored = self
+            .store
+            .operation_verdicts(who.tenant, who.runner, operations)
+            .await
+            .map_err(PortError::new)?;
+        let mut verdicts = Vec::with_capacity(stored.len());
+        for (id, verdict) in stored {
+            verdicts.push((
+                id,
+                self.verdict(who, id, verdict)
+                    .await
+                    .map_err(PortError::new)?,
+            ));
+        }
+        Ok(verdicts)
+    }
+
+    async fn settle(
+        &self,
+        who: &LinkIdentity,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), PortError> {
+        settle(&self.store, &*self.clock, who.tenant, id, outcome)
+            .await
+            .map(drop)
+    }
+}
+
+impl Rows {
+    async fn verdict(
+        &self,
+        who: &LinkIdentity,
+        id: OperationId,
+        verdict: server_store::Verdict,
+    ) -> Result<Verdict, StoreError> {
+        use server_store::Verdict as Stored;
+        match verdict {
+            // Another server's, or one from after a backup that was restored: nobody will ask.
+            Stored::Unknown => Ok(Verdict::Forget),
+            Stored::Open => Ok(Verdict::Keep),
+            // The outcome is stored, but the output is not until the call has ended.
+            Stored::Settled => {
+                let closed = self
+                    .store
+                    .operation(who.tenant, id)
+                    .await?
+                    .closed_at
+                    .is_some();
+                Ok(if closed {
+                    Verdict::Forget
+                } else {
+                    Verdict::Keep
+                })
+            }
+            Stored::CancelRequested => Ok(Verdict::Cancel(self.attachment(who, id).await?)),
+            Stored::Closed => Ok(Verdict::Settle(self.attachment(who, id).await?)),
+        }
+    }
+
+    /// Under the session's epoch of now: the runner has seen it, and refuses an older one.
+    async fn attachment(
+        &self,
+        who: &LinkIdentity,
+        id: OperationId,
+    ) -> Result<Attachment, StoreError> {
+        let row = self.store.operation(who.tenant, id).await?;
+        let epoch = self.store.session(who.tenant, row.session).await?.epoch;
+        Ok(Attachment {
+            digest: row.digest,
+            sandbox: row.sandbox,
+            owner: Owner::Session(row.session),
+            epoch,
+        })
+    }
+}
+
+async fn settle(
+    store: &Store,
+    clock: &dyn Clock,
+    tenant: TenantId,
+    id: OperationId,
+    outcome: &Outcome,
+) -> Result<Settled, PortError> {
+    let json = serde_json::to_string(outcome).map_err(PortError::new)?;
+    let settled = store
+        .settle_operation(tenant, id, &json, &summary(outcome), clock.now())
+        .await;
+    match settled.map_err(PortError::new)? {
+        server_store::Settled::First { .. } => Ok(Settled::First),
+        server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
+    }
+}
+
+fn decode(json: &str) -> Result<Outcome, PortError> {
+    serde_json::from_str(json).map_err(PortError::new)
+}
+
+/// What became of an operation whose call had ended without it: for people.
+fn summary(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Exited(record) => format!(
+            "it ran for {} ms and ended: {:?}, {:?}",
+            record.wall_ms, record.status, record.cause
+        ),
+        Outcome::Failed(failure) => format!("it failed: {failure}"),
+        Outcome::Refused(refusal) => format!("it was not run: {refusal}"),
+        _ => "it was done".to_owned(),
+    }
+}

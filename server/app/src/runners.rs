@@ -1,0 +1,234 @@
+//! The runners of a tenant, and which one a user has chosen.
+
+use std::{sync::Arc, time::Duration};
+
+use server_router::links::Links;
+use server_store::{NewJoinToken, RunnerRow, Store};
+use shared_types::{
+    Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token, UserId,
+    limits::is_name,
+};
+
+use crate::{AppError, OpContext};
+
+/// How long a join token can be used.
+pub(crate) const JOIN_TOKEN_FOR: Duration = Duration::from_secs(600);
+/// Runners that one list carries.
+const LIST_AT_MOST: u32 = 1000;
+
+/// A runner as its users see it.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    /// Its id.
+    pub id: RunnerId,
+    /// Its name.
+    pub name: String,
+    /// Whether it is connected now.
+    pub online: bool,
+    /// When it was last heard of.
+    pub last_seen: Option<Timestamp>,
+    /// Whether the asking user chose it.
+    pub active: bool,
+    /// What its sandbox is proved to keep apart.
+    pub isolation: Isolation,
+    /// The directory that it works in.
+    pub workspace: String,
+    /// Its host's name.
+    pub hostname: String,
+    /// Its host's system and processor.
+    pub platform: String,
+    /// The version of its software.
+    pub version: String,
+}
+
+/// A join token that was made.
+pub struct MadeJoinToken {
+    /// Its id.
+    pub id: JoinTokenId,
+    /// The token; it is not stored and cannot be shown again.
+    pub token: Token,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Runners {
+    store: Store,
+    links: Links,
+    join_tokens: JoinTokens,
+    clock: Arc<dyn Clock>,
+}
+
+impl Runners {
+    pub(crate) fn new(
+        store: Store,
+        links: Links,
+        join_tokens: JoinTokens,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            store,
+            links,
+            join_tokens,
+            clock,
+        }
+    }
+
+    /// The runners that the user may choose, by name.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn list(&self, ctx: &OpContext) -> Result<Vec<Runner>, AppError> {
+        let active = self.store.user(ctx.tenant, ctx.user).await?.active_runner;
+        let rows = self
+            .store
+            .list_runners(ctx.tenant, "", LIST_AT_MOST)
+            .await?;
+        let mut runners = Vec::with_capacity(rows.len());
+        for row in rows {
+            runners.push(self.shown(row, active).await?);
+        }
+        Ok(runners)
+    }
+
+    /// Makes the runner of this name or id the one where the user's tools run.
+    ///
+    /// # Errors
+    /// If the tenant has no such runner.
+    pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
+        let found = self.store.find_runner(ctx.tenant, name_or_id).await;
+        let row = found.map_err(not_found)?;
+        self.store
+            .set_active_runner(ctx.tenant, ctx.user, Some(row.id))
+            .await?;
+        let id = row.id;
+        self.shown(row, Some(id)).await
+    }
+
+    /// Makes no runner the one where the user's tools run.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn choose_none(&self, ctx: &OpContext) -> Result<(), AppError> {
+        Ok(self
+            .store
+            .set_active_runner(ctx.tenant, ctx.user, None)
+            .await?)
+    }
+
+    /// Ends a runner for good: its link ends at once, and it cannot link again.
+    ///
+    /// # Errors
+    /// If the tenant has no such runner.
+    pub async fn remove(&self, ctx: &OpContext, runner: RunnerId) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let revoked = self
+            .store
+            .revoke_runner(ctx.tenant, runner, ctx.user, now)
+            .await;
+        revoked.map_err(not_found)?;
+        self.links.revoke(runner).await;
+        Ok(())
+    }
+
+    /// Makes a token with which one runner can enrol, as the asking user's.
+    ///
+    /// # Errors
+    /// If the name cannot name a runner.
+    pub async fn create_join_token(
+        &self,
+        ctx: &OpContext,
+        name: &str,
+    ) -> Result<MadeJoinToken, AppError> {
+        self.join_tokens.make(ctx.tenant, ctx.user, name).await
+    }
+
+    async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
+        let sandboxes = self.store.sandboxes_of_runner(row.tenant, row.id).await?;
+        let (workspace, isolation) = sandboxes
+            .into_iter()
+            .next()
+            .map_or((String::new(), Isolation::none()), |sandbox| {
+                (sandbox.root, sandbox.isolation)
+            });
+        Ok(Runner {
+            active: active == Some(row.id),
+            online: row.link.is_some(),
+            last_seen: row.last_seen_at,
+            id: row.id,
+            name: row.name,
+            isolation,
+            workspace,
+            hostname: row.hostname,
+            platform: if row.os.is_empty() {
+                String::new()
+            } else {
+                format!("{}/{}", row.os, row.architecture)
+            },
+            version: row.version,
+        })
+    }
+}
+
+/// Makes join tokens.
+#[derive(Clone)]
+pub(crate) struct JoinTokens {
+    store: Store,
+    identity_key: [u8; 32],
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl JoinTokens {
+    /// Tokens that pin this identity key.
+    pub(crate) fn new(
+        store: Store,
+        identity_key: [u8; 32],
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self {
+            store,
+            identity_key,
+            clock,
+            entropy,
+        }
+    }
+
+    pub(crate) async fn make(
+        &self,
+        tenant: TenantId,
+        owner: UserId,
+        name: &str,
+    ) -> Result<MadeJoinToken, AppError> {
+        if !name.is_empty() && !is_name(name) {
+            return Err(AppError::Invalid(format!(
+                "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
+            )));
+        }
+        let now = self.clock.now();
+        let token = Token::join(self.identity_key, &*self.entropy);
+        let made = NewJoinToken {
+            id: JoinTokenId::generate(&*self.clock, &*self.entropy),
+            owner,
+            name: name.to_owned(),
+            labels: Default::default(),
+            hash: token.hash(),
+            expires_at: now.after(JOIN_TOKEN_FOR),
+        };
+        self.store.create_join_token(tenant, &made, now).await?;
+        Ok(MadeJoinToken {
+            id: made.id,
+            token,
+            expires_at: made.expires_at,
+        })
+    }
+}
+
+fn not_found(error: server_store::StoreError) -> AppError {
+    match error {
+        server_store::StoreError::NotFound => AppError::NotFound("runner"),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Conversations: begin, list, send, cancel, follow.
+
+use std::sync::Arc;
+
+use server_llm::ModelInfo;
+use server_store::{Cancel, Input, NewSession, SessionRow, Store};
+use shared_types::{
+    Clock, Entropy, Event, SessionEvent, SessionId, TurnId,
+    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
+};
+
+use crate::{AppError, OpContext, follow::Subscription, live::LiveHub, turns::Turns};
+
+/// A session as its user sees it.
+pub type Session = SessionRow;
+
+/// A message that was accepted.
+pub type Sent = server_store::Sent;
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Sessions {
+    store: Store,
+    hub: LiveHub,
+    turns: Turns,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    model: String,
+}
+
+impl Sessions {
+    pub(crate) fn new(
+        store: Store,
+        hub: LiveHub,
+        turns: Turns,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        model: &ModelInfo,
+    ) -> Self {
+        Self {
+            store,
+            hub,
+            turns,
+            clock,
+            entropy,
+            model: model.name.clone(),
+        }
+    }
+
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// If the title is too long.
+    pub async fn create(&self, ctx: &OpContext, title: &str) -> Result<Session, AppError> {
+        if title.len() > MAX_NAME_BYTES * 4 {
+            return Err(AppError::Invalid(format!(
+                "a title has at most {} bytes",
+                MAX_NAME_BYTES * 4
+            )));
+        }
+        let session = NewSession {
+            id: SessionId::generate(&*self.clock, &*self.entropy),
+            user: ctx.user,
+            title: title.to_owned(),
+            model: self.model.clone(),
+        };
+        Ok(self
+            .store
+            .create_session(ctx.tenant, &session, self.clock.now())
+            .await?)
+    }
+
+    /// The user's sessions, the most recently used first.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn list(&self, ctx: &OpContext, limit: u32) -> Result<Vec<Session>, AppError> {
+        Ok(self
+            .store
+            .list_sessions(ctx.tenant, ctx.user, limit)
+            .await?)
+    }
+
+    /// One of the user's sessions.
+    ///
+    /// # Errors
+    /// If the user has no such session; another user's is no different from none.
+    pub async fn get(&self, ctx: &OpContext, session: SessionId) -> Result<Session, AppError> {
+        match self.store.session(ctx.tenant, session).await {
+            Ok(row) if row.user == ctx.user => Ok(row),
+            Ok(_) | Err(server_store::StoreError::NotFound) => Err(AppError::NotFound("session")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A page of the log after that event, and whether there is more.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub async fn events(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<(Vec<SessionEvent>, bool), AppError> {
+        let row = self.get(ctx, session).await?;
+        let events = self
+            .store
+            .events_after(ctx.tenant, session, after, limit)
+            .await?;
+        let more = events.last().is_some_and(|last| last.seq < row.last_seq);
+        Ok((events, more))
+    }
+
+    /// Accepts a message: durable before this returns, and worked on whatever happens then.
+    ///
+    /// # Errors
+    /// If the user has no such session, or the message is empty or too long.
+    pub async fn send(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        client_id: Option<String>,
+        text: String,
+    ) -> Result<Sent, AppError> {
+        if text.trim().is_empty() {
+            return Err(AppError::Invalid("the message is empty".to_owned()));
+        }
+        if text.len() > MAX_MESSAGE_BYTES {
+            return Err(AppError::Invalid(format!(
+                "the message has {} bytes; at most {MAX_MESSAGE_BYTES} can be sent at once",
+                text.len()
+            )));
+        }
+        if client_id
+            .as_ref()
+            .is_some_and(|id| id.is_empty() || id.len() > MAX_CLIENT_ID_BYTES)
+        {
+            return Err(AppError::Invalid(format!(
+                "a client id has 1 to {MAX_CLIENT_ID_BYTES} bytes"
+            )));
+        }
+        self.get(ctx, session).await?;
+        let input = Input {
+            turn: TurnId::generate(&*self.clock, &*self.entropy),
+            by: ctx.user,
+            client_id,
+            text,
+        };
+        let sent = self
+            .store
+            .send_input(ctx.tenant, session, &input, self.clock.now())
+            .await?;
+        self.hub.appended(session, Vec::new()).await;
+        self.turns.wake(ctx.tenant, session).await;
+        Ok(sent)
+    }
+
+    /// Stops the turn that is under way, and what it runs. Answers which one it was.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub async fn cancel(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+    ) -> Result<Option<TurnId>, AppError> {
+        let Some(turn) = self.get(ctx, session).await?.running_turn else {
+            return Ok(None);
+        };
+        let cancelled = self
+            .store
+            .request_cancel(ctx.tenant, session, turn, ctx.user, self.clock.now())
+            .await?;
+        if matches!(cancelled, Cancel::Ended) {
+            return Ok(None);
+        }
+        self.hub
+            .appended(session, vec![Event::CancelRequested { turn, by: ctx.user }])
+            .await;
+        self.turns.wake(ctx.tenant, session).await;
+        Ok(Some(turn))
+    }
+
+    /// Follows a session from a cursor.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub async fn follow(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        after: u64,
+    ) -> Result<Subscription, AppError> {
+        self.get(ctx, session).await?;
+        Subscription::start(
+            self.store.clone(),
+            self.hub.clone(),
+            ctx.tenant,
+            session,
+            after,
+        )
+        .await
+    }
+}

@@ -1,0 +1,295 @@
+//! Workers: each claims the turns of one session, in order, and carries them to their end.
+//!
+//! A wake-up carries no data: whoever is woken looks at the rows, so that a restart and the
+//! normal path are one path. A turn that a dead worker left is claimed like any other, under a
+//! higher epoch, and the engine goes on from its log (contract C1–C4).
+
+use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
+
+use server_agent::{Engine, SessionPorts, TurnError};
+use server_router::{RemoteSandbox, links::Links};
+use server_store::{ClaimedTurn, IfRunning, Store, StoreError};
+use shared_types::{Clock, OperationScope, ReplicaId, SessionId, TenantId, UserId};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    journal::{SessionJournal, SessionSink},
+    live::LiveHub,
+    ports::{SessionIntents, UserFleet},
+};
+
+/// Turns that one process carries at the same time; more wait.
+const TURNS_AT_ONCE: usize = 256;
+/// Wake-ups that may wait for the dispatcher.
+const WAKE_UPS: usize = 1024;
+/// Unfinished turns that are read at once when the server starts.
+const START_PAGE: u32 = 500;
+/// Between attempts while the store does not answer.
+const STORE_RETRY: Duration = Duration::from_secs(2);
+
+/// A session, by its tenant.
+type Key = (TenantId, SessionId);
+
+/// What the workers share, for the life of the process.
+pub(crate) struct Bench {
+    pub(crate) engine: Engine,
+    pub(crate) store: Store,
+    pub(crate) links: Links,
+    pub(crate) hub: LiveHub,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) replica: ReplicaId,
+}
+
+/// A cheap handle to the dispatcher.
+#[derive(Clone)]
+pub(crate) struct Turns {
+    wake: mpsc::Sender<Key>,
+}
+
+impl Turns {
+    /// Starts the dispatcher and, with it, every turn that is not finished. It ends with `stop`:
+    /// what runs is left as it is, for the next start.
+    pub(crate) fn start(bench: Arc<Bench>, stop: CancellationToken, tasks: &TaskTracker) -> Self {
+        let (wake, inbox) = mpsc::channel(WAKE_UPS);
+        let (idle, idled) = mpsc::channel(WAKE_UPS);
+        let dispatcher = Dispatcher {
+            bench: bench.clone(),
+            workers: HashMap::new(),
+            idle,
+            permits: Arc::new(Semaphore::new(TURNS_AT_ONCE)),
+        };
+        tasks.spawn(dispatcher.run(inbox, idled, stop.clone()));
+        tasks.spawn(wake_unfinished(bench, wake.clone(), stop));
+        Self { wake }
+    }
+
+    /// Something about the session's turns has changed: look.
+    pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
+        let _ = self.wake.send((tenant, session)).await;
+    }
+}
+
+/// Wakes every session that an earlier process left with work.
+async fn wake_unfinished(bench: Arc<Bench>, wake: mpsc::Sender<Key>, stop: CancellationToken) {
+    let mut after = None;
+    loop {
+        match bench.store.unfinished_turns(after, START_PAGE).await {
+            Ok(turns) => {
+                let Some(last) = turns.last() else { return };
+                after = Some(last.turn);
+                for turn in turns {
+                    if wake.send((turn.tenant, turn.session)).await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "the unfinished turns cannot be read; trying again");
+                tokio::select! {
+                    () = tokio::time::sleep(STORE_RETRY) => {}
+                    () = stop.cancelled() => return,
+                }
+            }
+        }
+    }
+}
+
+struct Dispatcher {
+    bench: Arc<Bench>,
+    workers: HashMap<Key, Arc<Notify>>,
+    idle: mpsc::Sender<(Key, Arc<Notify>)>,
+    permits: Arc<Semaphore>,
+}
+
+impl Dispatcher {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Key>,
+        mut idled: mpsc::Receiver<(Key, Arc<Notify>)>,
+        stop: CancellationToken,
+    ) {
+        let workers = TaskTracker::new();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some((key, notify)) = idled.recv() => self.retire(key, &notify, &workers, &stop),
+                Some(key) = inbox.recv() => self.wake(key, &workers, &stop),
+            }
+        }
+        workers.close();
+        workers.wait().await;
+    }
+
+    fn wake(&mut self, key: Key, workers: &TaskTracker, stop: &CancellationToken) {
+        if let Some(worker) = self.workers.get(&key) {
+            worker.notify_one();
+            return;
+        }
+        let wake = Arc::new(Notify::new());
+        self.workers.insert(key, wake.clone());
+        let worker = Worker {
+            bench: self.bench.clone(),
+            tenant: key.0,
+            session: key.1,
+            wake: wake.clone(),
+        };
+        let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
+        workers.spawn(async move {
+            tokio::select! {
+                () = worker.run(&permits) => { let _ = idle.send((key, wake)).await; }
+                // Dropped where it stands: what it had recorded is what the next start sees.
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// A worker found nothing more to do. A wake-up that came in the meantime starts another.
+    fn retire(&mut self, key: Key, wake: &Notify, workers: &TaskTracker, stop: &CancellationToken) {
+        self.workers.remove(&key);
+        let mut pending = std::pin::pin!(wake.notified());
+        if pending.as_mut().enable() {
+            self.wake(key, workers, stop);
+        }
+    }
+}
+
+struct Worker {
+    bench: Arc<Bench>,
+    tenant: TenantId,
+    session: SessionId,
+    wake: Arc<Notify>,
+}
+
+impl Worker {
+    /// Carries the session's turns, one after the other, until none is left.
+    async fn run(&self, permits: &Semaphore) {
+        let Ok(_permit) = permits.acquire().await else {
+            return;
+        };
+        loop {
+            // A turn of this session that runs has lost its worker: there is one process, and in it
+            // one worker a session.
+            let claimed = self
+                .bench
+                .store
+                .claim_turn(
+                    self.tenant,
+                    self.session,
+                    self.bench.replica,
+                    IfRunning::TakeOver,
+                    self.bench.clock.now(),
+                )
+                .await;
+            match claimed {
+                Ok(Some(turn)) => {
+                    self.bench.hub.appended(self.session, Vec::new()).await;
+                    if self.carry(&turn).await.is_break() {
+                        return;
+                    }
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(session.id = %self.session, %error, "a turn cannot be claimed; trying again");
+                    tokio::time::sleep(STORE_RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn carry(&self, turn: &ClaimedTurn) -> ControlFlow<()> {
+        let cancel = CancellationToken::new();
+        let user = match self.bench.store.session(self.tenant, self.session).await {
+            Ok(session) => session.user,
+            Err(error) => {
+                tracing::error!(session.id = %self.session, %error, "the session cannot be read; trying again");
+                tokio::time::sleep(STORE_RETRY).await;
+                return ControlFlow::Continue(());
+            }
+        };
+        let ports = self.ports(turn, user);
+        let running = self
+            .bench
+            .engine
+            .run_turn(&ports, turn.turn.id, turn.epoch, cancel.clone());
+        tokio::pin!(running);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut running => break ended,
+                () = self.wake.notified() => self.look_for_cancel(turn, &cancel).await,
+            }
+        };
+        match ended {
+            Ok(outcome) => {
+                tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
+                ControlFlow::Continue(())
+            }
+            Err(TurnError::StaleEpoch) => {
+                tracing::warn!(session.id = %self.session, turn.id = %turn.turn.id, "a newer worker has the session");
+                ControlFlow::Break(())
+            }
+            Err(error) => {
+                tracing::error!(session.id = %self.session, turn.id = %turn.turn.id, %error, "the turn cannot be recorded; it will be resumed");
+                tokio::time::sleep(STORE_RETRY).await;
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    async fn look_for_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) {
+        match self.bench.store.turn(self.tenant, turn.turn.id).await {
+            Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
+            Ok(_) | Err(StoreError::NotFound) => {}
+            Err(error) => {
+                tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
+                self.wake.notify_one();
+                tokio::time::sleep(STORE_RETRY).await;
+            }
+        }
+    }
+
+    fn ports(&self, turn: &ClaimedTurn, user: UserId) -> SessionPorts {
+        let Bench {
+            store,
+            links,
+            hub,
+            clock,
+            ..
+        } = &*self.bench;
+        let fleet = UserFleet {
+            store: store.clone(),
+            tenant: self.tenant,
+            user,
+        };
+        let intents = SessionIntents {
+            store: store.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            tenant: self.tenant,
+            session: self.session,
+        };
+        SessionPorts {
+            journal: Arc::new(SessionJournal {
+                store: store.clone(),
+                hub: hub.clone(),
+                clock: clock.clone(),
+                tenant: self.tenant,
+                session: self.session,
+                epoch: turn.epoch,
+            }),
+            sandbox: Arc::new(RemoteSandbox::new(
+                links.clone(),
+                Arc::new(fleet),
+                Arc::new(intents),
+                clock.clone(),
+            )),
+            live: Arc::new(SessionSink {
+                hub: hub.clone(),
+                session: self.session,
+            }),
+            scope: OperationScope::of(self.tenant),
+            session: self.session,
+        }
+    }
+}

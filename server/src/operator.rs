@@ -1,0 +1,34 @@
+//! What an operator can do at the server's own machine, also while the server runs: whoever may
+//! read the server's folder may already do everything.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use server_app::{Operator, keys::SigningKey};
+use server_store::Store;
+use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
+
+/// Prints a new one-time code for the first owner.
+pub(crate) async fn sign_in_code(folder: &Path) -> anyhow::Result<()> {
+    println!("{}", operator(folder).await?.sign_in_code().await?);
+    Ok(())
+}
+
+/// Prints a join token whose runner will be the first owner's.
+pub(crate) async fn join_token(folder: &Path, name: &str) -> anyhow::Result<()> {
+    println!(
+        "{}",
+        operator(folder).await?.join_token(name).await?.reveal()
+    );
+    Ok(())
+}
+
+async fn operator(folder: &Path) -> anyhow::Result<Operator> {
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
+        (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+    let store = Store::open_beside(&folder.join("gantry.db"))
+        .await
+        .context("failed to open the database")?;
+    let identity = SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?;
+    Ok(Operator::new(store, &identity, clock, entropy))
+}
