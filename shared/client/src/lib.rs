@@ -20,3 +20,6 @@ pub use client::{Client, Options};
 pub use error::ClientError;
 pub use follow::{Follow, Followed};
 pub use shared_tls::Trust;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! The client against a server that the test itself plays, over real sockets.
+
+use std::sync::Arc;
+
+use futures_util::{SinkExt, StreamExt};
+use shared_api::{ClientMessage, Live, ServerMessage};
+use shared_types::{
+    Event, SessionEvent, SessionId, Timestamp, TurnId, entropy::SeededEntropy, event::EventBody,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async, tungstenite::Message};
+
+use crate::{Client, ClientError, Followed, Options, Trust};
+
+const SESSION: SessionId = SessionId::from_u128(1);
+
+const UNAUTHENTICATED: &str =
+    r#"{"code":"unauthenticated","status":401,"detail":"the token does not hold: sign in again"}"#;
+
+async fn server() -> (TcpListener, Client) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let client = Client::new(Options {
+        server: format!("http://{address}").parse().expect("an address"),
+        token: Some("gantry_user_secret".into()),
+        trust: Trust::Platform,
+        plain_text_allowed: false,
+        entropy: Arc::new(SeededEntropy::new(1)),
+    });
+    (listener, client.expect("the options are good"))
+}
+
+/// Answers one request, and gives what was asked.
+async fn answer(listener: &TcpListener, status: &str, headers: &str, body: &str) -> String {
+    let (mut stream, _) = listener.accept().await.expect("a connection");
+    let mut request = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let read = stream.read(&mut buffer).await.expect("a request");
+        request.extend_from_slice(&buffer[..read]);
+        let text = String::from_utf8_lossy(&request).to_lowercase();
+        let Some((head, sent)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.split("content-length: ").nth(1).map_or(0, |rest| {
+            let digits = rest.lines().next().unwrap_or_default();
+            digits.parse().expect("a length")
+        });
+        if sent.len() >= length {
+            break;
+        }
+    }
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}"
+    );
+    stream
+        .write_all(answer.as_bytes())
+        .await
+        .expect("it is taken");
+    String::from_utf8(request).expect("requests are text")
+}
+
+#[expect(
+    clippy::result_large_err,
+    reason = "the library's callback is typed so"
+)]
+async fn socket(listener: &TcpListener) -> WebSocketStream<TcpStream> {
+    let (stream, _) = listener.accept().await.expect("a connection");
+    let accept = |request: &tokio_tungstenite::tungstenite::handshake::server::Request,
+                  response| {
+        assert_eq!(request.uri().path(), "/api/v1/stream");
+        assert_eq!(
+            request.headers()["authorization"],
+            "Bearer gantry_user_secret"
+        );
+        Ok(response)
+    };
+    accept_hdr_async(stream, accept).await.expect("a WebSocket")
+}
+
+async fn subscribed_after(socket: &mut WebSocketStream<TcpStream>) -> u64 {
+    let message = socket
+        .next()
+        .await
+        .expect("a message")
+        .expect("it is whole");
+    match serde_json::from_str(message.to_text().expect("text")).expect("ours") {
+        ClientMessage::Subscribe { session, after } if session == SESSION => after,
+        other => panic!("{other:?} is no subscription"),
+    }
+}
+
+async fn say(socket: &mut WebSocketStream<TcpStream>, messages: &[ServerMessage]) {
+    for message in messages {
+        let text = serde_json::to_string(message).expect("messages are JSON");
+        socket.send(Message::text(text)).await.expect("it is taken");
+    }
+}
+
+fn event(seq: u64) -> ServerMessage {
+    let created = Event::SessionCreated {
+        title: String::new(),
+        model: String::new(),
+    };
+    ServerMessage::Event {
+        session: SESSION,
+        event: Box::new(SessionEvent {
+            seq,
+            at: Timestamp::from_micros(0),
+            body: EventBody::Known(created),
+        }),
+    }
+}
+
+fn caught_up(seq: u64) -> ServerMessage {
+    ServerMessage::CaughtUp {
+        session: SESSION,
+        seq,
+    }
+}
+
+fn text(offset: u64, text: &str) -> ServerMessage {
+    ServerMessage::Live {
+        session: SESSION,
+        live: Live::Text {
+            turn: TurnId::from_u128(1),
+            step: 1,
+            attempt: 1,
+            offset,
+            text: text.into(),
+        },
+    }
+}
+
+/// An item in one word.
+async fn heard(follow: &mut crate::Follow) -> String {
+    match follow.next().await.expect("an item").expect("no error") {
+        Followed::Event(event) => event.seq.to_string(),
+        Followed::Live(Live::Text { text, .. }) => text,
+        Followed::Live(_) => "live".into(),
+        Followed::CaughtUp { .. } => "caught up".into(),
+        Followed::Lost { .. } => "lost".into(),
+        Followed::Recovered => "recovered".into(),
+    }
+}
+
+#[tokio::test]
+async fn a_follower_goes_on_where_a_lost_connection_left_it() {
+    let (listener, client) = server().await;
+    let mut follow = client.follow(SESSION, 0);
+
+    let mut first = socket(&listener).await;
+    assert_eq!(subscribed_after(&mut first).await, 0);
+    say(
+        &mut first,
+        &[event(1), event(2), caught_up(2), text(0, "Hel")],
+    )
+    .await;
+    for expected in ["1", "2", "caught up", "Hel"] {
+        assert_eq!(heard(&mut follow).await, expected);
+    }
+    drop(first);
+    assert_eq!(heard(&mut follow).await, "lost");
+
+    // A connection that fails before it has caught up is not a recovery.
+    let mut second = socket(&listener).await;
+    assert_eq!(subscribed_after(&mut second).await, 2);
+    drop(second);
+
+    let mut third = socket(&listener).await;
+    assert_eq!(subscribed_after(&mut third).await, 2);
+    say(
+        &mut third,
+        &[
+            text(0, "Hello"),
+            event(2),
+            event(3),
+            caught_up(3),
+            text(5, "."),
+        ],
+    )
+    .await;
+    for expected in ["recovered", "3", "caught up", "lo", "."] {
+        assert_eq!(heard(&mut follow).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_gap_is_filled_by_subscribing_again() {
+    let (listener, client) = server().await;
+    let mut follow = client.follow(SESSION, 0);
+    let mut first = socket(&listener).await;
+    subscribed_after(&mut first).await;
+    say(&mut first, &[event(1), event(3)]).await;
+    let mut second = socket(&listener).await;
+    assert_eq!(subscribed_after(&mut second).await, 1);
+    say(&mut second, &[event(2), event(3), caught_up(3)]).await;
+    for expected in ["1", "lost", "recovered", "2", "3", "caught up"] {
+        assert_eq!(heard(&mut follow).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_does_not_hold_ends_the_following() {
+    let (listener, client) = server().await;
+    let mut follow = client.follow(SESSION, 0);
+    answer(&listener, "401 Unauthorized", "", UNAUTHENTICATED).await;
+    let error = follow
+        .next()
+        .await
+        .expect("an item")
+        .expect_err("it is refused");
+    assert!(error.is_unauthenticated(), "{error:?}");
+    assert_eq!(follow.next().await, None);
+}
+
+#[tokio::test]
+async fn a_follower_that_is_dropped_closes_its_connection() {
+    let (listener, client) = server().await;
+    let follow = client.follow(SESSION, 0);
+    let mut first = socket(&listener).await;
+    subscribed_after(&mut first).await;
+    drop(follow);
+    assert!(!matches!(first.next().await, Some(Ok(_))));
+}
+
+#[tokio::test]
+async fn a_message_is_sent_again_under_the_same_key() {
+    let (listener, client) = server().await;
+    let accepted = r#"{"turn":"trn_00000000000000000000000001","seq":2}"#;
+    let (sent, requests) = tokio::join!(client.send(SESSION, "hello", "key-1"), async {
+        let first = answer(&listener, "502 Bad Gateway", "", "<html>").await;
+        (first, answer(&listener, "202 Accepted", "", accepted).await)
+    });
+    assert_eq!(sent.expect("it is accepted").seq, 2);
+    let body = |request: &str| request.split("\r\n\r\n").nth(1).map(str::to_owned);
+    assert_eq!(body(&requests.0), body(&requests.1));
+    assert!(
+        requests.1.contains(r#""client_id":"key-1""#),
+        "{}",
+        requests.1
+    );
+    assert!(
+        requests
+            .1
+            .contains("authorization: Bearer gantry_user_secret")
+    );
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_apart_and_never_names_the_token() {
+    let (listener, client) = server().await;
+    let json = "content-type: application/problem+json\r\n";
+    let (refused, _) = tokio::join!(
+        client.me(),
+        answer(&listener, "401 Unauthorized", json, UNAUTHENTICATED)
+    );
+    let (foreign, _) = tokio::join!(client.me(), answer(&listener, "200 OK", "", "<html>"));
+    let away = "location: http://127.0.0.1:1/\r\n";
+    let (redirected, _) = tokio::join!(client.me(), answer(&listener, "302 Found", away, ""));
+    drop(listener);
+    let gone = client.me().await;
+    let errors = [refused, foreign, redirected, gone].map(|result| result.expect_err("it failed"));
+    assert!(matches!(
+        errors,
+        [
+            ClientError::Refused(_),
+            ClientError::Protocol { .. },
+            ClientError::Protocol { .. },
+            ClientError::Unreachable { .. }
+        ]
+    ));
+    for error in errors {
+        assert!(
+            !format!("{error} {error:?} {client:?}").contains("secret"),
+            "{error:?}"
+        );
+    }
+}
