@@ -5,5 +5,14 @@
 //! is sent, and a stored operation is never placed again (contract A1–A4). The router reaches the
 //! store only through [`ports`], and runs nothing itself.
 
+mod convert;
+pub mod links;
+mod mailbox;
 pub mod placement;
 pub mod ports;
+mod remote;
+
+pub use remote::RemoteSandbox;
+
+#[cfg(test)]
+mod tests;

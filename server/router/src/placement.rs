@@ -49,7 +49,7 @@ pub fn place(snapshot: &FleetSnapshot) -> Result<Placement, Refusal> {
             "runner {name:?}, which is chosen, offers no workspace; look at its log"
         )));
     };
-    if !snapshot.demanded.satisfies(isolation) {
+    if !isolation.satisfies(&snapshot.demanded) {
         return Err(Refusal::new(
             RefusalCode::ForbiddenByRunnerPolicy,
             format!(

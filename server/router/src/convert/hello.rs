@@ -1,0 +1,128 @@
+//! What a runner says of itself, checked and bounded: it is stored and shown to people.
+
+use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
+use shared_types::{
+    RunnerId, SandboxId,
+    limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
+};
+
+use super::{Malformed, operation_id};
+use crate::ports::{HelloFacts, Remembered, SandboxFacts};
+
+/// Longest text that a runner may say of itself (its host's name, its version), in bytes.
+const MAX_WORD_BYTES: usize = 256;
+
+/// Most sandboxes and most features that one runner may have.
+const MAX_OFFERS: usize = 64;
+
+/// Most operations that a first message may list; the door bounds its bytes as well.
+const MAX_INVENTORY: usize = 4096;
+
+/// The facts in a first message from `runner`.
+pub(crate) fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed> {
+    let protocol_version = version(hello.protocol_version)?;
+    let incarnation = proto::convert::incarnation(hello.incarnation)
+        .ok_or_else(|| Malformed::new("the first message carries no incarnation"))?;
+    bounded("the boot id", &incarnation.boot, MAX_WORD_BYTES)?;
+    if incarnation.boot.is_empty() {
+        return Err(Malformed::new("the first message carries no boot id"));
+    }
+    let capabilities = hello
+        .capabilities
+        .ok_or_else(|| Malformed::new("the first message carries no capabilities"))?;
+    for (what, text) in [
+        ("the software's version", &hello.software_version),
+        ("the operating system", &capabilities.os),
+        ("the architecture", &capabilities.architecture),
+        ("the host's name", &capabilities.hostname),
+    ]
+    .into_iter()
+    .chain(capabilities.features.iter().map(|text| ("a feature", text)))
+    {
+        bounded(what, text, MAX_WORD_BYTES)?;
+    }
+    if capabilities
+        .sandboxes
+        .len()
+        .max(capabilities.features.len())
+        > MAX_OFFERS
+    {
+        return Err(Malformed(format!(
+            "the first message offers more than {MAX_OFFERS} sandboxes or features"
+        )));
+    }
+    let sandbox = |wire| sandbox(runner, wire);
+    Ok(HelloFacts {
+        protocol_version,
+        software_version: hello.software_version,
+        incarnation,
+        journal_sequence: hello.journal_sequence,
+        os: capabilities.os,
+        architecture: capabilities.architecture,
+        hostname: capabilities.hostname,
+        features: capabilities.features,
+        sandboxes: capabilities
+            .sandboxes
+            .into_iter()
+            .map(sandbox)
+            .collect::<Result<_, _>>()?,
+        inventory: inventory(&hello.inventory)?,
+    })
+}
+
+/// The highest version that both ends speak.
+fn version(theirs: u32) -> Result<u32, Malformed> {
+    if theirs < OLDEST_PROTOCOL_VERSION {
+        return Err(Malformed(format!(
+            "this server speaks versions {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION} of the \
+             link's protocol and the runner speaks version {theirs}; upgrade gantry-runner"
+        )));
+    }
+    Ok(theirs.min(PROTOCOL_VERSION))
+}
+
+fn sandbox(runner: RunnerId, wire: v1::Sandbox) -> Result<SandboxFacts, Malformed> {
+    bounded("a sandbox's name", &wire.name, MAX_NAME_BYTES)?;
+    bounded("a sandbox's root", &wire.root, MAX_PATH_BYTES)?;
+    let id: SandboxId = wire
+        .sandbox
+        .parse()
+        .map_err(|error| Malformed(format!("a sandbox's id cannot be read: {error}")))?;
+    if id != SandboxId::derive(runner, &wire.name) {
+        return Err(Malformed(format!(
+            "sandbox {:?} has an id that does not belong to this runner",
+            wire.name
+        )));
+    }
+    Ok(SandboxFacts {
+        id,
+        isolation: wire
+            .isolation
+            .parse()
+            .map_err(|error| Malformed(format!("a sandbox's isolation is unknown: {error}")))?,
+        name: wire.name,
+        root: wire.root,
+    })
+}
+
+fn inventory(wire: &[v1::InventoryEntry]) -> Result<Vec<Remembered>, Malformed> {
+    if wire.len() > MAX_INVENTORY {
+        return Err(Malformed(format!(
+            "the first message lists more than {MAX_INVENTORY} operations"
+        )));
+    }
+    let remembered = |entry: &v1::InventoryEntry| {
+        Ok(Remembered {
+            operation: operation_id(&entry.operation)?,
+            ended: entry.ended,
+        })
+    };
+    wire.iter().map(remembered).collect()
+}
+
+fn bounded(what: &str, text: &str, limit: usize) -> Result<(), Malformed> {
+    if text.len() > limit {
+        return Err(Malformed(format!("{what} is longer than {limit} bytes")));
+    }
+    Ok(())
+}

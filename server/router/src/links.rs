@@ -1,0 +1,201 @@
+//! The links of this replica's runners.
+//!
+//! One owner task keeps which link of which runner is the current one (`registry`); one task for
+//! each link owns its subscriptions (`link`); everybody else holds a [`Links`]. Rules:
+//! - generations: a newer link of a runner replaces the older, an older one is turned away, and
+//!   the end of an older link never ends a newer one (contract A4);
+//! - a link carries operations only once the verdicts on the runner's inventory are on their way,
+//!   so that a `Forget` is never overtaken by an attempt to attach, and a recorded cancel is
+//!   never missed;
+//! - whatever a runner says that breaks the protocol ends its link with a reason. Operations
+//!   survive the end of a link.
+
+mod link;
+mod registry;
+mod settler;
+
+use std::{sync::Arc, time::Duration};
+
+use proto::v1;
+use shared_types::{
+    Clock, Entropy, RunnerId,
+    limits::{HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
+};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+pub(crate) use self::{
+    link::{Gone, LinkHandle, Reader},
+    registry::Connection,
+};
+use crate::ports::LinkRows;
+pub use crate::ports::{HelloFacts, LinkIdentity};
+
+/// The numbers of a link; the defaults are what the contract says.
+#[derive(Debug, Clone)]
+pub struct LinkOptions {
+    /// How often each end says that it lives (the server's own beats vary by 20 %).
+    pub heartbeat_every: Duration,
+    /// After this long without a frame the runner connects anew.
+    pub silence: Duration,
+    /// After this long without a frame the server ends the link.
+    pub lease: Duration,
+    /// How often at most it is stored that the runner was heard.
+    pub heard_every: Duration,
+    /// How long the runner may take to answer a cancel before the wish counts as recorded.
+    pub cancel_within: Duration,
+    /// How long a last word to a runner may take before the link is cut.
+    pub goodbye_within: Duration,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            heartbeat_every: HEARTBEAT_EVERY,
+            silence: LINK_SILENCE,
+            lease: LINK_LEASE,
+            heard_every: Duration::from_secs(5),
+            cancel_within: Duration::from_secs(15),
+            goodbye_within: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Why a link ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkEnd {
+    /// The runner closed the stream, or it broke.
+    Closed,
+    /// The runner said goodbye, for this reason.
+    Goodbye(String),
+    /// Nothing was heard for as long as the lease.
+    Silent,
+    /// A newer link of the same runner took its place, or was there already.
+    Replaced,
+    /// The runner was revoked.
+    Revoked,
+    /// The server stops.
+    Shutdown,
+    /// The runner broke the protocol, or speaks another version of it.
+    Violation(String),
+    /// The link could not be served, for a reason on the server's side.
+    Failed(String),
+}
+
+/// A handle to all links.
+#[derive(Debug, Clone)]
+pub struct Links {
+    registry: registry::Handle,
+    serving: Arc<Serving>,
+}
+
+/// What every link's task needs.
+struct Serving {
+    rows: Arc<dyn LinkRows>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    options: LinkOptions,
+    shutdown: CancellationToken,
+}
+
+impl std::fmt::Debug for Serving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Serving")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Links {
+    /// Starts the owner task, which ends when the last handle is dropped; `shutdown` ends every
+    /// link.
+    pub fn start(
+        rows: Arc<dyn LinkRows>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        options: LinkOptions,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            registry: registry::start(),
+            serving: Arc::new(Serving {
+                rows,
+                clock,
+                entropy,
+                options,
+                shutdown,
+            }),
+        }
+    }
+
+    /// Serves one link until it ends. The door has authenticated the runner, sent the challenge
+    /// and checked the signature in `hello`; it forwards frames both ways and lets a frame be at
+    /// most [`shared_types::limits::MAX_FRAME_BYTES`] long. What the server has to say, a reason
+    /// for the end included, goes to `outbound`.
+    pub async fn attach(
+        &self,
+        identity: LinkIdentity,
+        hello: v1::Hello,
+        inbound: mpsc::Receiver<v1::RunnerFrame>,
+        outbound: mpsc::Sender<v1::ServerFrame>,
+    ) -> LinkEnd {
+        let span = tracing::info_span!(
+            "link",
+            runner.id = %identity.runner,
+            runner.name = %identity.name,
+            link.generation = tracing::field::Empty
+        );
+        let links = self.clone();
+        // A task of its own, so that it also cleans up after a caller that is dropped.
+        let serve = link::serve(links, identity, hello, inbound, outbound);
+        match tokio::spawn(serve.instrument(span)).await {
+            Ok(end) => end,
+            Err(error) => LinkEnd::Failed(error.to_string()),
+        }
+    }
+
+    /// Ends the runner's link and every stream of its operations, and turns it away from now on.
+    /// The revocation is committed before this is called.
+    pub async fn revoke(&self, runner: RunnerId) {
+        self.registry.revoke(runner).await;
+    }
+
+    /// Whether the runner has a link here that carries operations.
+    pub async fn online(&self, runner: RunnerId) -> bool {
+        self.presence(runner).await.is_online()
+    }
+
+    /// Follows whether a runner is online.
+    pub async fn presence(&self, runner: RunnerId) -> Presence {
+        Presence(self.watch(runner).await)
+    }
+
+    pub(crate) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
+        self.registry.watch(runner).await
+    }
+
+    pub(crate) fn options(&self) -> &LinkOptions {
+        &self.serving.options
+    }
+}
+
+/// Whether one runner is online, as it changes.
+#[derive(Debug, Clone)]
+pub struct Presence(watch::Receiver<Connection>);
+
+impl Presence {
+    /// Whether it has a link here that carries operations.
+    pub fn is_online(&self) -> bool {
+        matches!(&*self.0.borrow(), Connection::Online(_))
+    }
+
+    /// Waits until it is (`true`) or is not (`false`) online; forever, once nothing can link any
+    /// more.
+    pub async fn until(&mut self, online: bool) {
+        let wanted = |now: &Connection| matches!(now, Connection::Online(_)) == online;
+        if self.0.wait_for(wanted).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Which link of which runner is the current one: the owner task and its handle.
+
+use std::collections::HashMap;
+
+use shared_types::{Generation, RunnerId, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::LinkHandle;
+
+/// Requests to the owner task that may wait.
+const REQUESTS: usize = 256;
+
+/// Entries below which the owner task does not look for ones that nobody needs.
+const SWEEP_FROM: usize = 64;
+
+/// How a runner is connected to this replica.
+#[derive(Debug, Clone)]
+pub(crate) enum Connection {
+    /// No link.
+    Offline {
+        /// When it was last heard of on this replica.
+        since: Option<Timestamp>,
+    },
+    /// It links; the verdicts on its inventory are not on their way yet.
+    Linking,
+    /// Its link carries operations.
+    Online(LinkHandle),
+    /// Its credential was withdrawn; it never comes back.
+    Revoked,
+}
+
+/// Why the owner task ends a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Replaced,
+    Revoked,
+}
+
+/// Speaks to the owner task.
+#[derive(Debug, Clone)]
+pub(super) struct Handle {
+    requests: mpsc::Sender<Request>,
+}
+
+enum Request {
+    Register {
+        runner: RunnerId,
+        generation: Generation,
+        reply: oneshot::Sender<Result<oneshot::Receiver<Stop>, Stop>>,
+    },
+    Ready {
+        runner: RunnerId,
+        link: LinkHandle,
+    },
+    Unregister {
+        runner: RunnerId,
+        generation: Generation,
+        since: Timestamp,
+    },
+    Watch {
+        runner: RunnerId,
+        reply: oneshot::Sender<watch::Receiver<Connection>>,
+    },
+    Revoke {
+        runner: RunnerId,
+    },
+}
+
+/// Starts the owner task, which ends when the last handle is dropped.
+pub(super) fn start() -> Handle {
+    let (requests, inbox) = mpsc::channel(REQUESTS);
+    tokio::spawn(run(inbox));
+    Handle { requests }
+}
+
+impl Handle {
+    /// Makes this link the runner's current one and ends an older one. What comes back tells when
+    /// this one has to end.
+    pub(super) async fn register(
+        &self,
+        runner: RunnerId,
+        generation: Generation,
+    ) -> Result<oneshot::Receiver<Stop>, Stop> {
+        self.ask(|reply| Request::Register {
+            runner,
+            generation,
+            reply,
+        })
+        .await
+    }
+
+    /// The link carries operations from now on.
+    pub(super) async fn ready(&self, runner: RunnerId, link: LinkHandle) {
+        self.tell(Request::Ready { runner, link }).await;
+    }
+
+    /// The link ended. Nothing happens if it is not the current one any more.
+    pub(super) async fn unregister(
+        &self,
+        runner: RunnerId,
+        generation: Generation,
+        since: Timestamp,
+    ) {
+        self.tell(Request::Unregister {
+            runner,
+            generation,
+            since,
+        })
+        .await;
+    }
+
+    pub(super) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
+        self.ask(|reply| Request::Watch { runner, reply }).await
+    }
+
+    pub(super) async fn revoke(&self, runner: RunnerId) {
+        self.tell(Request::Revoke { runner }).await;
+    }
+
+    async fn tell(&self, request: Request) {
+        let sent = self.requests.send(request).await;
+        sent.expect("the owner task lives as long as a handle does");
+    }
+
+    async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> T {
+        let (reply, answer) = oneshot::channel();
+        self.tell(request(reply)).await;
+        answer.await.expect("the owner task answers what it takes")
+    }
+}
+
+async fn run(mut inbox: mpsc::Receiver<Request>) {
+    let mut registry = Registry {
+        entries: HashMap::new(),
+        sweep_at: SWEEP_FROM,
+    };
+    while let Some(request) = inbox.recv().await {
+        registry.handle(request);
+    }
+}
+
+struct Registry {
+    /// A revoked runner stays, so that a link that was let in just before cannot register after;
+    /// its id never comes back, so this grows only with what people revoke.
+    entries: HashMap<RunnerId, Entry>,
+    sweep_at: usize,
+}
+
+struct Entry {
+    connection: watch::Sender<Connection>,
+    current: Option<Current>,
+}
+
+struct Current {
+    generation: Generation,
+    stop: oneshot::Sender<Stop>,
+}
+
+impl Registry {
+    fn handle(&mut self, request: Request) {
+        // A reply that nobody waits for any more is no loss: the asker was dropped.
+        match request {
+            Request::Register {
+                runner,
+                generation,
+                reply,
+            } => drop(reply.send(self.register(runner, generation))),
+            Request::Ready { runner, link } => self.ready(runner, link),
+            Request::Unregister {
+                runner,
+                generation,
+                since,
+            } => self.unregister(runner, generation, since),
+            Request::Watch { runner, reply } => {
+                drop(reply.send(self.entry(runner).connection.subscribe()));
+            }
+            Request::Revoke { runner } => {
+                let entry = self.entry(runner);
+                entry.connection.send_replace(Connection::Revoked);
+                if let Some(current) = entry.current.take() {
+                    let _ = current.stop.send(Stop::Revoked);
+                }
+            }
+        }
+    }
+
+    fn register(
+        &mut self,
+        runner: RunnerId,
+        generation: Generation,
+    ) -> Result<oneshot::Receiver<Stop>, Stop> {
+        let entry = self.entry(runner);
+        if matches!(&*entry.connection.borrow(), Connection::Revoked) {
+            return Err(Stop::Revoked);
+        }
+        if let Some(current) = &entry.current
+            && generation <= current.generation
+        {
+            return Err(Stop::Replaced);
+        }
+        let (stop, stopped) = oneshot::channel();
+        if let Some(older) = entry.current.replace(Current { generation, stop }) {
+            let _ = older.stop.send(Stop::Replaced);
+        }
+        entry.connection.send_replace(Connection::Linking);
+        Ok(stopped)
+    }
+
+    fn ready(&mut self, runner: RunnerId, link: LinkHandle) {
+        if let Some(entry) = self.current(runner, link.generation()) {
+            entry.connection.send_replace(Connection::Online(link));
+        }
+    }
+
+    fn unregister(&mut self, runner: RunnerId, generation: Generation, since: Timestamp) {
+        if let Some(entry) = self.current(runner, generation) {
+            entry.current = None;
+            let since = Some(since);
+            entry.connection.send_replace(Connection::Offline { since });
+        }
+    }
+
+    /// The runner's entry, if the link of this generation is its current one.
+    fn current(&mut self, runner: RunnerId, generation: Generation) -> Option<&mut Entry> {
+        self.entries.get_mut(&runner).filter(|entry| {
+            let current = entry.current.as_ref();
+            current.is_some_and(|current| current.generation == generation)
+        })
+    }
+
+    fn entry(&mut self, runner: RunnerId) -> &mut Entry {
+        if self.entries.len() >= self.sweep_at && !self.entries.contains_key(&runner) {
+            self.entries.retain(|_, entry| entry.is_needed());
+            self.sweep_at = SWEEP_FROM + 2 * self.entries.len();
+        }
+        self.entries.entry(runner).or_insert_with(|| Entry {
+            connection: watch::Sender::new(Connection::Offline { since: None }),
+            current: None,
+        })
+    }
+}
+
+impl Entry {
+    fn is_needed(&self) -> bool {
+        self.current.is_some()
+            || self.connection.receiver_count() > 0
+            || matches!(&*self.connection.borrow(), Connection::Revoked)
+    }
+}

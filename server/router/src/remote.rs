@@ -1,0 +1,237 @@
+//! The sandbox contract over the links: an operation is placed once, committed, sent, followed
+//! over every reconnect, and settled once.
+//!
+//! Which of these applies is read from the store each time, so that a restart, a reconnect and
+//! the normal path are one path. What may be sent to whom:
+//! - the request itself goes only to the incarnation for which the intent was committed, only
+//!   while no outcome is stored and only until the deadline; a runner starts an id at most once
+//!   within an incarnation, so sending it again is an attach;
+//! - otherwise only an attach without a request, which can start nothing;
+//! - to another incarnation goes nothing at all: the operation is lost.
+
+mod follow;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use shared_sandbox::{CancelAnswer, Operation, Outcome, Running, Sandbox};
+use shared_types::{
+    Clock, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
+};
+use tokio::time::{Duration, timeout};
+
+use crate::{
+    convert,
+    links::{Connection, LinkHandle, Links},
+    placement::{self, Placement},
+    ports::{Fleet, Intents, NewIntent, PlaceError, PortError, StoredIntent},
+};
+
+/// How long a start or a cancel waits for a runner that is just linking.
+const LINKING_WITHIN: Duration = Duration::from_secs(5);
+
+/// A sandbox on an enrolled runner: the one that its user chose.
+#[derive(Clone)]
+pub struct RemoteSandbox {
+    links: Links,
+    fleet: Arc<dyn Fleet>,
+    intents: Arc<dyn Intents>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for RemoteSandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteSandbox").finish_non_exhaustive()
+    }
+}
+
+impl RemoteSandbox {
+    /// A sandbox whose operations are placed in `fleet` and stored in `intents`.
+    pub fn new(
+        links: Links,
+        fleet: Arc<dyn Fleet>,
+        intents: Arc<dyn Intents>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            links,
+            fleet,
+            intents,
+            clock,
+        }
+    }
+
+    /// Places a new operation and commits it; nothing is sent yet. Also returns the link that the
+    /// runner had just before.
+    async fn place(&self, operation: &Operation) -> Result<(StoredIntent, Generation), Refusal> {
+        let snapshot = self.fleet.snapshot().await;
+        let snapshot = snapshot.map_err(|error| not_stored("read the fleet", &error))?;
+        let Placement { place, incarnation } = placement::place(&snapshot)?;
+        let link = self
+            .linked_now(place.runner, &place.runner_name, &incarnation)
+            .await?;
+        let intent = StoredIntent {
+            digest: operation.request.digest(),
+            place,
+            incarnation,
+            outcome: None,
+            cancel_requested: false,
+            effect: operation.effect,
+            deadline: self.clock.now().after(operation.limits.start_within),
+        };
+        let new = NewIntent {
+            id: operation.id,
+            digest: intent.digest,
+            owner: operation.owner,
+            key: operation.key.clone(),
+            epoch: operation.epoch,
+            effect: intent.effect,
+            place: intent.place.clone(),
+            incarnation: intent.incarnation.clone(),
+            deadline: intent.deadline,
+        };
+        match self.intents.place(new).await {
+            Ok(()) => Ok((intent, link)),
+            Err(PlaceError::StaleEpoch) => Err(Refusal::new(
+                RefusalCode::StaleEpoch,
+                "a newer holder of the session exists",
+            )),
+            Err(PlaceError::Conflict) => Err(conflict()),
+            Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
+        }
+    }
+
+    /// The store says that the runner is online; refuses where this replica knows better.
+    async fn linked_now(
+        &self,
+        runner: RunnerId,
+        name: &str,
+        incarnation: &Incarnation,
+    ) -> Result<Generation, Refusal> {
+        let message = match self.settled_connection(runner).await {
+            Connection::Online(link) if link.incarnation() == incarnation => {
+                return Ok(link.generation());
+            }
+            Connection::Online(_) | Connection::Linking => {
+                format!("runner {name:?}, which is chosen, has just linked anew; try again")
+            }
+            Connection::Offline { since } => {
+                let since = since.unwrap_or_else(|| self.clock.now());
+                format!(
+                    "runner {name:?}, which is chosen, is offline since {since}; start it \
+                     (gantry-runner run) or choose another with: gantry runners use NAME"
+                )
+            }
+            Connection::Revoked => format!("runner {name:?}, which is chosen, was revoked"),
+        };
+        Err(Refusal::new(RefusalCode::Unavailable, message))
+    }
+
+    /// How the runner is connected, once a link that is just being made carries operations.
+    async fn settled_connection(&self, runner: RunnerId) -> Connection {
+        let mut watch = self.links.watch(runner).await;
+        let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
+        match timeout(LINKING_WITHIN, settled).await {
+            Ok(Ok(connection)) => connection.clone(),
+            Ok(Err(_)) => Connection::Offline { since: None },
+            Err(_) => Connection::Linking,
+        }
+    }
+
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, Refusal> {
+        let found = self.intents.find(id).await;
+        found.map_err(|error| not_stored("read the operation", &error))
+    }
+
+    async fn send_cancel(&self, link: LinkHandle, id: OperationId, epoch: Epoch) -> Cancelled {
+        let within = self.links.options().cancel_within;
+        match timeout(within, link.cancel(id, epoch)).await {
+            Ok(Ok(answer)) => answer,
+            // It is recorded, and goes out with the next inventory's answer.
+            Ok(Err(_)) | Err(_) => Ok(CancelAnswer::Recorded),
+        }
+    }
+}
+
+type Cancelled = Result<CancelAnswer, Refusal>;
+
+#[async_trait]
+impl Sandbox for RemoteSandbox {
+    /// A second start of an operation takes its stream over: the earlier stream ends without an
+    /// outcome. Dropping a stream leaves the operation running, and its outcome is stored.
+    async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
+        convert::fits_a_frame(&operation.request)?;
+        let (intent, fresh) = match self.find(operation.id).await? {
+            Some(stored) => (stored, None),
+            None => match self.place(&operation).await {
+                Ok((placed, link)) => (placed, Some(link)),
+                // Another start of the same operation was first.
+                Err(refusal) if refusal.code == RefusalCode::Conflict => {
+                    let stored = self.find(operation.id).await?;
+                    (stored.ok_or(refusal)?, None)
+                }
+                Err(refusal) => return Err(refusal),
+            },
+        };
+        if intent.digest != operation.request.digest() {
+            return Err(conflict());
+        }
+        Ok(follow::start(self.clone(), operation, intent, fresh))
+    }
+
+    async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {
+        let Some(intent) = self.find(operation).await? else {
+            return Ok(CancelAnswer::NeverStarted);
+        };
+        if intent.outcome.is_some() {
+            return Ok(CancelAnswer::AlreadyExited);
+        }
+        // Recorded before it is sent, so that a crash in between does not lose it.
+        let recorded = self.intents.request_cancel(operation).await;
+        recorded.map_err(|error| not_stored("record the cancel", &error))?;
+        let lost = match self.settled_connection(intent.place.runner).await {
+            Connection::Online(link) if link.incarnation() == &intent.incarnation => {
+                return self.send_cancel(link, operation, epoch).await;
+            }
+            Connection::Offline { .. } | Connection::Linking => {
+                return Ok(CancelAnswer::Recorded);
+            }
+            Connection::Online(_) => follow::lost_to_new_memory(),
+            Connection::Revoked => follow::lost_to_revocation(),
+        };
+        let outcome = Outcome::Refused(lost.clone());
+        let settled = self.intents.settle(operation, &outcome).await;
+        settled.map_err(|error| not_stored("store the outcome", &error))?;
+        Err(lost)
+    }
+
+    async fn forget(&self, operation: OperationId) {
+        let runner = match self.intents.find(operation).await {
+            Ok(Some(intent)) => intent.place.runner,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::debug!(operation.id = %operation, %error, "left to the next inventory");
+                return;
+            }
+        };
+        if let Connection::Online(link) = self.settled_connection(runner).await {
+            // A link that is gone is no loss: the next inventory's verdict says it again.
+            let _ = link.forget(operation).await;
+        }
+    }
+}
+
+fn conflict() -> Refusal {
+    Refusal::new(
+        RefusalCode::Conflict,
+        "the same operation was asked for with another request",
+    )
+}
+
+fn not_stored(what: &str, error: &PortError) -> Refusal {
+    tracing::warn!(%error, "failed to {what}");
+    Refusal::new(
+        RefusalCode::Unavailable,
+        format!("the server failed to {what}; try again"),
+    )
+}

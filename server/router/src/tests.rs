@@ -1,0 +1,6 @@
+//! The router against scripted runners over in-memory channels and a store in memory.
+
+mod double;
+mod links;
+mod reconnect;
+mod sandbox;

@@ -1,0 +1,573 @@
+//! The doubles: a store in memory that keeps the ports' promises, and a runner's end of a link
+//! that a test plays by hand.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::v1::{self, runner_frame, server_frame};
+use shared_sandbox::{
+    Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
+    OutputStream, Request, Running, StreamEnd,
+};
+use shared_types::{
+    Effect, Epoch, Generation, Incarnation, Isolation, JournalId, OperationId, OperationKey, Owner,
+    RunnerId, SandboxId, SessionId, TenantId, Timestamp, clock::ManualClock,
+    entropy::SeededEntropy,
+};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    RemoteSandbox,
+    links::{LinkEnd, LinkOptions, Links},
+    ports::*,
+};
+
+/// How long a test waits for what must come.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Room for frames on each side of a link: more than any test leaves unread.
+const FRAMES: usize = 64;
+
+pub(super) const NOW: Timestamp = Timestamp::from_micros(1_789_000_000_000_000);
+
+/// Everything on the server's side.
+pub(super) struct World {
+    pub(super) store: Arc<Store>,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) links: Links,
+    pub(super) sandbox: RemoteSandbox,
+    pub(super) shutdown: CancellationToken,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with(LinkOptions::default())
+    }
+
+    pub(super) fn with(options: LinkOptions) -> Self {
+        let store = Arc::new(Store::default());
+        let clock = Arc::new(ManualClock::at(NOW));
+        let shutdown = CancellationToken::new();
+        let links = Links::start(
+            store.clone(),
+            clock.clone(),
+            Arc::new(SeededEntropy::new(7)),
+            options,
+            shutdown.clone(),
+        );
+        Self {
+            sandbox: RemoteSandbox::new(links.clone(), store.clone(), store.clone(), clock.clone()),
+            store,
+            clock,
+            links,
+            shutdown,
+        }
+    }
+
+    /// Links a runner and waits until its link carries operations.
+    pub(super) async fn link(&self, runner: &Runner) -> Link {
+        let mut link = self.dial(runner, runner.hello());
+        let welcome = link.next().await;
+        let server_frame::Kind::Welcome(_) = welcome else {
+            panic!("expected a welcome, got {welcome:?}");
+        };
+        let mut presence = self.links.presence(runner.id).await;
+        within(presence.until(true)).await;
+        link
+    }
+
+    /// Sends a first message and waits for nothing.
+    pub(super) fn dial(&self, runner: &Runner, hello: v1::Hello) -> Link {
+        let (to_server, inbound) = mpsc::channel(FRAMES);
+        let (outbound, from_server) = mpsc::channel(FRAMES);
+        let links = self.links.clone();
+        let identity = LinkIdentity {
+            tenant: TenantId::from_u128(1),
+            runner: runner.id,
+            name: runner.name.clone(),
+        };
+        let end =
+            tokio::spawn(async move { links.attach(identity, hello, inbound, outbound).await });
+        Link {
+            to_server,
+            from_server,
+            end,
+        }
+    }
+
+    /// The link breaks; returns once the server knows.
+    pub(super) async fn lose(&self, runner: &Runner, link: Link) {
+        link.hang_up().await;
+        let mut presence = self.links.presence(runner.id).await;
+        within(presence.until(false)).await;
+    }
+}
+
+/// An enrolled runner.
+#[derive(Clone)]
+pub(super) struct Runner {
+    pub(super) id: RunnerId,
+    pub(super) name: String,
+    pub(super) incarnation: Incarnation,
+    pub(super) inventory: Vec<(OperationId, bool)>,
+}
+
+impl Runner {
+    pub(super) fn new(number: u128, name: &str) -> Self {
+        Self {
+            id: RunnerId::from_u128(number),
+            name: name.to_owned(),
+            incarnation: Incarnation {
+                journal: JournalId::from_u128(number),
+                boot: "boot".to_owned(),
+            },
+            inventory: Vec::new(),
+        }
+    }
+
+    /// The same runner after its daemon was started again: it remembers nothing.
+    pub(super) fn restarted(&self) -> Self {
+        let mut runner = self.clone();
+        runner.incarnation.journal = JournalId::from_u128(self.id.as_u128() + 1000);
+        runner.inventory.clear();
+        runner
+    }
+
+    pub(super) fn remembering(&self, operation: &Operation, ended: bool) -> Self {
+        let mut runner = self.clone();
+        runner.inventory.push((operation.id, ended));
+        runner
+    }
+
+    pub(super) fn hello(&self) -> v1::Hello {
+        let entry = |(id, ended): &(OperationId, bool)| v1::InventoryEntry {
+            operation: id.to_string(),
+            ended: *ended,
+        };
+        v1::Hello {
+            protocol_version: 1,
+            software_version: "0.1.0".to_owned(),
+            incarnation: Some((&self.incarnation).into()),
+            capabilities: Some(v1::Capabilities {
+                os: "linux".to_owned(),
+                architecture: "x86_64".to_owned(),
+                hostname: "host".to_owned(),
+                sandboxes: vec![v1::Sandbox {
+                    sandbox: SandboxId::derive(self.id, "workspace").to_string(),
+                    name: "workspace".to_owned(),
+                    root: "/w".to_owned(),
+                    isolation: "none".to_owned(),
+                }],
+                features: Vec::new(),
+            }),
+            inventory: self.inventory.iter().map(entry).collect(),
+            ..v1::Hello::default()
+        }
+    }
+}
+
+/// A runner's end of one link.
+pub(super) struct Link {
+    to_server: mpsc::Sender<v1::RunnerFrame>,
+    from_server: mpsc::Receiver<v1::ServerFrame>,
+    end: JoinHandle<LinkEnd>,
+}
+
+impl Link {
+    /// The next frame that is not a heartbeat.
+    pub(super) async fn next(&mut self) -> server_frame::Kind {
+        loop {
+            let frame = within(self.from_server.recv()).await;
+            match frame.and_then(|frame| frame.kind) {
+                Some(server_frame::Kind::Heartbeat(_)) => {}
+                Some(kind) => return kind,
+                None => panic!("the server closed the link"),
+            }
+        }
+    }
+
+    pub(super) async fn next_with_heartbeats(&mut self) -> server_frame::Kind {
+        let frame = within(self.from_server.recv()).await;
+        let kind = frame.and_then(|frame| frame.kind);
+        kind.expect("the server says something")
+    }
+
+    /// A frame of a kind that only a newer runner knows.
+    pub(super) async fn send_unknown(&self) {
+        let sent = self.to_server.send(v1::RunnerFrame { kind: None });
+        within(sent).await.expect("the link is there");
+    }
+
+    pub(super) async fn operation(&mut self) -> v1::Operation {
+        match self.next().await {
+            server_frame::Kind::Operation(operation) => operation,
+            other => panic!("expected an operation, got {other:?}"),
+        }
+    }
+
+    pub(super) async fn cancel(&mut self) -> v1::Cancel {
+        match self.next().await {
+            server_frame::Kind::Cancel(cancel) => cancel,
+            other => panic!("expected a cancel, got {other:?}"),
+        }
+    }
+
+    pub(super) async fn credit(&mut self) -> v1::Credit {
+        match self.next().await {
+            server_frame::Kind::Credit(credit) => credit,
+            other => panic!("expected credit, got {other:?}"),
+        }
+    }
+
+    /// Whether the server has sent anything that was not looked at.
+    pub(super) fn has_been_sent_something(&mut self) -> bool {
+        self.from_server.try_recv().is_ok()
+    }
+
+    pub(super) async fn send(&self, kind: runner_frame::Kind) {
+        let frame = v1::RunnerFrame { kind: Some(kind) };
+        // A link that the server has closed is seen by the test in another way.
+        let _ = within(self.to_server.send(frame)).await;
+    }
+
+    pub(super) async fn accept(&self, operation: &str) {
+        let operation = operation.to_owned();
+        self.send(runner_frame::Kind::Accepted(v1::Accepted { operation }))
+            .await;
+    }
+
+    pub(super) async fn output(&self, operation: &str, offset: u64, data: impl Into<Bytes>) {
+        self.send(runner_frame::Kind::Output(v1::Output {
+            operation: operation.to_owned(),
+            stream: v1::OutputStream::Stdout.into(),
+            offset,
+            data: data.into(),
+        }))
+        .await;
+    }
+
+    /// A process ended by itself with code 0 after this many bytes of stdout.
+    pub(super) async fn exit(&self, operation: &str, stdout: u64) {
+        let end = |offset| {
+            Some(v1::StreamEnd {
+                offset,
+                checksum: 0,
+            })
+        };
+        let record = v1::ExitRecord {
+            status: Some(v1::exit_record::Status::Code(0)),
+            cause: v1::exit_record::Cause::Exited.into(),
+            stdout: end(stdout),
+            stderr: end(0),
+            wall_ms: 1,
+            tree_gone: true,
+        };
+        self.end(operation, v1::ended::Outcome::Exited(record))
+            .await;
+    }
+
+    pub(super) async fn refuse(&self, operation: &str, code: v1::refusal::Code) {
+        let refusal = v1::Refusal {
+            code: code.into(),
+            message: "no".to_owned(),
+            retry_after_ms: 0,
+        };
+        self.end(operation, v1::ended::Outcome::Refused(refusal))
+            .await;
+    }
+
+    pub(super) async fn end(&self, operation: &str, outcome: v1::ended::Outcome) {
+        self.send(runner_frame::Kind::Ended(v1::Ended {
+            operation: operation.to_owned(),
+            outcome: Some(outcome),
+        }))
+        .await;
+    }
+
+    pub(super) async fn answer_cancel(&self, operation: &str, answer: v1::cancel_answer::Answer) {
+        self.send(runner_frame::Kind::CancelAnswer(v1::CancelAnswer {
+            operation: operation.to_owned(),
+            answer: answer.into(),
+            refusal: None,
+        }))
+        .await;
+    }
+
+    /// Hangs up as a broken network does.
+    pub(super) async fn hang_up(self) -> LinkEnd {
+        drop(self.to_server);
+        drop(self.from_server);
+        within(self.end)
+            .await
+            .expect("the link's task does not panic")
+    }
+
+    /// Waits for the server's goodbye and the link's end.
+    pub(super) async fn goodbye(mut self) -> (String, LinkEnd) {
+        let goodbye = self.next().await;
+        let server_frame::Kind::Goodbye(goodbye) = goodbye else {
+            panic!("expected a goodbye, got {goodbye:?}");
+        };
+        let end = within(self.end).await;
+        (goodbye.reason, end.expect("the link's task does not panic"))
+    }
+}
+
+/// A store in memory that keeps the ports' promises.
+#[derive(Default)]
+pub(super) struct Store(Mutex<Rows>);
+
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) choice: Option<RunnerId>,
+    pub(super) demanded: Isolation,
+    runners: HashMap<RunnerId, (FleetRunner, Generation)>,
+    pub(super) intents: HashMap<OperationId, StoredIntent>,
+    /// Operations for which nobody waits any more.
+    pub(super) abandoned: Vec<OperationId>,
+    pub(super) heard: u32,
+}
+
+impl Store {
+    pub(super) fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.0.lock().expect("no test panics with the rows")
+    }
+
+    pub(super) fn choose(&self, runner: &Runner) {
+        self.rows().choice = Some(runner.id);
+    }
+
+    /// A runner that has never linked.
+    pub(super) fn enrol(&self, runner: &Runner, since: Timestamp) {
+        let sandbox = (SandboxId::derive(runner.id, "workspace"), Isolation::none());
+        let row = FleetRunner {
+            id: runner.id,
+            name: runner.name.clone(),
+            state: RunnerState::Offline { since: Some(since) },
+            sandbox: Some(sandbox),
+            incarnation: Some(runner.incarnation.clone()),
+        };
+        let row = (row, Generation(0));
+        self.rows().runners.insert(runner.id, row);
+    }
+
+    /// The next generation is 1 again, as no real store would do.
+    pub(super) fn forget_generations(&self) {
+        for (_, generation) in self.rows().runners.values_mut() {
+            *generation = Generation(0);
+        }
+    }
+
+    pub(super) fn outcome(&self, operation: &Operation) -> Option<Outcome> {
+        let rows = self.rows();
+        rows.intents.get(&operation.id)?.outcome.clone()
+    }
+
+    fn settle_row(&self, id: OperationId, outcome: &Outcome) -> Settled {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&id).expect("it was placed");
+        match &intent.outcome {
+            Some(first) => Settled::Already(first.clone()),
+            None => {
+                intent.outcome = Some(outcome.clone());
+                Settled::First
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Fleet for Store {
+    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        let rows = self.rows();
+        Ok(FleetSnapshot {
+            choice: rows.choice,
+            demanded: rows.demanded.clone(),
+            runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl Intents for Store {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        Ok(self.rows().intents.get(&id).cloned())
+    }
+
+    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+        let mut rows = self.rows();
+        if rows.intents.contains_key(&intent.id) {
+            return Err(PlaceError::Conflict);
+        }
+        let stored = StoredIntent {
+            digest: intent.digest,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            outcome: None,
+            cancel_requested: false,
+            effect: intent.effect,
+            deadline: intent.deadline,
+        };
+        rows.intents.insert(intent.id, stored);
+        Ok(())
+    }
+
+    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&id).expect("it was placed");
+        intent.cancel_requested = true;
+        Ok(())
+    }
+
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+        Ok(self.settle_row(id, outcome))
+    }
+}
+
+#[async_trait]
+impl LinkRows for Store {
+    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
+        let mut rows = self.rows();
+        let generation = rows
+            .runners
+            .get(&who.runner)
+            .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
+        let sandbox = hello.sandboxes.first();
+        let row = FleetRunner {
+            id: who.runner,
+            name: who.name.clone(),
+            state: RunnerState::Online,
+            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            incarnation: Some(hello.incarnation.clone()),
+        };
+        rows.runners.insert(who.runner, (row, generation));
+        Ok(generation)
+    }
+
+    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {
+        self.rows().heard += 1;
+    }
+
+    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
+        if let Some((row, current)) = self.rows().runners.get_mut(&who.runner)
+            && *current == generation
+        {
+            row.state = RunnerState::Offline { since: Some(NOW) };
+        }
+    }
+
+    async fn verdicts(
+        &self,
+        _who: &LinkIdentity,
+        operations: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        let rows = self.rows();
+        let verdict = |id: &OperationId| {
+            let Some(intent) = rows.intents.get(id) else {
+                return (*id, Verdict::Forget);
+            };
+            let attachment = Attachment {
+                digest: intent.digest,
+                sandbox: intent.place.sandbox,
+                owner: owner(),
+                epoch: Epoch(1),
+            };
+            let verdict = if intent.outcome.is_some() {
+                Verdict::Forget
+            } else if intent.cancel_requested {
+                Verdict::Cancel(attachment)
+            } else if rows.abandoned.contains(id) {
+                Verdict::Settle(attachment)
+            } else {
+                Verdict::Keep
+            };
+            (*id, verdict)
+        };
+        Ok(operations.iter().map(verdict).collect())
+    }
+
+    async fn settle(
+        &self,
+        _who: &LinkIdentity,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), PortError> {
+        self.settle_row(id, outcome);
+        Ok(())
+    }
+}
+
+fn owner() -> Owner {
+    Owner::Session(SessionId::from_u128(5))
+}
+
+/// A shell command of its own id.
+pub(super) fn exec(number: u128) -> Operation {
+    Operation {
+        id: OperationId::from_u128(number),
+        owner: owner(),
+        key: OperationKey::Request(number.to_string()),
+        epoch: Epoch(1),
+        effect: Effect::Effectful,
+        limits: OperationLimits {
+            start_within: Duration::from_secs(60),
+            run_for: Duration::from_secs(120),
+        },
+        request: Request::Exec(Exec {
+            command: shared_sandbox::Command::Shell(format!("echo {number}")),
+            directory: String::new(),
+            environment: [("A".to_owned(), "b".to_owned())].into(),
+            merged: false,
+        }),
+    }
+}
+
+/// A process that ended by itself with code 0.
+pub(super) fn exited(stdout: u64) -> Outcome {
+    let end = |offset| StreamEnd {
+        offset,
+        checksum: 0,
+    };
+    Outcome::Exited(ExitRecord {
+        status: ExitStatus::Code(0),
+        cause: ExitCause::Exited,
+        stdout: end(stdout),
+        stderr: end(0),
+        wall_ms: 1,
+        tree_gone: true,
+    })
+}
+
+pub(super) fn stdout(offset: u64, data: &'static str) -> OperationEvent {
+    OperationEvent::Output {
+        stream: OutputStream::Stdout,
+        offset,
+        data: Bytes::from_static(data.as_bytes()),
+    }
+}
+
+/// The next event of an operation.
+pub(super) async fn next(running: &mut Running) -> OperationEvent {
+    let event = within(running.events.recv()).await;
+    event.expect("the stream goes on")
+}
+
+/// Waits for a condition that another task brings about.
+pub(super) async fn eventually(condition: impl Fn() -> bool) {
+    within(async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+pub(super) async fn within<T>(future: impl Future<Output = T>) -> T {
+    timeout(WITHIN, future).await.expect("it comes in time")
+}

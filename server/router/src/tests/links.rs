@@ -1,0 +1,287 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::v1::{self, runner_frame::Kind, server_frame};
+use shared_sandbox::{OperationEvent, Sandbox};
+use shared_types::{Generation, RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
+
+use super::double::*;
+use crate::{
+    links::{LinkEnd, LinkOptions},
+    ports::LinkRows,
+};
+
+#[tokio::test]
+async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let old = world.link(&runner).await;
+    let mut new = world.dial(&runner, runner.hello());
+    let server_frame::Kind::Welcome(welcome) = new.next().await else {
+        panic!("the newer link is welcome");
+    };
+    assert_eq!(welcome.generation, 2);
+    let (reason, end) = old.goodbye().await;
+    assert!(reason.contains("newer"), "{reason}");
+    assert_eq!(end, LinkEnd::Replaced);
+    let mut presence = world.links.presence(runner.id).await;
+    within(presence.until(true)).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it is online");
+    let id = new.operation().await.operation;
+    new.accept(&id).await;
+    new.exit(&id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+}
+
+#[tokio::test]
+async fn an_operation_moves_to_the_newer_link_of_its_runner() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut old = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = old.operation().await.operation;
+    old.accept(&id).await;
+    old.output(&id, 0, "ab").await;
+    assert_eq!(next(&mut running).await, stdout(0, "ab"));
+    let mut new = world.dial(&runner, runner.hello());
+    assert!(matches!(new.next().await, server_frame::Kind::Welcome(_)));
+    assert_eq!(new.operation().await.stdout_from, 2);
+    old.output(&id, 2, "from the old link").await;
+    new.accept(&id).await;
+    new.output(&id, 2, "cd").await;
+    new.exit(&id, 4).await;
+    let mut heard = next(&mut running).await;
+    // Whether the reader saw the moment without a link depends on who was faster.
+    while matches!(
+        heard,
+        OperationEvent::Unreachable { .. } | OperationEvent::Reachable
+    ) {
+        heard = next(&mut running).await;
+    }
+    assert_eq!(heard, stdout(2, "cd"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(4)));
+}
+
+#[tokio::test]
+async fn a_link_of_an_older_generation_is_turned_away() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut current = world.link(&runner).await;
+    // The store would never hand out the same generation twice; the registry does not rely on it.
+    let who = crate::links::LinkIdentity {
+        tenant: shared_types::TenantId::from_u128(1),
+        runner: runner.id,
+        name: runner.name.clone(),
+    };
+    world.store.forget_generations();
+    let late = world.dial(&runner, runner.hello());
+    let (_, end) = late.goodbye().await;
+    assert_eq!(end, LinkEnd::Replaced);
+    world.store.ended(&who, Generation(1)).await;
+    assert!(world.links.online(runner.id).await);
+    assert!(!current.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
+    let world = World::with(LinkOptions {
+        heartbeat_every: Duration::from_millis(5),
+        lease: Duration::from_millis(100),
+        heard_every: Duration::ZERO,
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let mut link = world.dial(&runner, runner.hello());
+    assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
+    assert!(matches!(
+        link.next_with_heartbeats().await,
+        server_frame::Kind::Heartbeat(_)
+    ));
+    link.send(Kind::Heartbeat(v1::Heartbeat {})).await;
+    eventually(|| world.store.rows().heard > 0).await;
+    let (_, end) = link.goodbye().await;
+    assert_eq!(end, LinkEnd::Silent);
+    assert!(!world.links.online(runner.id).await);
+}
+
+#[tokio::test]
+async fn the_servers_end_says_goodbye_to_every_runner() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    world.shutdown.cancel();
+    let (_, end) = link.goodbye().await;
+    assert_eq!(end, LinkEnd::Shutdown);
+}
+
+#[tokio::test]
+async fn a_runners_goodbye_ends_its_link() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    let reason = "done for today".to_owned();
+    link.send(Kind::Goodbye(v1::Goodbye {
+        reason: reason.clone(),
+    }))
+    .await;
+    assert_eq!(link.hang_up().await, LinkEnd::Goodbye(reason));
+}
+
+#[tokio::test]
+async fn a_first_message_that_makes_no_sense_is_turned_away_with_the_reason() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let hello = |change: &dyn Fn(&mut v1::Hello)| {
+        let mut hello = runner.hello();
+        change(&mut hello);
+        hello
+    };
+    let foreign = SandboxId::derive(RunnerId::from_u128(99), "workspace").to_string();
+    let sandbox = |hello: &mut v1::Hello, change: &dyn Fn(&mut v1::Sandbox)| {
+        let capabilities = hello.capabilities.as_mut().expect("there are some");
+        change(&mut capabilities.sandboxes[0]);
+    };
+    let cases = [
+        (hello(&|hello| hello.protocol_version = 0), "version 0"),
+        (hello(&|hello| hello.incarnation = None), "incarnation"),
+        (hello(&|hello| hello.capabilities = None), "capabilities"),
+        (
+            hello(&|hello| hello.software_version = "x".repeat(300)),
+            "256 bytes",
+        ),
+        (
+            hello(&|hello| sandbox(hello, &|sandbox| sandbox.sandbox = foreign.clone())),
+            "does not belong",
+        ),
+        (
+            hello(&|hello| sandbox(hello, &|sandbox| sandbox.isolation = "magic".to_owned())),
+            "isolation",
+        ),
+        (
+            hello(&|hello| hello.inventory = vec![v1::InventoryEntry::default()]),
+            "id cannot be read",
+        ),
+    ];
+    for (hello, why) in cases {
+        let (reason, end) = world.dial(&runner, hello).goodbye().await;
+        assert!(reason.contains(why), "{reason}");
+        assert_eq!(end, LinkEnd::Violation(reason));
+    }
+    assert!(!world.links.online(runner.id).await);
+}
+
+#[tokio::test]
+async fn a_runner_of_a_newer_version_is_answered_with_ours() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let hello = v1::Hello {
+        protocol_version: 7,
+        ..runner.hello()
+    };
+    let server_frame::Kind::Welcome(welcome) = world.dial(&runner, hello).next().await else {
+        panic!("it is welcome");
+    };
+    assert_eq!(welcome.protocol_version, 1);
+}
+
+#[tokio::test]
+async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
+    let id = exec(10).id.to_string();
+    let output = |offset, data: Bytes, stream: i32| {
+        Kind::Output(v1::Output {
+            operation: id.clone(),
+            stream,
+            offset,
+            data,
+        })
+    };
+    let accepted = || {
+        Kind::Accepted(v1::Accepted {
+            operation: id.clone(),
+        })
+    };
+    let ended = |outcome| {
+        Kind::Ended(v1::Ended {
+            operation: id.clone(),
+            outcome,
+        })
+    };
+    let read = v1::ended::Outcome::Read(v1::ReadContent::default());
+    let bare_exit = v1::ended::Outcome::Exited(v1::ExitRecord::default());
+    let text = Bytes::from_static(b"x");
+    let large = Bytes::from(vec![0; OUTPUT_CHUNK_BYTES + 1]);
+    let cases: Vec<(Vec<Kind>, &str)> = vec![
+        (
+            vec![Kind::Hello(v1::Hello::default())],
+            "second first message",
+        ),
+        (vec![output(0, text.clone(), 1)], "before it was accepted"),
+        (vec![accepted(), output(1, text.clone(), 1)], "hole"),
+        (vec![accepted(), output(0, text.clone(), 0)], "stream 0"),
+        (vec![accepted(), output(0, large, 1)], "at most 65536"),
+        (vec![accepted(), accepted()], "accepted twice"),
+        (vec![ended(Some(read.clone()))], "another kind"),
+        (vec![accepted(), ended(Some(read))], "another kind"),
+        (vec![accepted(), ended(Some(bare_exit))], "cause"),
+        (vec![accepted(), ended(None)], "no known outcome"),
+        (
+            vec![Kind::Accepted(v1::Accepted {
+                operation: "op_?".to_owned(),
+            })],
+            "id cannot be read",
+        ),
+        (
+            vec![Kind::Gap(v1::Gap {
+                operation: "op_1".to_owned(),
+                stream: 1,
+                from: 2,
+                to: 1,
+            })],
+            "id cannot be read",
+        ),
+        (
+            vec![Kind::CancelAnswer(v1::CancelAnswer {
+                operation: id.clone(),
+                answer: 0,
+                refusal: None,
+            })],
+            "says nothing",
+        ),
+    ];
+    for (frames, why) in cases {
+        let world = World::new();
+        let runner = Runner::new(1, "one");
+        let mut link = world.link(&runner).await;
+        world.store.choose(&runner);
+        let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+        link.operation().await;
+        for frame in frames {
+            link.send(frame).await;
+        }
+        let (reason, end) = link.goodbye().await;
+        assert!(reason.contains(why), "{why}: {reason}");
+        assert_eq!(end, LinkEnd::Violation(reason));
+        // The operation itself goes on.
+        let event = next(&mut running).await;
+        assert!(matches!(event, OperationEvent::Unreachable { .. }));
+    }
+}
+
+#[tokio::test]
+async fn frames_for_nobody_and_unknown_kinds_are_ignored() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    let stranger = exec(99).id.to_string();
+    link.accept(&stranger).await;
+    link.output(&stranger, 1234, "who reads this?").await;
+    link.exit(&stranger, 1249).await;
+    link.answer_cancel(&stranger, v1::cancel_answer::Answer::Cancelled)
+        .await;
+    link.send_unknown().await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    assert_eq!(link.operation().await.operation, exec(10).id.to_string());
+}

@@ -1,0 +1,291 @@
+use std::time::Duration;
+
+use proto::v1::{self, server_frame};
+use shared_sandbox::{CancelAnswer, OperationEvent, Outcome, Running, Sandbox};
+use shared_types::{Epoch, RefusalCode};
+
+use super::double::*;
+
+async fn assert_ends_with(running: &mut Running, code: RefusalCode) {
+    match next(running).await {
+        OperationEvent::Ended(Outcome::Refused(refusal)) => assert_eq!(refusal.code, code),
+        other => panic!("expected {code:?}, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_link_lost_in_the_middle_of_output_loses_and_repeats_nothing() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.output(&id, 0, "one ").await;
+    assert_eq!(next(&mut running).await, stdout(0, "one "));
+    world.lose(&runner, link).await;
+    let since = NOW;
+    assert_eq!(
+        next(&mut running).await,
+        OperationEvent::Unreachable { since }
+    );
+
+    let mut link = world.link(&runner.remembering(&operation, false)).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    let frame = link.operation().await;
+    assert_eq!(frame.stdout_from, 4);
+    link.accept(&id).await;
+    // It repeats more than it was asked for.
+    link.output(&id, 0, "one two").await;
+    link.exit(&id, 7).await;
+    assert_eq!(next(&mut running).await, stdout(4, "two"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(7)));
+}
+
+#[tokio::test]
+async fn a_new_server_attaches_to_what_runs_and_reads_it_from_the_beginning() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    drop(
+        world
+            .sandbox
+            .start(operation.clone())
+            .await
+            .expect("it starts"),
+    );
+    link.operation().await;
+    world.lose(&runner, link).await;
+
+    // The intent is all that the new server has; the runner links after the turn has resumed.
+    let restarted = World::new();
+    let intent = world.store.rows().intents[&operation.id].clone();
+    restarted.store.rows().intents.insert(operation.id, intent);
+    restarted.store.choose(&runner);
+    let mut running = restarted
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it attaches");
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    let mut link = restarted.link(&runner.remembering(&operation, true)).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.output(&id, 0, "whole").await;
+    link.exit(&id, 5).await;
+    assert_eq!(next(&mut running).await, stdout(0, "whole"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
+}
+
+#[tokio::test]
+async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    let mut link = world.link(&runner.restarted()).await;
+    assert_ends_with(&mut running, RefusalCode::Lost).await;
+    let mut again = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it is stored");
+    assert_ends_with(&mut again, RefusalCode::Lost).await;
+    assert!(matches!(
+        world.store.outcome(&operation),
+        Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost
+    ));
+    assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn a_stored_operation_stays_on_its_runner_when_another_is_chosen_meanwhile() {
+    let world = World::new();
+    let (one, two) = (Runner::new(1, "one"), Runner::new(2, "two"));
+    let (mut first, mut second) = (world.link(&one).await, world.link(&two).await);
+    world.store.choose(&one);
+    drop(world.sandbox.start(exec(10)).await.expect("it starts"));
+    first.operation().await;
+    world.store.choose(&two);
+    let running = world.sandbox.start(exec(10)).await.expect("it attaches");
+    assert_eq!(running.place.runner, one.id);
+    first.operation().await;
+    assert!(!second.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    world.lose(&runner, link).await;
+    let answer = world.sandbox.cancel(operation.id, Epoch(1)).await;
+    assert_eq!(answer, Ok(CancelAnswer::Recorded));
+    drop(running);
+
+    let mut link = world.link(&runner.remembering(&operation, false)).await;
+    assert_eq!(link.cancel().await.operation, id);
+    // Nobody reads it any more, but its outcome is fetched.
+    let frame = link.operation().await;
+    assert_eq!((frame.operation, frame.request), (id.clone(), None));
+    link.accept(&id).await;
+    link.output(&id, 0, "partly").await;
+    link.exit(&id, 6).await;
+    eventually(|| world.store.outcome(&operation) == Some(exited(6))).await;
+}
+
+#[tokio::test]
+async fn a_cancel_recorded_before_the_operation_was_sent_goes_out_first() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    let answer = world.sandbox.cancel(exec(10).id, Epoch(1)).await;
+    assert_eq!(answer, Ok(CancelAnswer::Recorded));
+    // The runner never got it, so its inventory does not name it.
+    let mut link = world.link(&runner).await;
+    let id = link.cancel().await.operation;
+    link.answer_cancel(&id, v1::cancel_answer::Answer::NeverStarted)
+        .await;
+    link.operation().await;
+    link.refuse(&id, v1::refusal::Code::Fenced).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    assert_ends_with(&mut running, RefusalCode::Fenced).await;
+}
+
+#[tokio::test]
+async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    world.clock.advance(Duration::from_secs(61));
+    let mut link = world.link(&runner).await;
+    let frame = link.operation().await;
+    assert_eq!(frame.request, None, "it may only be attached to");
+    link.refuse(&frame.operation, v1::refusal::Code::NotFound)
+        .await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    assert_ends_with(&mut running, RefusalCode::Expired).await;
+    assert!(world.store.outcome(&operation).is_some());
+}
+
+#[tokio::test]
+async fn what_remains_of_the_time_to_start_shrinks() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    assert_eq!(link.operation().await.start_within_ms, 60_000);
+    world.lose(&runner, link).await;
+    world.clock.advance(Duration::from_secs(20));
+    let mut link = world.link(&runner).await;
+    assert_eq!(link.operation().await.start_within_ms, 40_000);
+}
+
+#[tokio::test]
+async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    world.links.revoke(runner.id).await;
+    let (reason, _) = link.goodbye().await;
+    assert!(reason.contains("revoked"));
+    assert_ends_with(&mut running, RefusalCode::Lost).await;
+    let (reason, _) = world.dial(&runner, runner.hello()).goodbye().await;
+    assert!(reason.contains("revoked"));
+}
+
+#[tokio::test]
+async fn the_inventory_is_answered_before_anything_else_is_sent() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let (kept, abandoned, unknown) = (exec(10), exec(11), exec(12));
+    let _running = world.sandbox.start(kept.clone()).await.expect("it starts");
+    link.operation().await;
+    drop(
+        world
+            .sandbox
+            .start(abandoned.clone())
+            .await
+            .expect("it starts"),
+    );
+    link.operation().await;
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(abandoned.id);
+
+    let back = runner
+        .remembering(&kept, false)
+        .remembering(&abandoned, true)
+        .remembering(&unknown, true);
+    let mut link = world.link(&back).await;
+    let forget = v1::Forget {
+        operation: unknown.id.to_string(),
+    };
+    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    let frames = [link.operation().await, link.operation().await];
+    for frame in frames {
+        let is_kept = frame.operation == kept.id.to_string();
+        assert_eq!(frame.request.is_some(), is_kept);
+        if !is_kept {
+            link.accept(&frame.operation).await;
+            link.exit(&frame.operation, 0).await;
+        }
+    }
+    eventually(|| world.store.outcome(&abandoned) == Some(exited(0))).await;
+    assert_eq!(world.store.outcome(&kept), None);
+}

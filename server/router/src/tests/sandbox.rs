@@ -1,0 +1,395 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::v1;
+use shared_sandbox::{
+    CancelAnswer, OperationEvent, Outcome, OutputStream, Read, ReadContent, Request, Sandbox, Write,
+};
+use shared_types::{
+    Epoch, Isolation, RefusalCode, Timestamp,
+    isolation::Property,
+    limits::{CREDIT_WINDOW_BYTES, MAX_FRAME_BYTES, OUTPUT_CHUNK_BYTES},
+};
+
+use super::double::*;
+use crate::links::LinkEnd;
+
+#[tokio::test]
+async fn an_operation_runs_on_the_chosen_of_two_runners_and_the_record_says_so() {
+    let world = World::new();
+    let (one, two) = (Runner::new(1, "one"), Runner::new(2, "two"));
+    let (mut first, mut second) = (world.link(&one).await, world.link(&two).await);
+    world.store.choose(&two);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    assert_eq!(running.place.runner, two.id);
+    let frame = second.operation().await;
+    let stored = world.store.rows().intents[&operation.id].clone();
+    assert_eq!(stored.place, running.place);
+    assert_eq!(frame.operation, operation.id.to_string());
+    assert_eq!(frame.digest, stored.digest.as_bytes());
+    assert_eq!(frame.start_within_ms, 60_000);
+    assert_eq!(frame.run_for_ms, 120_000);
+    assert!(matches!(
+        frame.request,
+        Some(v1::operation::Request::Exec(_))
+    ));
+    second.accept(&frame.operation).await;
+    second.output(&frame.operation, 0, "hello").await;
+    second.exit(&frame.operation, 5).await;
+    assert_eq!(next(&mut running).await, stdout(0, "hello"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
+    assert_eq!(world.store.outcome(&operation), Some(exited(5)));
+    assert!(!first.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn an_offline_choice_is_an_error_that_says_since_when_and_nothing_runs_anywhere() {
+    let world = World::new();
+    let (chosen, other) = (Runner::new(1, "chosen"), Runner::new(2, "other"));
+    let since = Timestamp::from_micros(1_700_000_000_000_000);
+    world.store.enrol(&chosen, since);
+    world.store.choose(&chosen);
+    let mut link = world.link(&other).await;
+    let refusal = world.sandbox.start(exec(10)).await.expect_err("it is off");
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(refusal.message.contains(&since.to_string()), "{refusal}");
+    assert!(world.store.rows().intents.is_empty());
+    assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn a_runner_that_the_store_still_believes_online_is_refused_before_anything_is_stored() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    world.store.choose(&runner);
+    world.lose(&runner, link).await;
+    let row = world.store.rows().choice;
+    assert_eq!(row, Some(runner.id));
+    let refusal = world.sandbox.start(exec(10)).await.expect_err("it is off");
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(world.store.rows().intents.is_empty());
+}
+
+#[tokio::test]
+async fn missing_isolation_is_named_and_nothing_is_sent() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    world.store.rows().demanded = Isolation::of([Property::Network]);
+    let refusal = world.sandbox.start(exec(10)).await.expect_err("not proved");
+    assert_eq!(refusal.code, RefusalCode::ForbiddenByRunnerPolicy);
+    assert!(refusal.message.contains("network"));
+    assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn the_same_id_with_another_request_is_a_conflict() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    link.operation().await;
+    let mut other = exec(11);
+    other.id = exec(10).id;
+    let refusal = world.sandbox.start(other).await.expect_err("it is taken");
+    assert_eq!(refusal.code, RefusalCode::Conflict);
+    assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn a_request_that_no_frame_can_carry_is_refused_before_it_is_stored() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let _link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut operation = exec(10);
+    operation.request = Request::Write(Write {
+        path: "f".to_owned(),
+        content: vec![0; MAX_FRAME_BYTES],
+    });
+    let refusal = world.sandbox.start(operation).await.expect_err("too large");
+    assert_eq!(refusal.code, RefusalCode::Invalid);
+    assert!(world.store.rows().intents.is_empty());
+}
+
+#[tokio::test]
+async fn what_the_runner_refuses_is_the_operations_stored_end() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let frame = link.operation().await;
+    link.refuse(&frame.operation, v1::refusal::Code::Draining)
+        .await;
+    let OperationEvent::Ended(Outcome::Refused(refusal)) = next(&mut running).await else {
+        panic!("it is refused");
+    };
+    assert_eq!(refusal.code, RefusalCode::Draining);
+    assert_eq!(
+        world.store.outcome(&operation),
+        Some(Outcome::Refused(refusal))
+    );
+}
+
+#[tokio::test]
+async fn a_slow_reader_makes_its_runner_wait_and_its_window_is_all_that_is_kept() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    let chunk = Bytes::from(vec![b'x'; OUTPUT_CHUNK_BYTES]);
+    for offset in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
+        link.output(&id, offset, chunk.clone()).await;
+    }
+    // Nothing is read, so the next frame is not credit but another operation.
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
+    assert_ne!(link.operation().await.operation, id);
+    let mut taken = 0;
+    while taken < CREDIT_WINDOW_BYTES / 2 {
+        match next(&mut running).await {
+            OperationEvent::Output { data, .. } => taken += data.len() as u64,
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    let credit = link.credit().await;
+    assert!(credit.up_to >= CREDIT_WINDOW_BYTES + CREDIT_WINDOW_BYTES / 2);
+    assert!(credit.up_to <= 2 * CREDIT_WINDOW_BYTES);
+    link.output(&id, CREDIT_WINDOW_BYTES, chunk.clone()).await;
+    let far = credit.up_to + 1 - OUTPUT_CHUNK_BYTES as u64;
+    for offset in (CREDIT_WINDOW_BYTES..=far).step_by(OUTPUT_CHUNK_BYTES) {
+        link.output(&id, offset, chunk.clone()).await;
+    }
+    link.output(&id, far, chunk).await;
+    let (reason, end) = link.goodbye().await;
+    assert!(reason.contains("credit"), "{reason}");
+    assert_eq!(end, LinkEnd::Violation(reason));
+}
+
+#[tokio::test]
+async fn a_loud_operation_that_nobody_reads_does_not_starve_a_quiet_one() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _loud = world.sandbox.start(exec(10)).await.expect("it starts");
+    let loud = link.operation().await.operation;
+    let mut quiet_one = world.sandbox.start(exec(11)).await.expect("it starts");
+    let quiet = link.operation().await.operation;
+    link.accept(&loud).await;
+    link.accept(&quiet).await;
+    let chunk = Bytes::from(vec![b'x'; OUTPUT_CHUNK_BYTES]);
+    for offset in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
+        link.output(&loud, offset, chunk.clone()).await;
+    }
+    link.output(&quiet, 0, "psst").await;
+    link.exit(&quiet, 4).await;
+    assert_eq!(next(&mut quiet_one).await, stdout(0, "psst"));
+    assert_eq!(next(&mut quiet_one).await, OperationEvent::Ended(exited(4)));
+}
+
+#[tokio::test]
+async fn an_outcome_is_stored_although_its_reader_has_gone() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    drop(running);
+    link.accept(&id).await;
+    link.output(&id, 0, "unheard").await;
+    link.exit(&id, 7).await;
+    eventually(|| world.store.outcome(&operation) == Some(exited(7))).await;
+}
+
+#[tokio::test]
+async fn a_second_start_reads_everything_from_the_beginning_and_ends_the_first_stream() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut first = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.output(&id, 0, "abc").await;
+    assert_eq!(next(&mut first).await, stdout(0, "abc"));
+    let mut second = world.sandbox.start(exec(10)).await.expect("it attaches");
+    assert_eq!(link.operation().await.stdout_from, 0);
+    // Still for the first reader: it must not be taken for a hole in the second one's stream.
+    link.output(&id, 3, "late").await;
+    link.accept(&id).await;
+    link.output(&id, 0, "abclate").await;
+    link.exit(&id, 7).await;
+    assert_eq!(next(&mut second).await, stdout(0, "abclate"));
+    assert_eq!(next(&mut second).await, OperationEvent::Ended(exited(7)));
+    assert_eq!(within(first.events.recv()).await, None);
+}
+
+#[tokio::test]
+async fn a_cancel_is_recorded_and_answered_by_the_runner() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let unknown = world.sandbox.cancel(operation.id, Epoch(1)).await;
+    assert_eq!(unknown, Ok(CancelAnswer::NeverStarted));
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    let sandbox = world.sandbox.clone();
+    let cancel = tokio::spawn(async move { sandbox.cancel(operation.id, Epoch(3)).await });
+    let frame = link.cancel().await;
+    assert_eq!((frame.operation.as_str(), frame.epoch), (id.as_str(), 3));
+    assert!(world.store.rows().intents[&operation.id].cancel_requested);
+    link.answer_cancel(&id, v1::cancel_answer::Answer::Cancelled)
+        .await;
+    let answer = within(cancel).await.expect("it does not panic");
+    assert_eq!(answer, Ok(CancelAnswer::Cancelled));
+    link.exit(&id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    let again = world.sandbox.cancel(operation.id, Epoch(3)).await;
+    assert_eq!(again, Ok(CancelAnswer::AlreadyExited));
+}
+
+#[tokio::test]
+async fn a_cancel_that_the_runner_does_not_answer_counts_as_recorded() {
+    let world = World::with(crate::links::LinkOptions {
+        cancel_within: Duration::from_millis(20),
+        ..Default::default()
+    });
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    link.operation().await;
+    let answer = world.sandbox.cancel(exec(10).id, Epoch(1)).await;
+    assert_eq!(answer, Ok(CancelAnswer::Recorded));
+}
+
+#[tokio::test]
+async fn a_stored_result_of_a_file_operation_needs_no_runner() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut operation = exec(10);
+    operation.request = Request::Read(Read {
+        path: "f".to_owned(),
+        first_line: 1,
+        max_lines: 10,
+        max_bytes: 100,
+    });
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    let content = v1::ReadContent {
+        content: b"text".to_vec(),
+        first_line: 1,
+        lines: 1,
+        file_bytes: 4,
+        more: false,
+    };
+    link.end(&id, v1::ended::Outcome::Read(content)).await;
+    let read = Outcome::Read(ReadContent {
+        content: b"text".to_vec(),
+        first_line: 1,
+        lines: 1,
+        file_bytes: 4,
+        more: false,
+    });
+    assert_eq!(
+        next(&mut running).await,
+        OperationEvent::Ended(read.clone())
+    );
+    world.lose(&runner, link).await;
+    let mut again = world.sandbox.start(operation).await.expect("it is stored");
+    assert_eq!(next(&mut again).await, OperationEvent::Ended(read));
+}
+
+#[tokio::test]
+async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let _running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.exit(&id, 0).await;
+    eventually(|| world.store.outcome(&operation).is_some()).await;
+    // The outcome that is stored had output, which nobody read.
+    let stored = Some(exited(9));
+    world
+        .store
+        .rows()
+        .intents
+        .entry(operation.id)
+        .and_modify(|intent| intent.outcome = stored);
+    let mut again = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it is stored");
+    let frame = link.operation().await;
+    assert_eq!(frame.request, None, "it must not start a second time");
+    link.refuse(&id, v1::refusal::Code::NotFound).await;
+    let gap = OperationEvent::Gap {
+        stream: OutputStream::Stdout,
+        from: 0,
+        to: 9,
+    };
+    assert_eq!(next(&mut again).await, gap);
+    assert_eq!(next(&mut again).await, OperationEvent::Ended(exited(9)));
+}
+
+#[tokio::test]
+async fn forgetting_is_told_to_the_runner() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    link.operation().await;
+    world.sandbox.forget(exec(10).id).await;
+    let forget = link.next().await;
+    let expected = v1::Forget {
+        operation: exec(10).id.to_string(),
+    };
+    assert_eq!(forget, v1::server_frame::Kind::Forget(expected));
+}
