@@ -10,6 +10,7 @@
 //! - whatever a runner says that breaks the protocol ends its link with a reason. Operations
 //!   survive the end of a link.
 
+mod handle;
 mod link;
 mod registry;
 mod settler;
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 pub(crate) use self::{
-    link::{Gone, LinkHandle, Reader},
+    handle::{Gone, LinkHandle, Reader},
     registry::Connection,
 };
 use crate::ports::LinkRows;

@@ -8,8 +8,7 @@ mod subscriptions;
 use std::{collections::VecDeque, sync::Arc};
 
 use proto::v1::{self, runner_frame, server_frame};
-use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Generation, Incarnation, OperationId, Refusal, Timestamp};
+use shared_types::{Generation, Incarnation, OperationId, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -17,121 +16,16 @@ use tokio::{
 };
 
 use self::subscriptions::Subscriptions;
-use super::{LinkEnd, LinkIdentity, Links, Serving, registry::Stop, settler};
+use super::{
+    LinkEnd, LinkIdentity, Links, Serving,
+    handle::{Command, LinkHandle},
+    registry::Stop,
+    settler,
+};
 use crate::{
-    convert::{self, Expects, Malformed},
-    mailbox::Post,
+    convert::{self, Malformed},
     ports::{HelloFacts, Verdict},
 };
-
-/// Wishes to one link that may wait; whoever has one more waits itself.
-const COMMANDS: usize = 256;
-
-/// Speaks to one link's task.
-#[derive(Debug, Clone)]
-pub(crate) struct LinkHandle {
-    generation: Generation,
-    incarnation: Arc<Incarnation>,
-    commands: mpsc::Sender<Command>,
-}
-
-/// The link is gone; the operation goes on.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
-
-/// What others want of a link.
-enum Command {
-    Attach {
-        id: OperationId,
-        frame: Box<v1::Operation>,
-        reader: Reader,
-    },
-    Grant {
-        id: OperationId,
-        stream: OutputStream,
-        up_to: u64,
-    },
-    Cancel {
-        id: OperationId,
-        epoch: Epoch,
-        answer: Option<CancelWaiter>,
-    },
-    Forget {
-        id: OperationId,
-    },
-}
-
-type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
-
-/// Who reads an operation's output.
-pub(crate) struct Reader {
-    pub(crate) post: Post,
-    /// How an operation of this kind can end.
-    pub(crate) expects: Expects,
-    /// Makes way for a reader that is there already.
-    pub(crate) yields: bool,
-}
-
-impl LinkHandle {
-    pub(crate) fn generation(&self) -> Generation {
-        self.generation
-    }
-
-    pub(crate) fn incarnation(&self) -> &Incarnation {
-        &self.incarnation
-    }
-
-    /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
-    pub(crate) async fn attach(
-        &self,
-        id: OperationId,
-        frame: v1::Operation,
-        reader: Reader,
-    ) -> Result<(), Gone> {
-        let frame = Box::new(frame);
-        self.command(Command::Attach { id, frame, reader }).await
-    }
-
-    pub(crate) async fn grant(
-        &self,
-        id: OperationId,
-        stream: OutputStream,
-        up_to: u64,
-    ) -> Result<(), Gone> {
-        self.command(Command::Grant { id, stream, up_to }).await
-    }
-
-    /// Sends a cancel and waits for the answer, which the caller bounds.
-    pub(crate) async fn cancel(
-        &self,
-        id: OperationId,
-        epoch: Epoch,
-    ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
-        let (sender, answer) = oneshot::channel();
-        let answer_to = Some(sender);
-        self.command(Command::Cancel {
-            id,
-            epoch,
-            answer: answer_to,
-        })
-        .await?;
-        answer.await.map_err(|_| Gone)
-    }
-
-    /// Sends a cancel whose answer nobody needs.
-    pub(crate) async fn cancel_unheard(&self, id: OperationId, epoch: Epoch) -> Result<(), Gone> {
-        let answer = None;
-        self.command(Command::Cancel { id, epoch, answer }).await
-    }
-
-    pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
-        self.command(Command::Forget { id }).await
-    }
-
-    async fn command(&self, command: Command) -> Result<(), Gone> {
-        self.commands.send(command).await.map_err(|_| Gone)
-    }
-}
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(
@@ -281,12 +175,8 @@ impl Link {
         outbound: &mpsc::Sender<v1::ServerFrame>,
         mut stop: oneshot::Receiver<Stop>,
     ) -> LinkEnd {
-        let (sender, mut commands) = mpsc::channel(COMMANDS);
-        let handle = LinkHandle {
-            generation: self.generation,
-            incarnation: Arc::clone(&self.incarnation),
-            commands: sender,
-        };
+        let incarnation = Arc::clone(&self.incarnation);
+        let (handle, mut commands) = LinkHandle::new(self.generation, incarnation);
         let unsettled = match self.judge(facts).await {
             Ok(unsettled) => unsettled,
             Err(end) => return end,

@@ -7,7 +7,7 @@ use proto::v1;
 use shared_types::OperationId;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{LinkHandle, LinkIdentity, link::Reader};
+use super::{LinkHandle, LinkIdentity, Reader};
 use crate::{
     mailbox::{Mail, Mailbox},
     ports::{Attachment, LinkRows},

@@ -1,13 +1,9 @@
-//! The doubles: a store in memory that keeps the ports' promises, and a runner's end of a link
-//! that a test plays by hand.
+//! The doubles: a store in memory, and a runner's end of a link that a test plays by hand.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+mod store;
 
-use async_trait::async_trait;
+use std::{sync::Arc, time::Duration};
+
 use bytes::Bytes;
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{
@@ -15,17 +11,16 @@ use shared_sandbox::{
     OutputStream, Request, Running, StreamEnd,
 };
 use shared_types::{
-    Effect, Epoch, Generation, Incarnation, Isolation, JournalId, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, SessionId, TenantId, Timestamp, clock::ManualClock,
-    entropy::SeededEntropy,
+    Effect, Epoch, Incarnation, JournalId, OperationId, OperationKey, Owner, RunnerId, SandboxId,
+    SessionId, TenantId, Timestamp, clock::ManualClock, entropy::SeededEntropy,
 };
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::store::Store;
 use crate::{
     RemoteSandbox,
-    links::{LinkEnd, LinkOptions, Links},
-    ports::*,
+    links::{LinkEnd, LinkIdentity, LinkOptions, Links},
 };
 
 /// How long a test waits for what must come.
@@ -319,191 +314,7 @@ impl Link {
     }
 }
 
-/// A store in memory that keeps the ports' promises.
-#[derive(Default)]
-pub(super) struct Store(Mutex<Rows>);
-
-#[derive(Default)]
-pub(super) struct Rows {
-    pub(super) choice: Option<RunnerId>,
-    pub(super) demanded: Isolation,
-    runners: HashMap<RunnerId, (FleetRunner, Generation)>,
-    pub(super) intents: HashMap<OperationId, StoredIntent>,
-    /// Operations for which nobody waits any more.
-    pub(super) abandoned: Vec<OperationId>,
-    pub(super) heard: u32,
-}
-
-impl Store {
-    pub(super) fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.0.lock().expect("no test panics with the rows")
-    }
-
-    pub(super) fn choose(&self, runner: &Runner) {
-        self.rows().choice = Some(runner.id);
-    }
-
-    /// A runner that has never linked.
-    pub(super) fn enrol(&self, runner: &Runner, since: Timestamp) {
-        let sandbox = (SandboxId::derive(runner.id, "workspace"), Isolation::none());
-        let row = FleetRunner {
-            id: runner.id,
-            name: runner.name.clone(),
-            state: RunnerState::Offline { since: Some(since) },
-            sandbox: Some(sandbox),
-            incarnation: Some(runner.incarnation.clone()),
-        };
-        let row = (row, Generation(0));
-        self.rows().runners.insert(runner.id, row);
-    }
-
-    /// The next generation is 1 again, as no real store would do.
-    pub(super) fn forget_generations(&self) {
-        for (_, generation) in self.rows().runners.values_mut() {
-            *generation = Generation(0);
-        }
-    }
-
-    pub(super) fn outcome(&self, operation: &Operation) -> Option<Outcome> {
-        let rows = self.rows();
-        rows.intents.get(&operation.id)?.outcome.clone()
-    }
-
-    fn settle_row(&self, id: OperationId, outcome: &Outcome) -> Settled {
-        let mut rows = self.rows();
-        let intent = rows.intents.get_mut(&id).expect("it was placed");
-        match &intent.outcome {
-            Some(first) => Settled::Already(first.clone()),
-            None => {
-                intent.outcome = Some(outcome.clone());
-                Settled::First
-            }
-        }
-    }
-}
-
-#[async_trait]
-impl Fleet for Store {
-    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
-        let rows = self.rows();
-        Ok(FleetSnapshot {
-            choice: rows.choice,
-            demanded: rows.demanded.clone(),
-            runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
-        })
-    }
-}
-
-#[async_trait]
-impl Intents for Store {
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        Ok(self.rows().intents.get(&id).cloned())
-    }
-
-    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
-        let mut rows = self.rows();
-        if rows.intents.contains_key(&intent.id) {
-            return Err(PlaceError::Conflict);
-        }
-        let stored = StoredIntent {
-            digest: intent.digest,
-            place: intent.place,
-            incarnation: intent.incarnation,
-            outcome: None,
-            cancel_requested: false,
-            effect: intent.effect,
-            deadline: intent.deadline,
-        };
-        rows.intents.insert(intent.id, stored);
-        Ok(())
-    }
-
-    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
-        let mut rows = self.rows();
-        let intent = rows.intents.get_mut(&id).expect("it was placed");
-        intent.cancel_requested = true;
-        Ok(())
-    }
-
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        Ok(self.settle_row(id, outcome))
-    }
-}
-
-#[async_trait]
-impl LinkRows for Store {
-    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
-        let mut rows = self.rows();
-        let generation = rows
-            .runners
-            .get(&who.runner)
-            .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
-        let sandbox = hello.sandboxes.first();
-        let row = FleetRunner {
-            id: who.runner,
-            name: who.name.clone(),
-            state: RunnerState::Online,
-            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
-            incarnation: Some(hello.incarnation.clone()),
-        };
-        rows.runners.insert(who.runner, (row, generation));
-        Ok(generation)
-    }
-
-    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {
-        self.rows().heard += 1;
-    }
-
-    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
-        if let Some((row, current)) = self.rows().runners.get_mut(&who.runner)
-            && *current == generation
-        {
-            row.state = RunnerState::Offline { since: Some(NOW) };
-        }
-    }
-
-    async fn verdicts(
-        &self,
-        _who: &LinkIdentity,
-        operations: &[OperationId],
-    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
-        let rows = self.rows();
-        let verdict = |id: &OperationId| {
-            let Some(intent) = rows.intents.get(id) else {
-                return (*id, Verdict::Forget);
-            };
-            let attachment = Attachment {
-                digest: intent.digest,
-                sandbox: intent.place.sandbox,
-                owner: owner(),
-                epoch: Epoch(1),
-            };
-            let verdict = if intent.outcome.is_some() {
-                Verdict::Forget
-            } else if intent.cancel_requested {
-                Verdict::Cancel(attachment)
-            } else if rows.abandoned.contains(id) {
-                Verdict::Settle(attachment)
-            } else {
-                Verdict::Keep
-            };
-            (*id, verdict)
-        };
-        Ok(operations.iter().map(verdict).collect())
-    }
-
-    async fn settle(
-        &self,
-        _who: &LinkIdentity,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<(), PortError> {
-        self.settle_row(id, outcome);
-        Ok(())
-    }
-}
-
-fn owner() -> Owner {
+pub(super) fn owner() -> Owner {
     Owner::Session(SessionId::from_u128(5))
 }
 

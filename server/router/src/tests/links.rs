@@ -3,13 +3,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_sandbox::{OperationEvent, Sandbox};
-use shared_types::{Generation, RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
+use shared_types::{RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::{
-    links::{LinkEnd, LinkOptions},
-    ports::LinkRows,
-};
+use crate::links::{LinkEnd, LinkOptions};
 
 #[tokio::test]
 async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
@@ -69,17 +66,11 @@ async fn a_link_of_an_older_generation_is_turned_away() {
     let world = World::new();
     let runner = Runner::new(1, "one");
     let mut current = world.link(&runner).await;
-    // The store would never hand out the same generation twice; the registry does not rely on it.
-    let who = crate::links::LinkIdentity {
-        tenant: shared_types::TenantId::from_u128(1),
-        runner: runner.id,
-        name: runner.name.clone(),
-    };
+    // No store hands out a generation twice; the registry does not rely on it.
     world.store.forget_generations();
     let late = world.dial(&runner, runner.hello());
     let (_, end) = late.goodbye().await;
     assert_eq!(end, LinkEnd::Replaced);
-    world.store.ended(&who, Generation(1)).await;
     assert!(world.links.online(runner.id).await);
     assert!(!current.has_been_sent_something());
 }

@@ -69,8 +69,7 @@ async fn a_runner_that_the_store_still_believes_online_is_refused_before_anythin
     let link = world.link(&runner).await;
     world.store.choose(&runner);
     world.lose(&runner, link).await;
-    let row = world.store.rows().choice;
-    assert_eq!(row, Some(runner.id));
+    world.store.believe_online(&runner);
     let refusal = world.sandbox.start(exec(10)).await.expect_err("it is off");
     assert_eq!(refusal.code, RefusalCode::Unavailable);
     assert!(world.store.rows().intents.is_empty());

@@ -10,9 +10,9 @@ use proto::v1;
 use shared_sandbox::Outcome;
 use shared_types::{OperationId, limits::OUTPUT_CHUNK_BYTES};
 
-use super::{CancelWaiter, Reader};
 use crate::{
     convert::{self, Expects, Malformed},
+    links::handle::{CancelWaiter, Reader},
     mailbox::{Post, PostError},
 };
 

@@ -1,0 +1,204 @@
+//! A store in memory that keeps the ports' promises.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard},
+};
+
+use async_trait::async_trait;
+use shared_sandbox::{Operation, Outcome};
+use shared_types::{Epoch, Generation, Isolation, OperationId, RunnerId, SandboxId, Timestamp};
+
+use super::{NOW, Runner, owner};
+use crate::{links::LinkIdentity, ports::*};
+
+/// A store in memory that keeps the ports' promises.
+#[derive(Default)]
+pub(in crate::tests) struct Store(Mutex<Rows>);
+
+#[derive(Default)]
+pub(in crate::tests) struct Rows {
+    pub(in crate::tests) choice: Option<RunnerId>,
+    pub(in crate::tests) demanded: Isolation,
+    runners: HashMap<RunnerId, (FleetRunner, Generation)>,
+    pub(in crate::tests) intents: HashMap<OperationId, StoredIntent>,
+    /// Operations for which nobody waits any more.
+    pub(in crate::tests) abandoned: Vec<OperationId>,
+    pub(in crate::tests) heard: u32,
+}
+
+impl Store {
+    pub(in crate::tests) fn rows(&self) -> MutexGuard<'_, Rows> {
+        self.0.lock().expect("no test panics with the rows")
+    }
+
+    pub(in crate::tests) fn choose(&self, runner: &Runner) {
+        self.rows().choice = Some(runner.id);
+    }
+
+    /// A runner that has never linked.
+    pub(in crate::tests) fn enrol(&self, runner: &Runner, since: Timestamp) {
+        let sandbox = (SandboxId::derive(runner.id, "workspace"), Isolation::none());
+        let row = FleetRunner {
+            id: runner.id,
+            name: runner.name.clone(),
+            state: RunnerState::Offline { since: Some(since) },
+            sandbox: Some(sandbox),
+            incarnation: Some(runner.incarnation.clone()),
+        };
+        let row = (row, Generation(0));
+        self.rows().runners.insert(runner.id, row);
+    }
+
+    /// Stores that the runner is online, as after a server that was killed.
+    pub(in crate::tests) fn believe_online(&self, runner: &Runner) {
+        let mut rows = self.rows();
+        let (row, _) = rows.runners.get_mut(&runner.id).expect("it has linked");
+        row.state = RunnerState::Online;
+    }
+
+    /// The next generation is 1 again, as no real store would do.
+    pub(in crate::tests) fn forget_generations(&self) {
+        for (_, generation) in self.rows().runners.values_mut() {
+            *generation = Generation(0);
+        }
+    }
+
+    pub(in crate::tests) fn outcome(&self, operation: &Operation) -> Option<Outcome> {
+        let rows = self.rows();
+        rows.intents.get(&operation.id)?.outcome.clone()
+    }
+
+    fn settle_row(&self, id: OperationId, outcome: &Outcome) -> Settled {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&id).expect("it was placed");
+        match &intent.outcome {
+            Some(first) => Settled::Already(first.clone()),
+            None => {
+                intent.outcome = Some(outcome.clone());
+                Settled::First
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Fleet for Store {
+    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        let rows = self.rows();
+        Ok(FleetSnapshot {
+            choice: rows.choice,
+            demanded: rows.demanded.clone(),
+            runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl Intents for Store {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        Ok(self.rows().intents.get(&id).cloned())
+    }
+
+    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+        let mut rows = self.rows();
+        if rows.intents.contains_key(&intent.id) {
+            return Err(PlaceError::Conflict);
+        }
+        let stored = StoredIntent {
+            digest: intent.digest,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            outcome: None,
+            cancel_requested: false,
+            effect: intent.effect,
+            deadline: intent.deadline,
+        };
+        rows.intents.insert(intent.id, stored);
+        Ok(())
+    }
+
+    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&id).expect("it was placed");
+        intent.cancel_requested = true;
+        Ok(())
+    }
+
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+        Ok(self.settle_row(id, outcome))
+    }
+}
+
+#[async_trait]
+impl LinkRows for Store {
+    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
+        let mut rows = self.rows();
+        let generation = rows
+            .runners
+            .get(&who.runner)
+            .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
+        let sandbox = hello.sandboxes.first();
+        let row = FleetRunner {
+            id: who.runner,
+            name: who.name.clone(),
+            state: RunnerState::Online,
+            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            incarnation: Some(hello.incarnation.clone()),
+        };
+        rows.runners.insert(who.runner, (row, generation));
+        Ok(generation)
+    }
+
+    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {
+        self.rows().heard += 1;
+    }
+
+    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
+        if let Some((row, current)) = self.rows().runners.get_mut(&who.runner)
+            && *current == generation
+        {
+            row.state = RunnerState::Offline { since: Some(NOW) };
+        }
+    }
+
+    async fn verdicts(
+        &self,
+        _who: &LinkIdentity,
+        operations: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        let rows = self.rows();
+        let verdict = |id: &OperationId| {
+            let Some(intent) = rows.intents.get(id) else {
+                return (*id, Verdict::Forget);
+            };
+            let attachment = Attachment {
+                digest: intent.digest,
+                sandbox: intent.place.sandbox,
+                owner: owner(),
+                epoch: Epoch(1),
+            };
+            let verdict = if intent.outcome.is_some() {
+                Verdict::Forget
+            } else if intent.cancel_requested {
+                Verdict::Cancel(attachment)
+            } else if rows.abandoned.contains(id) {
+                Verdict::Settle(attachment)
+            } else {
+                Verdict::Keep
+            };
+            (*id, verdict)
+        };
+        Ok(operations.iter().map(verdict).collect())
+    }
+
+    async fn settle(
+        &self,
+        _who: &LinkIdentity,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), PortError> {
+        self.settle_row(id, outcome);
+        Ok(())
+    }
+}
