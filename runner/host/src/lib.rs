@@ -1,1 +1,21 @@
-//! placeholder
+//! Fulfils the sandbox contract's requests on a host: processes and files of one workspace.
+//!
+//! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table
+//! of operations and calls [`Host::perform`] once for each); a path is resolved beneath the
+//! workspace root by the kernel, never by comparing text; whoever reads the events has no effect
+//! on the process, except that a slow reader makes its output wait; every end is said once.
+
+mod environment;
+mod exec;
+mod files;
+mod host;
+mod performing;
+#[cfg(test)]
+mod testing;
+mod text;
+mod workspace;
+
+pub use environment::allowed_environment;
+pub use host::{Host, HostOptions};
+pub use performing::{HostEvent, Performing, Stop};
+pub use workspace::OpenError;

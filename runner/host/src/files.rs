@@ -1,0 +1,156 @@
+//! File operations beneath the workspace root.
+//!
+//! They block, so the host runs them on its blocking threads. Each has an [`Allowance`] that its
+//! loops ask, and every result has a bound in entries and in bytes, so that it fits a frame.
+
+mod edit;
+mod glob;
+mod grep;
+mod list;
+mod read;
+mod replace;
+mod walk;
+mod write;
+
+use std::{sync::Arc, time::Duration};
+
+use rustix::io::Errno;
+use shared_sandbox::{FileFailure, Outcome, Request};
+use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
+
+use crate::{performing::Stopping, workspace::Workspace};
+
+/// Most entries of one result, whatever is asked for.
+const MAX_RESULTS: usize = 10_000;
+
+/// Most bytes of names and text in one result.
+const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
+
+/// Does what the request asks for; an exec is not a file operation.
+pub(crate) fn perform(request: Request, workspace: &Workspace, allowance: &Allowance) -> Outcome {
+    let outcome = match request {
+        Request::Read(read) => read::read(&read, workspace, allowance).map(Outcome::Read),
+        Request::Write(write) => write::write(&write, workspace, allowance).map(Outcome::Written),
+        Request::Edit(edit) => edit::edit(&edit, workspace, allowance).map(Outcome::Edited),
+        Request::List(list) => list::list(&list, workspace, allowance).map(Outcome::Listed),
+        Request::Glob(glob) => glob::glob(&glob, workspace, allowance).map(Outcome::Globbed),
+        Request::Grep(grep) => grep::grep(&grep, workspace, allowance).map(Outcome::Grepped),
+        Request::Exec(_) => Err(Failure::Refused(Refusal::new(
+            RefusalCode::Unsupported,
+            "an exec is not a file operation",
+        ))),
+    };
+    outcome.unwrap_or_else(Outcome::from)
+}
+
+/// Why a file operation has no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    File(FileFailure),
+    Refused(Refusal),
+}
+
+impl From<FileFailure> for Failure {
+    fn from(failure: FileFailure) -> Self {
+        Self::File(failure)
+    }
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::File(failure) => Self::Failed(failure),
+            Failure::Refused(refusal) => Self::Refused(refusal),
+        }
+    }
+}
+
+/// How long an operation may go on, and whether anybody still wants it.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    clock: Arc<dyn Clock>,
+    ends: Duration,
+    limit: Duration,
+    stopping: Stopping,
+}
+
+impl Allowance {
+    /// From now on for `limit`.
+    pub(crate) fn new(clock: Arc<dyn Clock>, limit: Duration, stopping: Stopping) -> Self {
+        Self {
+            ends: clock.monotonic().saturating_add(limit),
+            clock,
+            limit,
+            stopping,
+        }
+    }
+
+    /// Whether to go on.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.stopping.now().is_some() {
+            return Err(stopped());
+        }
+        if self.clock.monotonic() >= self.ends {
+            return Err(too_slow(self.limit));
+        }
+        Ok(())
+    }
+}
+
+/// Somebody ended the operation before it changed anything.
+pub(crate) fn stopped() -> Failure {
+    Failure::Refused(Refusal::new(
+        RefusalCode::Fenced,
+        "the operation was stopped before it was done; nothing was changed",
+    ))
+}
+
+/// The operation's time is over.
+pub(crate) fn too_slow(limit: Duration) -> Failure {
+    Failure::File(FileFailure::TooSlow {
+        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// The request makes no sense.
+fn invalid(message: &str) -> Failure {
+    Failure::Refused(Refusal::new(RefusalCode::Invalid, message))
+}
+
+/// What the errno means for the path that was asked for.
+fn failure(asked: &str, errno: Errno) -> Failure {
+    Failure::File(crate::workspace::failure(asked, errno))
+}
+
+/// What the error means for the path that was asked for.
+fn io_failure(asked: &str, error: &std::io::Error) -> Failure {
+    Failure::File(crate::workspace::io_failure(asked, error))
+}
+
+/// `size` of a file as the contract counts it.
+fn bytes(size: i64) -> u64 {
+    u64::try_from(size).unwrap_or(0)
+}
+
+/// As many results as were asked for, within the bound.
+fn wanted(asked: u32) -> usize {
+    usize::try_from(asked).map_or(MAX_RESULTS, |asked| asked.min(MAX_RESULTS))
+}
+
+/// Drops what goes beyond the bound in bytes; says whether anything did.
+fn fit<T>(results: &mut Vec<T>, size: impl Fn(&T) -> usize) -> bool {
+    let mut total = 0;
+    let fitting = results
+        .iter()
+        .take_while(|result| {
+            total += size(result);
+            total <= MAX_RESULT_BYTES
+        })
+        .count();
+    let dropped = fitting < results.len();
+    results.truncate(fitting);
+    dropped
+}
+
+#[cfg(test)]
+mod tests;

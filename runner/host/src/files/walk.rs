@@ -1,0 +1,262 @@
+//! Walks over the files beneath a directory, in the order of their paths, without what
+//! `.gitignore` files name and without `.git`.
+//!
+//! Every directory and file is opened from the handle where the walk began, by the kernel and
+//! through no symbolic link, so a rename meanwhile leads nowhere. The rules are the `ignore`
+//! crate's; its own walker opens by path and would wait for a pipe called `.gitignore`.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::Read as _,
+    ops::ControlFlow,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ignore::{
+    Match,
+    gitignore::{Gitignore, GitignoreBuilder},
+};
+use rustix::{
+    fd::OwnedFd,
+    fs::{Dir, FileType, OFlags, Stat},
+    io::Errno,
+};
+
+use super::{Allowance, Failure, failure};
+use crate::workspace::{Links, Workspace, open_beneath, open_ordinary, stat_entry};
+
+/// Most names that wait to be visited, over all open directories; more are left out, and said to be.
+const MAX_PENDING: usize = 200_000;
+
+/// A larger `.gitignore` is not read.
+const MAX_GITIGNORE_BYTES: u64 = 1024 * 1024;
+
+const GITIGNORE: &str = ".gitignore";
+
+/// Where a walk begins.
+#[derive(Debug)]
+pub(super) struct Start {
+    handle: OwnedFd,
+    /// Where that is beneath the workspace root.
+    place: PathBuf,
+    /// The rules of the directories above it.
+    rules: Option<Arc<Rules>>,
+}
+
+/// Whether a walk saw everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    All,
+    /// It was stopped, or left something out to keep its bound.
+    Part,
+}
+
+/// The rules of one directory's `.gitignore`, and of those above it.
+#[derive(Debug)]
+struct Rules {
+    own: Gitignore,
+    above: Option<Arc<Rules>>,
+}
+
+/// A directory that is being visited.
+struct Level {
+    /// Its path below the start.
+    below: PathBuf,
+    names: std::vec::IntoIter<(OsString, FileType)>,
+    rules: Option<Arc<Rules>>,
+}
+
+impl Start {
+    /// Begins at the directory that is asked for, knowing what the `.gitignore` files above it
+    /// say. A start that they name themselves is walked all the same: somebody asked for it.
+    pub(super) fn at(asked: &str, workspace: &Workspace) -> Result<Self, Failure> {
+        let handle = workspace.open_directory(asked)?;
+        let root = workspace.open_directory("")?;
+        // Only what was moved out of the workspace meanwhile has no place in it.
+        let place = workspace
+            .place_of(&handle)
+            .ok_or_else(|| failure(asked, Errno::NOENT))?;
+        let mut rules = None;
+        let above: Vec<&Path> = place.ancestors().skip(1).collect();
+        for directory in above.into_iter().rev() {
+            rules = Rules::read(&root, directory, directory, rules);
+        }
+        Ok(Self {
+            handle,
+            place,
+            rules,
+        })
+    }
+
+    /// The path beneath the workspace root of what lies `below` the start.
+    pub(super) fn shown(&self, below: &Path) -> String {
+        self.place.join(below).to_string_lossy().into_owned()
+    }
+
+    /// Opens a file that the walk found.
+    pub(super) fn open(&self, below: &Path) -> Result<(File, Stat), Errno> {
+        open_ordinary(&self.handle, below, Links::Refuse)
+    }
+
+    /// Visits every ordinary file by its path below the start, until `visit` breaks. What cannot
+    /// be read, or has gone meanwhile, is passed over.
+    pub(super) fn walk(
+        &self,
+        allowance: &Allowance,
+        mut visit: impl FnMut(&Path) -> Result<ControlFlow<()>, Failure>,
+    ) -> Result<Seen, Failure> {
+        let mut walk = Walk {
+            start: self,
+            allowance,
+            levels: Vec::new(),
+            pending: 0,
+            seen: Seen::All,
+        };
+        walk.enter(PathBuf::new(), self.rules.clone())?;
+        while let Some(level) = walk.levels.last_mut() {
+            allowance.check()?;
+            let Some((name, kind)) = level.names.next() else {
+                walk.levels.pop();
+                continue;
+            };
+            walk.pending -= 1;
+            let below = level.below.join(&name);
+            let rules = level.rules.clone();
+            let is_directory = kind == FileType::Directory;
+            if Rules::name(rules.as_ref(), &self.place.join(&below), is_directory) {
+                continue;
+            }
+            if is_directory {
+                walk.enter(below, rules)?;
+            } else if visit(&below)?.is_break() {
+                return Ok(Seen::Part);
+            }
+        }
+        Ok(walk.seen)
+    }
+}
+
+/// A walk under way.
+struct Walk<'a> {
+    start: &'a Start,
+    allowance: &'a Allowance,
+    levels: Vec<Level>,
+    /// Names in all levels.
+    pending: usize,
+    seen: Seen,
+}
+
+impl Walk<'_> {
+    /// Reads a directory's entries; one that cannot be read is passed over.
+    fn enter(&mut self, below: PathBuf, above: Option<Arc<Rules>>) -> Result<(), Failure> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let path = Path::new(".").join(&below);
+        let Ok(directory) = open_beneath(&self.start.handle, &path, flags, Links::Refuse) else {
+            return Ok(());
+        };
+        let Ok(entries) = Dir::read_from(&directory) else {
+            return Ok(());
+        };
+        let mut names = Vec::new();
+        let mut has_rules = false;
+        for entry in entries.flatten() {
+            self.allowance.check()?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if [".", "..", ".git"].iter().any(|skipped| name == *skipped) {
+                continue;
+            }
+            has_rules |= name == GITIGNORE;
+            let kind = match entry.file_type() {
+                FileType::Unknown => kind_of(&directory, name),
+                kind => kind,
+            };
+            if !matches!(kind, FileType::RegularFile | FileType::Directory) {
+                continue;
+            }
+            if self.pending >= MAX_PENDING {
+                self.seen = Seen::Part;
+                break;
+            }
+            self.pending += 1;
+            names.push((name.to_owned(), kind));
+        }
+        names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let rules = if has_rules {
+            Rules::read(
+                &directory,
+                Path::new(""),
+                &self.start.place.join(&below),
+                above,
+            )
+        } else {
+            above
+        };
+        self.levels.push(Level {
+            below,
+            names: names.into_iter(),
+            rules,
+        });
+        Ok(())
+    }
+}
+
+/// Some file systems do not say in the directory what an entry is.
+fn kind_of(directory: &OwnedFd, name: &OsStr) -> FileType {
+    match stat_entry(directory, name) {
+        Ok(Some(stat)) => FileType::from_raw_mode(stat.st_mode),
+        _ => FileType::Unknown,
+    }
+}
+
+impl Rules {
+    /// The rules of `path` beneath `handle`, which is `place` beneath the workspace root; those
+    /// `above` where it has none of its own.
+    fn read(
+        handle: &OwnedFd,
+        path: &Path,
+        place: &Path,
+        above: Option<Arc<Self>>,
+    ) -> Option<Arc<Self>> {
+        let Ok((file, _)) = open_ordinary(handle, &path.join(GITIGNORE), Links::Refuse) else {
+            return above;
+        };
+        let mut text = Vec::new();
+        let length = file.take(MAX_GITIGNORE_BYTES + 1).read_to_end(&mut text);
+        if !length.is_ok_and(|length| length as u64 <= MAX_GITIGNORE_BYTES) {
+            return above;
+        }
+        let root = if place.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            place
+        };
+        let mut builder = GitignoreBuilder::new(root);
+        for line in String::from_utf8_lossy(&text).lines() {
+            // A line that is no rule is passed over, as git does.
+            let _ = builder.add_line(None, line);
+        }
+        match builder.build() {
+            Ok(own) => Some(Arc::new(Self { own, above })),
+            Err(_) => above,
+        }
+    }
+
+    /// Whether the nearest rules that say anything about the path name it.
+    fn name(rules: Option<&Arc<Self>>, path: &Path, is_directory: bool) -> bool {
+        let mut next = rules;
+        while let Some(rules) = next {
+            match rules.own.matched(path, is_directory) {
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+                Match::None => next = rules.above.as_ref(),
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The host: performs requests, each in a task of its own.
+
+use std::{collections::BTreeMap, fmt, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use shared_sandbox::{Outcome, Request};
+use shared_types::{Clock, Isolation, Refusal, RefusalCode};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tracing::Instrument;
+
+use crate::{
+    HostEvent, OpenError, Performing,
+    exec::{self, Place},
+    files::{self, Allowance, stopped, too_slow},
+    performing::{EVENTS_WAITING, Stopping},
+    workspace::Workspace,
+};
+
+/// Operations that only read files and run at once; others wait for their turn.
+const READS_AT_ONCE: usize = 8;
+
+/// One change of a file at a time: of two edits of one file neither is lost.
+const CHANGES_AT_ONCE: usize = 1;
+
+/// How long beyond its time an operation may hang in the host's file system before it is given up.
+const HANGS_AT_MOST: Duration = Duration::from_secs(5);
+
+/// What a host is told at its start.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The workspace root, which must exist; absolute, as people know it.
+    pub root: PathBuf,
+    /// The complete base environment of commands, allow-listed already
+    /// (see [`crate::allowed_environment`]).
+    pub environment: BTreeMap<String, String>,
+    /// Between the polite signal and the kill of a process group.
+    pub kill_grace: Duration,
+    /// The most time for a file operation.
+    pub file_operation_within: Duration,
+}
+
+/// A host with one workspace. Cheap to clone.
+#[derive(Clone)]
+pub struct Host {
+    place: Arc<Place>,
+    file_operation_within: Duration,
+    reads: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+}
+
+impl Host {
+    /// Opens the workspace root; from here on it is found by its handle, not by its path.
+    ///
+    /// # Errors
+    /// When the root cannot serve as a workspace; the text says what to do.
+    pub fn open(options: HostOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let workspace = Arc::new(Workspace::open(&options.root)?);
+        Ok(Self {
+            place: Arc::new(Place {
+                workspace,
+                environment: options.environment,
+                kill_grace: options.kill_grace,
+                clock,
+            }),
+            file_operation_within: options.file_operation_within,
+            reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
+            changes: Arc::new(Semaphore::new(CHANGES_AT_ONCE)),
+        })
+    }
+
+    /// The workspace root as it was given.
+    pub fn root(&self) -> &Path {
+        self.place.workspace.root()
+    }
+
+    /// What keeps commands apart from the host: nothing, so far.
+    pub fn isolation(&self) -> Isolation {
+        Isolation::none()
+    }
+
+    /// Performs the request in a task of its own, for at most `run_for`, and returns at once.
+    /// Needs the context of a tokio runtime with IO and time.
+    pub fn perform(&self, request: Request, run_for: Duration) -> Performing {
+        let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+        let (stop, stopping) = Stopping::pair();
+        let span = tracing::debug_span!("host.perform", request.kind = kind(&request));
+        let work = self
+            .clone()
+            .outcome(request, run_for, events.clone(), stopping);
+        tokio::spawn(
+            async move {
+                let outcome = settled(tokio::spawn(work.in_current_span())).await;
+                // Nobody may be listening any more, and that changes nothing.
+                let _ = events.send(HostEvent::Ended(outcome)).await;
+            }
+            .instrument(span),
+        );
+        Performing {
+            events: receiver,
+            stop,
+        }
+    }
+
+    async fn outcome(
+        self,
+        request: Request,
+        run_for: Duration,
+        events: mpsc::Sender<HostEvent>,
+        stopping: Stopping,
+    ) -> Outcome {
+        match request {
+            Request::Exec(exec) => {
+                exec::run(exec, Arc::clone(&self.place), run_for, events, stopping).await
+            }
+            request => self.file_operation(request, run_for, stopping).await,
+        }
+    }
+
+    async fn file_operation(
+        &self,
+        request: Request,
+        run_for: Duration,
+        mut stopping: Stopping,
+    ) -> Outcome {
+        let limit = run_for.min(self.file_operation_within);
+        let only_reads = request.only_reads();
+        let allowance = Allowance::new(Arc::clone(&self.place.clock), limit, stopping.clone());
+        let turns = if only_reads {
+            &self.reads
+        } else {
+            &self.changes
+        };
+        let turn = tokio::select! {
+            biased;
+            _ = stopping.wanted() => return stopped().into(),
+            turn = Arc::clone(turns).acquire_owned() => turn,
+            () = sleep(limit) => return too_slow(limit).into(),
+        };
+        let workspace = Arc::clone(&self.place.workspace);
+        let work = tokio::task::spawn_blocking(move || {
+            let outcome = files::perform(request, &workspace, &allowance);
+            drop(turn);
+            outcome
+        });
+        match timeout(limit.saturating_add(HANGS_AT_MOST), settled(work)).await {
+            Ok(outcome) => outcome,
+            Err(_) if only_reads => too_slow(limit).into(),
+            Err(_) => lost("the host's file system did not answer in time; read the file to see"),
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("root", &self.root()).finish()
+    }
+}
+
+/// The work's outcome; it has one even where the work panics.
+async fn settled(work: JoinHandle<Outcome>) -> Outcome {
+    work.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "failed to perform a request");
+        lost("the runner failed inside; its log says how")
+    })
+}
+
+fn lost(reason: &str) -> Outcome {
+    let message = format!("what became of the operation is not known: {reason}");
+    Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
+}
+
+fn kind(request: &Request) -> &'static str {
+    match request {
+        Request::Exec(_) => "exec",
+        Request::Read(_) => "read",
+        Request::Write(_) => "write",
+        Request::Edit(_) => "edit",
+        Request::List(_) => "list",
+        Request::Glob(_) => "glob",
+        Request::Grep(_) => "grep",
+    }
+}
+
+#[cfg(test)]
+mod tests;

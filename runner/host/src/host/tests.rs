@@ -1,0 +1,129 @@
+use std::{collections::BTreeMap, fs, os::unix::fs::symlink, sync::Arc, time::Duration};
+
+use shared_sandbox::{FileFailure, Outcome, Read, Write};
+use shared_types::{Isolation, RefusalCode, SystemClock};
+
+use super::*;
+use crate::testing::{LONG, Scene, end, shell};
+
+fn open(root: impl Into<PathBuf>) -> Result<Host, OpenError> {
+    let options = HostOptions {
+        root: root.into(),
+        environment: BTreeMap::new(),
+        kill_grace: Duration::ZERO,
+        file_operation_within: LONG,
+    };
+    Host::open(options, Arc::new(SystemClock::new()))
+}
+
+fn read(path: &str) -> Read {
+    Read {
+        path: path.to_owned(),
+        first_line: 1,
+        max_lines: 10,
+        max_bytes: 1000,
+    }
+}
+
+#[test]
+fn a_root_that_cannot_serve_says_what_to_do() {
+    let scene = Scene::new();
+    scene.put("file", "");
+    let missing = open(scene.path("missing")).expect_err("there is nothing");
+    assert!(matches!(missing, OpenError::Missing { .. }), "{missing:?}");
+    assert!(missing.to_string().contains("create it"));
+    let file = open(scene.path("file")).expect_err("it is a file");
+    assert!(matches!(file, OpenError::NotADirectory { .. }), "{file:?}");
+    assert_eq!(scene.host.isolation(), Isolation::none());
+}
+
+#[tokio::test]
+async fn a_root_that_is_a_link_is_known_by_both_names() {
+    let scene = Scene::new();
+    scene.put("a", "text");
+    let link = scene.outside().join("link");
+    symlink(scene.host.root(), &link).expect("a link");
+    let host = open(&link).expect("a link to a folder is a folder");
+    assert_eq!(host.root(), link);
+    for root in [
+        link.as_path(),
+        &scene.host.root().canonicalize().expect("real"),
+    ] {
+        let path = root.join("a").display().to_string();
+        let ended = end(host.perform(Request::Read(read(&path)), LONG)).await;
+        assert!(matches!(ended.outcome, Outcome::Read(_)), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_moved_is_still_the_workspace() {
+    let scene = Scene::new();
+    scene.put("a", "text");
+    fs::rename(scene.host.root(), scene.outside().join("moved")).expect("a move");
+    assert!(matches!(scene.outcome(read("a")).await, Outcome::Read(_)));
+    assert_eq!(scene.sh("cat a").await.text(), "text");
+}
+
+#[tokio::test]
+async fn work_that_panics_has_an_end() {
+    let outcome = settled(tokio::spawn(async { panic!("a defect") })).await;
+    match outcome {
+        Outcome::Refused(refusal) => assert_eq!(refusal.code, RefusalCode::Lost),
+        other => panic!("expected a refusal, not {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_file_operation_without_time_is_given_up() {
+    let scene = Scene::with(Duration::ZERO, Duration::ZERO);
+    scene.put("a", "text");
+    let failure = scene.failure(read("a")).await;
+    assert_eq!(failure, FileFailure::TooSlow { limit_ms: 0 });
+}
+
+#[tokio::test]
+async fn a_change_that_is_stopped_in_time_changes_nothing() {
+    let scene = Scene::new();
+    let write = Write {
+        path: "a".to_owned(),
+        content: b"new".to_vec(),
+    };
+    let performing = scene.start(write);
+    performing.stop.cancel();
+    let ended = end(performing).await;
+    assert!(matches!(ended.outcome, Outcome::Refused(_)), "{ended:?}");
+    assert!(!scene.path("a").exists());
+}
+
+#[tokio::test]
+async fn changes_of_one_file_are_made_one_after_the_other() {
+    let scene = Scene::new();
+    scene.put(
+        "lines",
+        (0..16).map(|i| format!("<{i}>\n")).collect::<String>(),
+    );
+    let edits: Vec<_> = (0..16)
+        .map(|i| {
+            scene.start(shared_sandbox::Edit {
+                path: "lines".to_owned(),
+                old: format!("<{i}>"),
+                new: format!("[{i}]"),
+                every: false,
+            })
+        })
+        .collect();
+    for edit in edits {
+        assert!(matches!(end(edit).await.outcome, Outcome::Edited(_)));
+    }
+    let expected: String = (0..16).map(|i| format!("[{i}]\n")).collect();
+    assert_eq!(scene.text("lines"), expected);
+}
+
+#[tokio::test]
+async fn dropping_what_was_started_stops_nothing() {
+    let scene = Scene::new();
+    drop(scene.start(shell("sleep 0.1; touch done")));
+    while !scene.path("done").exists() {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,84 @@
+//! A request under way: what comes out of it, and the wish to end it.
+
+use bytes::Bytes;
+use shared_sandbox::{ExitCause, Outcome, OutputStream};
+use tokio::sync::{mpsc, watch};
+
+/// Events that wait for a slow reader. With chunks of at most
+/// [`shared_types::limits::OUTPUT_CHUNK_BYTES`] this bounds a request's memory to 1 MiB.
+pub(crate) const EVENTS_WAITING: usize = 16;
+
+/// A request that is being performed. Dropping it stops nothing.
+#[derive(Debug)]
+pub struct Performing {
+    /// What happens; the last one is [`HostEvent::Ended`]. The channel is bounded: a slow reader
+    /// makes the process wait once its pipe is full. Without a reader the output is drained and
+    /// counted.
+    pub events: mpsc::Receiver<HostEvent>,
+    /// Ends it early.
+    pub stop: Stop,
+}
+
+/// What happens while a request is performed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEvent {
+    /// Bytes of an output stream, in order.
+    Output {
+        /// The stream.
+        stream: OutputStream,
+        /// At most [`shared_types::limits::OUTPUT_CHUNK_BYTES`] bytes.
+        data: Bytes,
+    },
+    /// It ended; nothing follows. Sent exactly once.
+    Ended(Outcome),
+}
+
+/// Ends a request early. Asking again, or after the end, does nothing; the first wish counts.
+#[derive(Debug, Clone)]
+pub struct Stop(watch::Sender<Option<ExitCause>>);
+
+impl Stop {
+    /// Ends it because somebody asked: the cause is [`ExitCause::Cancelled`].
+    pub fn cancel(&self) {
+        self.wish(ExitCause::Cancelled);
+    }
+
+    /// Ends it because the runner stops: the cause is [`ExitCause::Orphaned`].
+    pub fn orphan(&self) {
+        self.wish(ExitCause::Orphaned);
+    }
+
+    fn wish(&self, cause: ExitCause) {
+        self.0.send_if_modified(|wish| {
+            let first = wish.is_none();
+            wish.get_or_insert(cause);
+            first
+        });
+    }
+}
+
+/// The other side of [`Stop`].
+#[derive(Debug, Clone)]
+pub(crate) struct Stopping(watch::Receiver<Option<ExitCause>>);
+
+impl Stopping {
+    /// The wish and who hears it.
+    pub(crate) fn pair() -> (Stop, Self) {
+        let (wish, heard) = watch::channel(None);
+        (Stop(wish), Self(heard))
+    }
+
+    /// The wish so far.
+    pub(crate) fn now(&self) -> Option<ExitCause> {
+        *self.0.borrow()
+    }
+
+    /// Waits for the wish; for ever, once nobody is left who could have one.
+    pub(crate) async fn wanted(&mut self) -> ExitCause {
+        let wish = self.0.wait_for(Option::is_some).await.map(|wish| *wish);
+        match wish {
+            Ok(Some(cause)) => cause,
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+}
