@@ -1,2 +1,160 @@
-//! placeholder
-fn main() {}
+//! `gantry-runner`: enrols this machine with a server, and serves its operations.
+//!
+//! The composition root: here, and nowhere below, the environment, the clock and the random
+//! source are taken from the system.
+
+mod backoff;
+mod cli;
+mod connection;
+mod convert;
+mod daemon;
+mod enrol;
+mod enrolment;
+mod home;
+mod key;
+mod link;
+mod operations;
+mod server_url;
+mod status;
+#[cfg(test)]
+mod testing;
+mod token_source;
+
+use std::{
+    fs,
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
+
+use anyhow::Context;
+use clap::Parser;
+use runner_host::allowed_environment;
+use shared_types::{OsEntropy, SystemClock};
+
+use cli::{Cli, EnrolArgs, RunArgs, Verb};
+use daemon::{DaemonOptions, HostFacts};
+use enrol::Enrolment;
+use home::Home;
+use server_url::ServerUrl;
+use token_source::Sources;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let verb = match cli.verb {
+        Verb::Enrol(_) => "enrol",
+        Verb::Run(_) => "run",
+        Verb::Status => "say the status",
+    };
+    match act(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gantry-runner: failed to {verb}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(cli: Cli) -> anyhow::Result<()> {
+    shared_tls::install_provider();
+    shared_telemetry::init_logs(cli.log_format.parse()?, cli.log.as_deref())?;
+    let gantry_home = match cli.home {
+        Some(home) => home,
+        None => default_home().context("no home: give --home, or set GANTRY_HOME or HOME")?,
+    };
+    let home = Home::within(&gantry_home);
+    match cli.verb {
+        Verb::Enrol(args) => enrol_here(&home, args),
+        Verb::Run(args) => serve(home, &args),
+        Verb::Status => {
+            println!("{}", status::of(&home)?);
+            Ok(())
+        }
+    }
+}
+
+fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
+    let server = ServerUrl::parse(&args.server, args.allow_plain_text)?;
+    let variable = variable(token_source::VARIABLE);
+    let token = Sources {
+        argument: args.token.as_deref(),
+        file: args.token_file.as_deref(),
+        variable: variable.as_deref(),
+        stdin_is_terminal: io::stdin().is_terminal(),
+        stdin: io::stdin(),
+    }
+    .token()?;
+    let workspace = match args.workspace {
+        Some(workspace) => workspace,
+        None => std::env::current_dir().context("cannot tell the current directory")?,
+    };
+    let wanted = Enrolment {
+        server,
+        allow_plain_text: args.allow_plain_text,
+        token,
+        name: args.name,
+        labels: args.labels,
+        hostname: hostname(),
+        workspace,
+        replace: args.replace,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let report = runtime.block_on(enrol::enrol(home, wanted, &OsEntropy))?;
+    println!("{report}");
+    Ok(())
+}
+
+fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .context("cannot tell one boot of this host from another")?;
+    let options = DaemonOptions {
+        home,
+        drain_for: args.drain_for,
+        environment: environment(),
+        facts: HostFacts {
+            boot: boot.trim().to_owned(),
+            hostname: hostname(),
+        },
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(OsEntropy),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(daemon::run(options));
+    // What still hangs in the host's file system does not keep the process.
+    runtime.shutdown_background();
+    Ok(served?)
+}
+
+fn hostname() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+fn default_home() -> Option<PathBuf> {
+    Some(PathBuf::from(variable("HOME")?).join(".gantry"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the `main` that passes it down"
+)]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the `main` that passes it down"
+)]
+fn environment() -> std::collections::BTreeMap<String, String> {
+    let text = std::env::vars_os();
+    let text = text
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    allowed_environment(text)
+}

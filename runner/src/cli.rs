@@ -1,0 +1,110 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+
+/// Lends this machine's hands to agents on a Gantry server.
+#[derive(Debug, Parser)]
+#[command(name = "gantry-runner", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// Gantry's home; the runner uses the folder `runner` in it [default: ~/.gantry]
+    #[arg(long, value_name = "DIR", env = "GANTRY_HOME", global = true)]
+    pub(crate) home: Option<PathBuf>,
+    /// How log lines look: text or json
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        env = "GANTRY_LOG_FORMAT",
+        global = true
+    )]
+    pub(crate) log_format: String,
+    /// What is logged, such as `info` or `gantry_runner=debug`
+    #[arg(long, value_name = "FILTER", env = "GANTRY_LOG", global = true)]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Make this machine known to a server, with a join token
+    Enrol(EnrolArgs),
+    /// Serve the server's operations until a signal
+    Run(RunArgs),
+    /// Say whether this home is enrolled, where, and whether a daemon runs
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EnrolArgs {
+    /// The server's address, such as https://gantry.example:7400
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: String,
+    /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
+    #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
+    pub(crate) token: Option<String>,
+    /// A file that holds the join token
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The runner's name [default: the token's, or the server's choice]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// A label for the placement of work; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) labels: Vec<(String, String)>,
+    /// Where commands run and files lie [default: the current directory]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Allow http:// to another machine: everybody on the way can read and change everything
+    #[arg(long)]
+    pub(crate) allow_plain_text: bool,
+    /// Give up the runner that this home belongs to now
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// How long running commands may go on after SIGTERM, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) drain_for: Duration,
+}
+
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write a label as key=value"),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().map_err(|_| "write a whole number of seconds");
+    seconds.map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_token_and_labels_are_read_as_they_stand() {
+        let line = "gantry-runner enrol --server https://x - --label os=linux --label gpu=";
+        let Verb::Enrol(args) = Cli::try_parse_from(line.split(' ')).expect("a line").verb else {
+            panic!("another verb");
+        };
+        assert_eq!(args.token.as_deref(), Some("-"));
+        let pairs = [("os", "linux"), ("gpu", "")].map(|(k, v)| (k.into(), v.into()));
+        assert_eq!(args.labels, pairs);
+        let bad = "gantry-runner enrol --server https://x --label linux";
+        assert!(Cli::try_parse_from(bad.split(' ')).is_err());
+    }
+}

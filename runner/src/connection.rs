@@ -1,0 +1,118 @@
+//! One connection to the server, which lives and dies as one: it never reconnects behind the
+//! caller's back, so what was proved about its other end stays true for everything sent over it.
+
+use std::{io, sync::Arc, time::Duration};
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use shared_tls::{Recorder, TlsError, Trust, client_config};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::server_url::ServerUrl;
+
+/// Time for the TCP and TLS handshakes, each.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What may be in flight towards the runner, per stream and altogether, in bytes.
+const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
+/// Which certificate a connection may end at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accept {
+    /// Any, to be judged by what is said over it; see [`Trust::Record`].
+    Any,
+    /// One that the platform's roots vouch for.
+    PlatformRoots,
+}
+
+/// An open connection.
+pub(crate) struct Connection {
+    /// Speaks gRPC over exactly this connection; once it is lost every call fails.
+    pub(crate) channel: Channel,
+    /// SHA-256 of the certificate at the other end; `None` with plain text, and where the
+    /// platform's roots vouched for it.
+    pub(crate) certificate: Option<[u8; 32]>,
+}
+
+impl Connection {
+    /// Dials the server.
+    pub(crate) async fn open(url: &ServerUrl, accept: Accept) -> Result<Self, ConnectError> {
+        let unreachable = |source| ConnectError::Unreachable {
+            url: url.to_string(),
+            source,
+        };
+        let dial = TcpStream::connect((url.host(), url.port()));
+        let socket = within(dial).await.map_err(unreachable)?;
+        socket.set_nodelay(true).map_err(unreachable)?;
+        if !url.is_tls() {
+            return Self::over(url, socket, None).await;
+        }
+        let recorder = Recorder::new();
+        let trust = match accept {
+            Accept::Any => Trust::Record(recorder.clone()),
+            Accept::PlatformRoots => Trust::Platform,
+        };
+        let mut config = (*client_config(trust)?).clone();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let name = ServerName::try_from(url.host()).map_err(|_| {
+            let reason = "its host is no name that a certificate can carry";
+            unreachable(io::Error::new(io::ErrorKind::InvalidInput, reason))
+        })?;
+        let connector = TlsConnector::from(Arc::new(config));
+        let handshake = within(connector.connect(name, socket)).await;
+        let stream = handshake.map_err(|source| ConnectError::Handshake {
+            url: url.to_string(),
+            source,
+        })?;
+        Self::over(url, stream, recorder.recorded()).await
+    }
+
+    /// Speaks HTTP/2 over this stream and no other.
+    async fn over(
+        url: &ServerUrl,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        certificate: Option<[u8; 32]>,
+    ) -> Result<Self, ConnectError> {
+        let mut once = Some(TokioIo::new(stream));
+        let connector = tower::service_fn(move |_| {
+            let stream = once.take();
+            async { stream.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset)) }
+        });
+        // The dialled scheme is plain for tonic, which would start TLS of its own otherwise.
+        let endpoint = Endpoint::from_shared(format!("http://{}", url.authority()))?
+            .origin(url.origin())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        let channel = endpoint.connect_with_connector(connector).await?;
+        Ok(Self {
+            channel,
+            certificate,
+        })
+    }
+}
+
+async fn within<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    timeout(HANDSHAKE_WITHIN, step)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("cannot reach {url}: {source}")]
+    Unreachable { url: String, source: io::Error },
+    #[error("no TLS with {url}: {source}")]
+    Handshake { url: String, source: io::Error },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the server does not speak HTTP/2: {0}")]
+    Http(#[from] tonic::transport::Error),
+}

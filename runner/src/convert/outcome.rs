@@ -1,0 +1,189 @@
+//! Outcomes in their wire form. Lists that would not fit into a frame are cut, and say so.
+
+use proto::v1::{self, ended::Outcome as Wire, runner_frame};
+use shared_sandbox::{
+    Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, Grepped, Listed,
+    Outcome, ReadContent, StreamEnd, Written,
+};
+use shared_types::{OperationId, limits::MAX_FRAME_BYTES};
+
+/// What a frame's list may take, so that the frame stays below [`MAX_FRAME_BYTES`].
+const MAX_LIST_BYTES: usize = MAX_FRAME_BYTES - 64 * 1024;
+
+/// What an element of a list takes on the wire beside its text, at most.
+const ELEMENT_OVERHEAD: usize = 32;
+
+/// The end of an operation.
+pub(crate) fn ended(operation: OperationId, outcome: Outcome) -> v1::RunnerFrame {
+    let outcome = match outcome {
+        Outcome::Exited(record) => Wire::Exited(exit_record(record)),
+        Outcome::Read(content) => Wire::Read(read(content)),
+        Outcome::Written(written) => Wire::Written(self::written(written)),
+        Outcome::Edited(edited) => Wire::Edited(self::edited(edited)),
+        Outcome::Listed(listed) => Wire::Listed(self::listed(listed)),
+        Outcome::Globbed(globbed) => Wire::Globbed(self::globbed(globbed)),
+        Outcome::Grepped(grepped) => Wire::Grepped(self::grepped(grepped)),
+        Outcome::Failed(failure) => Wire::Failed(file_failure(failure)),
+        Outcome::Refused(refusal) => Wire::Refused(refusal.into()),
+    };
+    super::frame(runner_frame::Kind::Ended(v1::Ended {
+        operation: operation.to_string(),
+        outcome: Some(outcome),
+    }))
+}
+
+fn exit_record(record: ExitRecord) -> v1::ExitRecord {
+    use v1::exit_record::{Cause, Status};
+    let cause = match record.cause {
+        ExitCause::Exited => Cause::Exited,
+        ExitCause::Timeout => Cause::Timeout,
+        ExitCause::Cancelled => Cause::Cancelled,
+        ExitCause::Orphaned => Cause::Orphaned,
+    };
+    v1::ExitRecord {
+        status: Some(match record.status {
+            ExitStatus::Code(code) => Status::Code(code),
+            ExitStatus::Signal(signal) => Status::Signal(signal),
+            ExitStatus::NotStarted(reason) => Status::NotStarted(reason),
+        }),
+        cause: cause.into(),
+        stdout: Some(stream_end(record.stdout)),
+        stderr: Some(stream_end(record.stderr)),
+        wall_ms: record.wall_ms,
+        tree_gone: record.tree_gone,
+    }
+}
+
+fn stream_end(end: StreamEnd) -> v1::StreamEnd {
+    v1::StreamEnd {
+        offset: end.offset,
+        checksum: end.checksum,
+    }
+}
+
+fn read(content: ReadContent) -> v1::ReadContent {
+    v1::ReadContent {
+        content: content.content,
+        first_line: content.first_line,
+        lines: content.lines,
+        file_bytes: content.file_bytes,
+        more: content.more,
+    }
+}
+
+fn written(written: Written) -> v1::Written {
+    let before = written.before.map(|digest| digest.as_bytes().to_vec());
+    v1::Written {
+        bytes: written.bytes,
+        before: before.unwrap_or_default(),
+        after: written.after.as_bytes().to_vec(),
+    }
+}
+
+fn edited(edited: Edited) -> v1::Edited {
+    v1::Edited {
+        line: edited.line,
+        replaced: edited.replaced,
+        before: edited.before.as_bytes().to_vec(),
+        after: edited.after.as_bytes().to_vec(),
+    }
+}
+
+fn listed(listed: Listed) -> v1::Listed {
+    let (entries, cut) = fitting(listed.entries, |entry| entry.name.len());
+    v1::Listed {
+        entries: entries
+            .into_iter()
+            .map(|entry| v1::ListedEntry {
+                name: entry.name,
+                kind: entry_kind(entry.kind).into(),
+                bytes: entry.bytes,
+            })
+            .collect(),
+        more: listed.more || cut,
+    }
+}
+
+fn entry_kind(kind: EntryKind) -> v1::listed_entry::Kind {
+    use v1::listed_entry::Kind;
+    match kind {
+        EntryKind::File => Kind::File,
+        EntryKind::Directory => Kind::Directory,
+        EntryKind::Link => Kind::Link,
+        EntryKind::Other => Kind::Other,
+    }
+}
+
+fn globbed(globbed: Globbed) -> v1::Globbed {
+    let (paths, cut) = fitting(globbed.paths, String::len);
+    v1::Globbed {
+        paths,
+        more: globbed.more || cut,
+    }
+}
+
+fn grepped(grepped: Grepped) -> v1::Grepped {
+    let (matches, cut) = fitting(grepped.matches, |found| found.path.len() + found.text.len());
+    v1::Grepped {
+        matches: matches
+            .into_iter()
+            .map(|found| v1::GrepMatch {
+                path: found.path,
+                line: found.line,
+                text: found.text,
+            })
+            .collect(),
+        more: grepped.more || cut,
+    }
+}
+
+/// The first elements that fit into a frame, and whether any were left out.
+fn fitting<T>(mut elements: Vec<T>, text_bytes: impl Fn(&T) -> usize) -> (Vec<T>, bool) {
+    let mut bytes = 0;
+    let too_many = elements.iter().position(|element| {
+        bytes += text_bytes(element) + ELEMENT_OVERHEAD;
+        bytes > MAX_LIST_BYTES
+    });
+    elements.truncate(too_many.unwrap_or(elements.len()));
+    (elements, too_many.is_some())
+}
+
+fn file_failure(failure: FileFailure) -> v1::FileFailure {
+    use v1::file_failure::Kind;
+    let of = |kind: Kind, path: String| v1::FileFailure {
+        kind: kind.into(),
+        path,
+        ..v1::FileFailure::default()
+    };
+    match failure {
+        FileFailure::NotFound { path } => of(Kind::NotFound, path),
+        FileFailure::OutsideWorkspace { path } => of(Kind::OutsideWorkspace, path),
+        FileFailure::NotAFile { path } => of(Kind::NotAFile, path),
+        FileFailure::NotADirectory { path } => of(Kind::NotADirectory, path),
+        FileFailure::Denied { path } => of(Kind::Denied, path),
+        FileFailure::Binary { path } => of(Kind::Binary, path),
+        FileFailure::TooLarge { path, bytes, limit } => v1::FileFailure {
+            number: bytes,
+            limit,
+            ..of(Kind::TooLarge, path)
+        },
+        FileFailure::NoMatch { path } => of(Kind::NoMatch, path),
+        FileFailure::ManyMatches { path, count } => v1::FileFailure {
+            number: count,
+            ..of(Kind::ManyMatches, path)
+        },
+        FileFailure::Pattern { reason } => v1::FileFailure {
+            reason,
+            ..of(Kind::Pattern, String::new())
+        },
+        FileFailure::DiskFull => of(Kind::DiskFull, String::new()),
+        FileFailure::TooSlow { limit_ms } => v1::FileFailure {
+            number: limit_ms,
+            ..of(Kind::TooSlow, String::new())
+        },
+        FileFailure::Io { reason } => v1::FileFailure {
+            reason,
+            ..of(Kind::Io, String::new())
+        },
+    }
+}

@@ -1,0 +1,184 @@
+//! The runner's side of contract B: who is there, enrol, authenticate.
+//!
+//! The server proves its identity first, with a signature over our nonce and over the certificate
+//! that it presents. If that is the certificate of this connection, nobody stands between; if it
+//! is not, a proxy ends TLS, and then the platform's roots must vouch for the proxy and the server
+//! must prove itself again behind it. Only then is anything secret sent, over that connection.
+
+use std::{collections::HashMap, time::Duration};
+
+use proto::{
+    signing,
+    v1::{self, enrolment_client::EnrolmentClient},
+};
+use shared_types::{Entropy, RunnerId, Token};
+use tokio::time::timeout;
+use tonic::{Status, transport::Channel};
+
+use crate::{
+    connection::{Accept, ConnectError, Connection},
+    key::{RunnerKey, ServerIdentity},
+    server_url::ServerUrl,
+};
+
+/// Time for one call.
+const CALL_WITHIN: Duration = Duration::from_secs(20);
+
+/// The largest answer that is read before the server is known, in bytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+/// A connection whose other end proved to be the server, with a challenge of it.
+pub(crate) struct Proven {
+    /// For calls of other services over the same connection.
+    pub(crate) channel: Channel,
+    /// SHA-256 of the certificate that the identity vouched for; `None` where the platform's
+    /// roots did, or there is no TLS.
+    pub(crate) certificate: Option<[u8; 32]>,
+    challenge: Vec<u8>,
+    audience: String,
+}
+
+/// What a runner tells of itself when it enrols.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Introduction {
+    pub(crate) name: String,
+    pub(crate) labels: HashMap<String, String>,
+    pub(crate) hostname: String,
+}
+
+impl Proven {
+    /// Connects, and holds the other end to the server's identity.
+    pub(crate) async fn connect(
+        url: &ServerUrl,
+        identity: &ServerIdentity,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, EnrolmentError> {
+        let connection = Connection::open(url, Accept::Any).await?;
+        let reply = identify(&connection.channel, identity, entropy).await?;
+        let at_the_other_end = connection.certificate;
+        let Some(seen) = at_the_other_end else {
+            return Ok(Self::of(connection, reply));
+        };
+        if reply.certificate_sha256 == seen {
+            return Ok(Self::of(connection, reply));
+        }
+        let behind_proxy = Connection::open(url, Accept::PlatformRoots)
+            .await
+            .map_err(EnrolmentError::Interposed)?;
+        let reply = identify(&behind_proxy.channel, identity, entropy).await?;
+        Ok(Self::of(behind_proxy, reply))
+    }
+
+    /// Spends the join token: the server knows the runner afterwards, or nothing has changed.
+    pub(crate) async fn enrol(
+        self,
+        token: &Token,
+        key: &RunnerKey,
+        introduction: Introduction,
+    ) -> Result<(RunnerId, String), EnrolmentError> {
+        let text = token.reveal();
+        let request = v1::EnrolRequest {
+            public_key: key.public().to_vec(),
+            signature: key.sign(&signing::enrol(&self.challenge, &text)),
+            challenge: self.challenge,
+            join_token: text,
+            name: introduction.name,
+            labels: introduction.labels,
+            hostname: introduction.hostname,
+            software_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let reply = call(client(&self.channel).enrol(request)).await?;
+        let runner = reply.runner.parse();
+        Ok((
+            runner.map_err(|_| EnrolmentError::Nonsense("a runner id"))?,
+            reply.name,
+        ))
+    }
+
+    /// Proves that this is the runner that enrolled; returns an access token for one link.
+    pub(crate) async fn authenticate(
+        &self,
+        key: &RunnerKey,
+        runner: RunnerId,
+    ) -> Result<String, EnrolmentError> {
+        let message = signing::authenticate(&self.challenge, &self.audience, runner);
+        let request = v1::AuthenticateRequest {
+            runner: runner.to_string(),
+            challenge: self.challenge.clone(),
+            signature: key.sign(&message),
+        };
+        let reply = call(client(&self.channel).authenticate(request)).await?;
+        if reply.access_token.is_empty() {
+            return Err(EnrolmentError::Nonsense("an access token"));
+        }
+        Ok(reply.access_token)
+    }
+
+    fn of(connection: Connection, reply: v1::IdentifyReply) -> Self {
+        Self {
+            channel: connection.channel,
+            certificate: connection.certificate,
+            challenge: reply.challenge,
+            audience: reply.audience,
+        }
+    }
+}
+
+/// Asks who is there; only an answer that the identity signed over our nonce is returned.
+async fn identify(
+    channel: &Channel,
+    identity: &ServerIdentity,
+    entropy: &dyn Entropy,
+) -> Result<v1::IdentifyReply, EnrolmentError> {
+    let mut nonce = vec![0; 32];
+    entropy.fill(&mut nonce);
+    let request = v1::IdentifyRequest {
+        nonce: nonce.clone(),
+    };
+    let reply = call(client(channel).identify(request)).await?;
+    let signed = signing::identify(
+        &nonce,
+        &reply.challenge,
+        &reply.certificate_sha256,
+        &reply.audience,
+    );
+    if reply.identity_key != identity.0 || !identity.signed(&signed, &reply.signature) {
+        return Err(EnrolmentError::Stranger);
+    }
+    Ok(reply)
+}
+
+fn client(channel: &Channel) -> EnrolmentClient<Channel> {
+    EnrolmentClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER_BYTES)
+}
+
+async fn call<T>(
+    answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
+) -> Result<T, EnrolmentError> {
+    match timeout(CALL_WITHIN, answer).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(EnrolmentError::Refused(status)),
+        Err(_) => Err(EnrolmentError::Silent),
+    }
+}
+
+/// Why the server did not answer as it should.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EnrolmentError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(
+        "something between here and the server ends TLS, and the platform's root certificates do not vouch for it: {0}"
+    )]
+    Interposed(#[source] ConnectError),
+    #[error(
+        "the server there is not the one that is expected: its identity key is another one; check the address, and whether the token is of this server"
+    )]
+    Stranger,
+    #[error("the server says: {}", .0.message())]
+    Refused(Status),
+    #[error("the server did not answer within {} s", CALL_WITHIN.as_secs())]
+    Silent,
+    #[error("the server's answer lacks {0}: it may be of another version")]
+    Nonsense(&'static str),
+}

@@ -1,0 +1,181 @@
+//! Where a runner keeps what it must not forget: `$GANTRY_HOME/runner`.
+//!
+//! `identity.key` is its own key, `runner.toml` says where it belongs, `lock` is held by the one
+//! process that uses the folder. Files are put into place whole, so that a crash leaves the old
+//! one or the new one; `runner.toml` comes last, and without it the runner is not enrolled.
+
+use std::{
+    fs::{self, DirBuilder, File, TryLockError},
+    io::{self, ErrorKind, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use shared_types::{Digest, RunnerId};
+
+use crate::key::{KeyError, RunnerKey, ServerIdentity};
+
+/// The folder of one runner.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    directory: PathBuf,
+}
+
+/// What a runner knows of itself and its server (`runner.toml`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Enrolled {
+    /// The server's address.
+    pub(crate) server: String,
+    /// Whether its owner allowed plain text to a host that is not this one.
+    #[serde(default)]
+    pub(crate) allow_plain_text: bool,
+    /// The runner's id and name, as the server gave them.
+    pub(crate) runner: RunnerId,
+    pub(crate) name: String,
+    /// The server's identity, to which every connect is held.
+    pub(crate) server_identity: ServerIdentity,
+    /// SHA-256 of the certificate that the identity vouched for last; absent where the platform's
+    /// roots are trusted, or there is no TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certificate: Option<Digest>,
+    /// Where commands run and files lie; absolute.
+    pub(crate) workspace: PathBuf,
+}
+
+/// Held by the one process that uses a home; let go when it is dropped or the process dies.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+
+impl Home {
+    /// The runner's folder in Gantry's home.
+    pub(crate) fn within(gantry_home: &Path) -> Self {
+        Self {
+            directory: gantry_home.join("runner"),
+        }
+    }
+
+    /// Takes the folder for this process and makes it where it is missing.
+    pub(crate) fn lock(&self) -> Result<Lock, HomeError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(self.failed("create", ""))?;
+        let path = self.directory.join("lock");
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(self.failed("open", "lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(TryLockError::WouldBlock) => Err(HomeError::Taken(self.directory.clone())),
+            Err(TryLockError::Error(source)) => Err(self.failed("lock", "lock")(source)),
+        }
+    }
+
+    /// Whether a daemon uses the folder now.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.directory.is_dir() && matches!(self.lock(), Err(HomeError::Taken(_)))
+    }
+
+    /// What `runner.toml` says; `None` where the runner is not enrolled.
+    pub(crate) fn enrolled(&self) -> Result<Option<Enrolled>, HomeError> {
+        let path = self.directory.join("runner.toml");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.failed("read", "runner.toml")(error)),
+        };
+        let enrolled = toml::from_str(&text);
+        enrolled.map(Some).map_err(|error| HomeError::Damaged {
+            path,
+            reason: error.message().to_owned(),
+        })
+    }
+
+    /// The runner's key.
+    pub(crate) fn key(&self) -> Result<RunnerKey, KeyError> {
+        RunnerKey::load(&self.directory.join("identity.key"))
+    }
+
+    /// Writes a new key beside the one in use, so that what cannot be saved is known before a
+    /// join token is spent.
+    pub(crate) fn prepare_key(&self, key: &RunnerKey) -> Result<(), HomeError> {
+        let path = self.directory.join("identity.key.new");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(self.failed("remove", "identity.key.new")(error));
+            }
+            _ => {}
+        }
+        key.store(&path)
+            .map_err(self.failed("write", "identity.key.new"))
+    }
+
+    /// Makes the prepared key and `enrolled` those that count.
+    pub(crate) fn enrol(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
+        match fs::remove_file(self.directory.join("runner.toml")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(self.failed("remove", "runner.toml")(error));
+            }
+            _ => {}
+        }
+        fs::rename(
+            self.directory.join("identity.key.new"),
+            self.directory.join("identity.key"),
+        )
+        .map_err(self.failed("write", "identity.key"))?;
+        self.save(enrolled)
+    }
+
+    /// Replaces `runner.toml`.
+    pub(crate) fn save(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
+        let put = || {
+            let text = toml::to_string(enrolled).map_err(io::Error::other)?;
+            let unfinished = self.directory.join("runner.toml.new");
+            let mut file = File::create(&unfinished)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(unfinished, self.directory.join("runner.toml"))?;
+            File::open(&self.directory)?.sync_all()
+        };
+        put().map_err(self.failed("write", "runner.toml"))
+    }
+
+    fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> HomeError {
+        let path = self.directory.join(name);
+        move |source| HomeError::File {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+/// Why a home cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HomeError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error(
+        "{} is used by a running gantry-runner: stop it first, or give another --home",
+        .0.display()
+    )]
+    Taken(PathBuf),
+    #[error(
+        "{} cannot be understood ({reason}): correct it, or enrol again with --replace",
+        path.display()
+    )]
+    Damaged { path: PathBuf, reason: String },
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! The runner's link to its server: kept for as long as the daemon runs, connected anew whenever
+//! it is lost. Operations know nothing of it: they go on (see [`crate::operations`]).
+//!
+//! What will not get better by trying again (revoked, another protocol) ends the daemon with one
+//! clear line; everything else is tried again, with full jitter.
+
+mod session;
+
+use std::{sync::Arc, time::Duration};
+
+use shared_types::{Clock, Digest, Entropy};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status};
+
+pub(crate) use session::Introduction;
+use session::Session;
+
+use crate::{
+    backoff,
+    enrolment::{EnrolmentError, Proven},
+    home::{Enrolled, Home},
+    key::RunnerKey,
+    operations::{Gone, Operations},
+    server_url::ServerUrl,
+};
+
+/// Keeps the link.
+pub(crate) struct Link {
+    pub(crate) url: ServerUrl,
+    pub(crate) home: Home,
+    pub(crate) enrolled: Enrolled,
+    pub(crate) key: RunnerKey,
+    pub(crate) introduction: Introduction,
+    pub(crate) operations: Operations,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    /// Ends the link politely, and then [`Link::run`].
+    pub(crate) goodbye: CancellationToken,
+}
+
+impl Link {
+    /// Runs until it is told to say goodbye, or until trying again cannot help.
+    pub(crate) async fn run(mut self) -> Result<(), LinkError> {
+        let goodbye = self.goodbye.clone();
+        let mut failures = 0;
+        loop {
+            let began = self.clock.monotonic();
+            let error = tokio::select! {
+                // The session watches for the goodbye itself once it has something to end.
+                linked = self.once() => match linked {
+                    Ok(()) => return Ok(()),
+                    Err(error) => error,
+                },
+            };
+            if goodbye.is_cancelled() {
+                return Ok(());
+            }
+            if error.is_final() {
+                return Err(error);
+            }
+            let lived = self.clock.monotonic().saturating_sub(began);
+            failures = backoff::failures_after(failures, lived);
+            let wait = backoff::wait(failures, self.random());
+            tracing::warn!(
+                runner.id = %self.introduction.runner,
+                server = %self.url,
+                %error,
+                failures,
+                wait_ms = wait.as_millis() as u64,
+                "no link to the server; trying again"
+            );
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = goodbye.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Connects, proves itself and serves one link.
+    async fn once(&mut self) -> Result<(), LinkError> {
+        let connect = self.connect();
+        let goodbye = self.goodbye.clone();
+        let (proven, token) = tokio::select! {
+            connected = connect => connected?,
+            () = goodbye.cancelled() => return Ok(()),
+        };
+        self.remember(proven.certificate);
+        let session = Session {
+            introduction: &self.introduction,
+            key: &self.key,
+            operations: &self.operations,
+            entropy: &self.entropy,
+            goodbye: &self.goodbye,
+        };
+        session.run(proven.channel, &token).await
+    }
+
+    /// The access token lives in memory only, and serves one link.
+    async fn connect(&self) -> Result<(Proven, String), EnrolmentError> {
+        let identity = &self.enrolled.server_identity;
+        let proven = Proven::connect(&self.url, identity, self.entropy.as_ref()).await?;
+        let token = proven.authenticate(&self.key, self.enrolled.runner).await?;
+        Ok((proven, token))
+    }
+
+    /// Notes a certificate that changed; the server's identity has vouched for the new one.
+    fn remember(&mut self, certificate: Option<[u8; 32]>) {
+        let certificate = certificate.and_then(|hash| Digest::from_slice(&hash));
+        if certificate == self.enrolled.certificate {
+            return;
+        }
+        self.enrolled.certificate = certificate;
+        match self.home.save(&self.enrolled) {
+            Ok(()) => {
+                tracing::info!("the server has another certificate; its identity vouches for it")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the server's new certificate cannot be remembered")
+            }
+        }
+    }
+
+    fn random(&self) -> u64 {
+        let mut random = [0; 8];
+        self.entropy.fill(&mut random);
+        u64::from_be_bytes(random)
+    }
+}
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error(transparent)]
+    Connect(#[from] EnrolmentError),
+    #[error("the server refuses the link: {}", .0.message())]
+    Refused(Status),
+    #[error("the connection was lost: {}", .0.message())]
+    Lost(Status),
+    #[error("the server ended the link")]
+    Closed,
+    #[error("the server ended the link: {0}")]
+    Goodbye(String),
+    #[error("the server was silent for {} s", .0.as_secs())]
+    Silent(Duration),
+    #[error("the server did not send {0} when it should have: it may be of another version")]
+    OutOfTurn(&'static str),
+    #[error(
+        "the server speaks version {0} of the link protocol, this runner {oldest} to {newest}: install the gantry-runner that fits the server",
+        oldest = proto::OLDEST_PROTOCOL_VERSION,
+        newest = proto::PROTOCOL_VERSION
+    )]
+    Version(u32),
+    #[error(transparent)]
+    Gone(#[from] Gone),
+}
+
+impl LinkError {
+    /// Whether trying again cannot help.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Connect(EnrolmentError::Refused(status)) | Self::Refused(status) => {
+                is_final(status.code())
+            }
+            Self::Version(_) | Self::Gone(_) => true,
+            _ => false,
+        }
+    }
+
+    fn of(status: Status) -> Self {
+        if is_final(status.code()) {
+            Self::Refused(status)
+        } else {
+            Self::Lost(status)
+        }
+    }
+}
+
+/// Revoked or unknown, or (a failed precondition) of a version that the server does not speak.
+fn is_final(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unauthenticated | Code::PermissionDenied | Code::FailedPrecondition
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! The operations of this runner: one task owns what is remembered of them, everybody else has a
+//! [`Operations`] handle.
+//!
+//! The task outlives every link. It reads all output at once, whoever listens, so that a slow
+//! server never slows a command; towards the link it waits for room.
+
+mod admission;
+mod delivery;
+mod memory;
+mod table;
+
+use std::{collections::HashMap, pin::Pin};
+
+use futures_util::{Stream, StreamExt as _, stream};
+use proto::v1;
+use runner_host::{Host, HostEvent, Stop};
+use shared_sandbox::Outcome;
+use shared_types::{Incarnation, OperationId, Refusal, RefusalCode, SandboxId};
+use tokio::sync::{
+    mpsc::{self, OwnedPermit},
+    oneshot, watch,
+};
+use tokio_stream::{StreamMap, wrappers::ReceiverStream};
+
+use crate::convert::Order;
+pub(crate) use table::Unfinished;
+use table::{Act, Table};
+
+/// Orders that wait for the table.
+const ORDERS_WAITING: usize = 64;
+
+/// Other wishes that wait for the table.
+const WISHES_WAITING: usize = 8;
+
+/// The operations, as seen by links and by the daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Operations {
+    orders: mpsc::Sender<(LinkId, Order)>,
+    wishes: mpsc::Sender<Wish>,
+    unfinished: watch::Receiver<Unfinished>,
+}
+
+/// Tells the links of one daemon apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkId(u64);
+
+/// A link as the table begins it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) link: LinkId,
+    pub(crate) journal_sequence: u64,
+    pub(crate) inventory: Vec<v1::InventoryEntry>,
+}
+
+/// The task that owns the operations has ended; the daemon cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("the runner's table of operations is gone")]
+pub(crate) struct Gone;
+
+impl Operations {
+    /// The handle, and the service to be run beside it.
+    pub(crate) fn new(
+        host: Host,
+        incarnation: Incarnation,
+        sandbox: SandboxId,
+    ) -> (Self, OperationsService) {
+        let (orders, orders_waiting) = mpsc::channel(ORDERS_WAITING);
+        let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
+        let (unfinished_now, unfinished) = watch::channel(Unfinished::default());
+        let service = OperationsService {
+            host,
+            table: Table::new(incarnation, sandbox),
+            orders: orders_waiting,
+            wishes: wishes_waiting,
+            unfinished: unfinished_now,
+            link: LinkId(0),
+            outgoing: None,
+            stops: HashMap::new(),
+            events: StreamMap::new(),
+        };
+        let handle = Self {
+            orders,
+            wishes,
+            unfinished,
+        };
+        (handle, service)
+    }
+
+    /// Begins a link: frames go to `outgoing` until it is dropped, closed or replaced.
+    pub(crate) async fn open_link(
+        &self,
+        outgoing: mpsc::Sender<v1::RunnerFrame>,
+    ) -> Result<Opened, Gone> {
+        let (reply, opened) = oneshot::channel();
+        let wish = Wish::OpenLink { outgoing, reply };
+        self.wishes.send(wish).await.map_err(|_| Gone)?;
+        opened.await.map_err(|_| Gone)
+    }
+
+    /// Passes an order on; waits while the link has no room for the answers.
+    pub(crate) async fn order(&self, link: LinkId, order: Order) -> Result<(), Gone> {
+        self.orders.send((link, order)).await.map_err(|_| Gone)
+    }
+
+    /// Ends a link; a newer one stays.
+    pub(crate) async fn close_link(&self, link: LinkId) {
+        self.wish(Wish::CloseLink(link)).await;
+    }
+
+    /// Takes nothing new from now on.
+    pub(crate) async fn drain(&self) {
+        self.wish(Wish::Drain).await;
+    }
+
+    /// Stops everything that runs.
+    pub(crate) async fn orphan(&self) {
+        self.wish(Wish::Orphan).await;
+    }
+
+    /// What is left to do, now and whenever it changes.
+    pub(crate) fn unfinished(&self) -> watch::Receiver<Unfinished> {
+        self.unfinished.clone()
+    }
+
+    async fn wish(&self, wish: Wish) {
+        // Without the task there is nothing left to be wished for; the daemon sees that it ended.
+        let _ = self.wishes.send(wish).await;
+    }
+}
+
+#[derive(Debug)]
+enum Wish {
+    OpenLink {
+        outgoing: mpsc::Sender<v1::RunnerFrame>,
+        reply: oneshot::Sender<Opened>,
+    },
+    CloseLink(LinkId),
+    Drain,
+    Orphan,
+}
+
+/// The task behind [`Operations`].
+pub(crate) struct OperationsService {
+    host: Host,
+    table: Table,
+    orders: mpsc::Receiver<(LinkId, Order)>,
+    wishes: mpsc::Receiver<Wish>,
+    unfinished: watch::Sender<Unfinished>,
+    /// The present link, or the last one.
+    link: LinkId,
+    outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
+    /// Of everything that runs.
+    stops: HashMap<OperationId, Stop>,
+    events: StreamMap<OperationId, Events>,
+}
+
+/// What comes out of one operation; `None` is the end of the channel.
+type Events = Pin<Box<dyn Stream<Item = Option<HostEvent>> + Send>>;
+
+enum Event {
+    Wish(Wish),
+    Order(LinkId, Order),
+    Host(OperationId, Option<HostEvent>),
+    Room(OwnedPermit<v1::RunnerFrame>),
+    LinkGone,
+    NobodyLeft,
+}
+
+impl OperationsService {
+    /// Runs until every handle is dropped.
+    pub(crate) async fn run(mut self) {
+        loop {
+            match self.next_event().await {
+                Event::Wish(wish) => self.wish(wish),
+                Event::Order(link, order) => self.order(link, order),
+                Event::Host(id, event) => self.host_event(id, event),
+                Event::Room(permit) => self.send(permit),
+                Event::LinkGone => self.unlink(),
+                Event::NobodyLeft => return,
+            }
+            let now = self.table.unfinished();
+            self.unfinished.send_if_modified(|before| {
+                let changed = *before != now;
+                *before = now;
+                changed
+            });
+        }
+    }
+
+    async fn next_event(&mut self) -> Event {
+        let outgoing = self.outgoing.clone().filter(|_| self.table.has_frames());
+        tokio::select! {
+            wish = self.wishes.recv() => wish.map_or(Event::NobodyLeft, Event::Wish),
+            Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
+                Event::Order(link, order)
+            }
+            Some((id, event)) = self.events.next() => Event::Host(id, event),
+            permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
+        }
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        match wish {
+            Wish::OpenLink { outgoing, reply } => {
+                let (journal_sequence, inventory) = self.table.link();
+                self.link = LinkId(self.link.0 + 1);
+                self.outgoing = Some(outgoing);
+                // A link that gave up meanwhile is closed or replaced by its owner.
+                let _ = reply.send(Opened {
+                    link: self.link,
+                    journal_sequence,
+                    inventory,
+                });
+            }
+            Wish::CloseLink(link) if link == self.link => self.unlink(),
+            Wish::CloseLink(_) => {}
+            Wish::Drain => self.table.drain(),
+            Wish::Orphan => self.stops.values().for_each(Stop::orphan),
+        }
+    }
+
+    fn order(&mut self, link: LinkId, order: Order) {
+        if link != self.link || self.outgoing.is_none() {
+            return;
+        }
+        match self.table.order(order) {
+            Some(Act::Start {
+                operation,
+                request,
+                run_for,
+            }) => {
+                let performing = self.host.perform(request, run_for);
+                self.stops.insert(operation, performing.stop);
+                let events = ReceiverStream::new(performing.events).map(Some);
+                let events = events.chain(stream::once(async { None }));
+                self.events.insert(operation, Box::pin(events));
+            }
+            Some(Act::Stop(operation)) => {
+                self.stops.get(&operation).inspect(|stop| stop.cancel());
+            }
+            None => {}
+        }
+    }
+
+    fn host_event(&mut self, id: OperationId, event: Option<HostEvent>) {
+        match event {
+            Some(HostEvent::Output { stream, data }) => self.table.output(id, stream, &data),
+            Some(HostEvent::Ended(outcome)) => {
+                self.stops.remove(&id);
+                self.table.ended(id, outcome);
+            }
+            // After the end this changes nothing.
+            None => {
+                self.stops.remove(&id);
+                let message = "the runner lost sight of the operation";
+                let lost = Refusal::new(RefusalCode::Lost, message);
+                self.table.ended(id, Outcome::Refused(lost));
+            }
+        }
+    }
+
+    /// Fills the room that the link has.
+    fn send(&mut self, permit: OwnedPermit<v1::RunnerFrame>) {
+        let mut permit = Some(permit);
+        while let Some(room) = permit.take() {
+            let Some(frame) = self.table.next_frame() else {
+                return;
+            };
+            permit = room.send(frame).try_reserve_owned().ok();
+        }
+    }
+
+    fn unlink(&mut self) {
+        self.outgoing = None;
+        self.table.unlink();
+    }
+}
+
+/// Waits until the link takes a frame; without a link, or with nothing to send, for ever.
+async fn room(
+    outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
+) -> Option<OwnedPermit<v1::RunnerFrame>> {
+    match outgoing {
+        Some(outgoing) => outgoing.reserve_owned().await.ok(),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Whether an operation starts, is attached to, or is refused (contract A3–A5): a pure function of
+//! what the runner knows.
+
+use std::time::Duration;
+
+use shared_types::{Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId};
+
+use crate::convert::Incoming;
+
+/// Operations that run at the same time, at most.
+pub(crate) const MAX_RUNNING: usize = 64;
+
+/// Operations that are remembered, running ones included, at most.
+pub(crate) const MAX_REMEMBERED: usize = 512;
+
+/// Memory for output and results, at most, in bytes. A running operation counts with
+/// [`RESERVED_BYTES`], one that ended with what it really left.
+pub(crate) const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
+
+/// What one running operation may come to retain: two full streams.
+pub(crate) const RESERVED_BYTES: usize = 2 * shared_link::retained::MAX_RETAINED_BYTES;
+
+/// After how long a refused operation may be tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// What the runner knows that matters to one operation.
+#[derive(Debug, Clone)]
+pub(crate) struct View<'a> {
+    pub(crate) incarnation: &'a Incarnation,
+    pub(crate) sandbox: SandboxId,
+    /// The highest epoch that was seen of the operation's owner.
+    pub(crate) epoch: Epoch,
+    /// The digest under which the operation is known already.
+    pub(crate) known: Option<Digest>,
+    /// Whether it was cancelled before it came, or has ended and was forgotten.
+    pub(crate) tombstoned: bool,
+    pub(crate) draining: bool,
+    pub(crate) load: Load,
+}
+
+/// What all operations together take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) running: usize,
+    pub(crate) remembered: usize,
+    pub(crate) retained_bytes: usize,
+}
+
+/// What is to be done about an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Start,
+    Attach,
+    Refuse(Refusal),
+}
+
+/// Decides; the first rule that applies counts.
+pub(crate) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
+    use RefusalCode::{Conflict, Draining, Expired, Fenced, NotFound, StaleEpoch};
+    let refuse = |code, message: &str| Admission::Refuse(Refusal::new(code, message));
+    if operation.incarnation.as_ref() != Some(view.incarnation) {
+        return refuse(
+            Fenced,
+            "the runner was started anew since: what it did before is not known to it",
+        );
+    }
+    if operation.sandbox != view.sandbox {
+        return refuse(NotFound, "the runner has no such sandbox");
+    }
+    if operation.epoch < view.epoch {
+        return refuse(StaleEpoch, "a newer holder of the operation's owner exists");
+    }
+    match view.known {
+        Some(digest) if digest == operation.digest => return Admission::Attach,
+        Some(_) => return refuse(Conflict, "the same operation came with another request"),
+        None => {}
+    }
+    if view.tombstoned {
+        return refuse(
+            Fenced,
+            "the operation was cancelled, or has ended and was forgotten",
+        );
+    }
+    if operation.request.is_none() {
+        return refuse(NotFound, "the runner does not know this operation");
+    }
+    if operation.start_within.is_zero() {
+        return refuse(
+            Expired,
+            "the time in which the operation had to start has passed",
+        );
+    }
+    if view.draining {
+        return refuse(
+            Draining,
+            "the runner is stopping: choose another, or wait until it is back",
+        );
+    }
+    let full = [
+        (view.load.running >= MAX_RUNNING, "runs"),
+        (view.load.remembered >= MAX_REMEMBERED, "remembers"),
+        (
+            view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES,
+            "keeps output of",
+        ),
+    ];
+    if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
+        let message = format!("the runner {what} as many operations as it can: try again later");
+        let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
+        return Admission::Refuse(refusal.retry_after(RETRY_AFTER));
+    }
+    Admission::Start
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! `gantry-runner status`: what can be told from the home alone.
+
+use std::fmt;
+
+use crate::home::{Enrolled, Home, HomeError};
+
+/// Whether the home is enrolled, where, and whether a daemon uses it.
+#[derive(Debug)]
+pub(crate) struct Status {
+    enrolled: Option<Enrolled>,
+    running: bool,
+}
+
+/// Reads the status of a home.
+pub(crate) fn of(home: &Home) -> Result<Status, HomeError> {
+    Ok(Status {
+        enrolled: home.enrolled()?,
+        running: home.is_taken(),
+    })
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(enrolled) = &self.enrolled else {
+            return f.write_str("not enrolled: run `gantry-runner enrol --server URL`");
+        };
+        let daemon = if self.running {
+            "running"
+        } else {
+            "not running: start it with `gantry-runner run`"
+        };
+        writeln!(f, "runner     {} ({})", enrolled.name, enrolled.runner)?;
+        writeln!(f, "server     {}", enrolled.server)?;
+        writeln!(f, "workspace  {}", enrolled.workspace.display())?;
+        write!(f, "daemon     {daemon}")
+    }
+}

@@ -1,0 +1,334 @@
+//! A server double that speaks the real protocol over real connections, and builders of frames.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+    service::TowerToHyperService,
+};
+use proto::{
+    signing,
+    v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
+};
+use shared_sandbox::{Command, Exec, Request};
+use shared_tls::ServerTls;
+use shared_types::{
+    Epoch, Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId, Token,
+    entropy::SeededEntropy,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::mpsc,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Response, Status, Streaming, service::Routes};
+
+use crate::{
+    convert::Incoming,
+    key::{RunnerKey, ServerIdentity},
+};
+
+/// Longer than anything that is waited for in a test may take.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// The id that the double gives to every runner.
+pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(7);
+
+/// A server that enrols everybody and hands every link to its test.
+pub(crate) struct FakeServer {
+    pub(crate) url: String,
+    pub(crate) links: mpsc::Receiver<FakeLink>,
+    state: Arc<State>,
+}
+
+struct State {
+    identity: RunnerKey,
+    /// The certificate's hash that it signs, whatever it presents.
+    claims: Vec<u8>,
+    /// Tokens that came with Enrol.
+    tokens: Mutex<Vec<String>>,
+    /// What Enrol and Authenticate are answered with, where it is not yes.
+    refusal: Mutex<Option<Status>>,
+    links: mpsc::Sender<FakeLink>,
+}
+
+impl FakeServer {
+    /// With plain text.
+    pub(crate) async fn plain(seed: u64) -> Self {
+        Self::start(seed, None, Vec::new()).await
+    }
+
+    /// With TLS, signing for the certificate that it presents.
+    pub(crate) async fn tls(seed: u64, tls: &ServerTls) -> Self {
+        Self::start(seed, Some(tls), tls.certificate_sha256().to_vec()).await
+    }
+
+    /// With this certificate in front, signing for that hash.
+    pub(crate) async fn start(seed: u64, tls: Option<&ServerTls>, claims: Vec<u8>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
+        let (sender, links) = mpsc::channel(8);
+        let state = Arc::new(State {
+            identity: RunnerKey::generate(&SeededEntropy::new(seed)),
+            claims,
+            tokens: Mutex::default(),
+            refusal: Mutex::default(),
+            links: sender,
+        });
+        let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+        tokio::spawn(accept(listener, acceptor, state.clone()));
+        Self { url, links, state }
+    }
+
+    pub(crate) fn identity(&self) -> ServerIdentity {
+        ServerIdentity(self.state.identity.public().try_into().expect("32 bytes"))
+    }
+
+    /// A join token that pins this server.
+    pub(crate) fn join_token(&self) -> Token {
+        Token::join(self.identity().0, &SeededEntropy::new(99))
+    }
+
+    /// How often a token was sent.
+    pub(crate) fn tokens_seen(&self) -> usize {
+        self.state.tokens.lock().expect("no panic").len()
+    }
+
+    /// Refuses from now on.
+    pub(crate) fn refuse(&self, status: Status) {
+        *self.state.refusal.lock().expect("no panic") = Some(status);
+    }
+
+    /// The next link of a runner, before its first frame.
+    pub(crate) async fn next_link(&mut self) -> FakeLink {
+        let link = timeout(SOON, self.links.recv()).await;
+        link.expect("a link in time").expect("a running server")
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, state: Arc<State>) {
+    loop {
+        let (socket, _) = listener.accept().await.expect("a connection");
+        let (acceptor, state) = (acceptor.clone(), state.clone());
+        tokio::spawn(async move {
+            match acceptor {
+                None => serve(socket, state).await,
+                // A client may well dislike the certificate.
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(socket).await {
+                        serve(stream, state).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, state: Arc<State>) {
+    let routes = Routes::new(enrolment::EnrolmentServer::from_arc(state.clone()))
+        .add_service(runner_link::RunnerLinkServer::from_arc(state));
+    let service = TowerToHyperService::new(routes.prepare());
+    let _ = auto::Builder::new(TokioExecutor::new())
+        .http2_only()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+impl State {
+    fn check(&self) -> Result<(), Status> {
+        let refusal = self.refusal.lock().expect("no panic").clone();
+        refusal.map_or(Ok(()), Err)
+    }
+}
+
+#[tonic::async_trait]
+impl enrolment::Enrolment for State {
+    async fn identify(
+        &self,
+        request: tonic::Request<v1::IdentifyRequest>,
+    ) -> Result<Response<v1::IdentifyReply>, Status> {
+        let (challenge, audience) = (vec![5; 32], "test".to_owned());
+        let nonce = request.into_inner().nonce;
+        let signed = signing::identify(&nonce, &challenge, &self.claims, &audience);
+        Ok(Response::new(v1::IdentifyReply {
+            identity_key: self.identity.public().to_vec(),
+            signature: self.identity.sign(&signed),
+            certificate_sha256: self.claims.clone(),
+            challenge,
+            audience,
+        }))
+    }
+
+    async fn enrol(
+        &self,
+        request: tonic::Request<v1::EnrolRequest>,
+    ) -> Result<Response<v1::EnrolReply>, Status> {
+        let request = request.into_inner();
+        let key = ServerIdentity(request.public_key.try_into().expect("32 bytes"));
+        let signed = signing::enrol(&request.challenge, &request.join_token);
+        assert!(
+            key.signed(&signed, &request.signature),
+            "signed by the runner"
+        );
+        self.tokens
+            .lock()
+            .expect("no panic")
+            .push(request.join_token);
+        self.check()?;
+        Ok(Response::new(v1::EnrolReply {
+            runner: RUNNER.to_string(),
+            name: "laptop".to_owned(),
+        }))
+    }
+
+    async fn authenticate(
+        &self,
+        request: tonic::Request<v1::AuthenticateRequest>,
+    ) -> Result<Response<v1::AuthenticateReply>, Status> {
+        assert_eq!(request.into_inner().runner, RUNNER.to_string());
+        self.check()?;
+        Ok(Response::new(v1::AuthenticateReply {
+            access_token: "access".to_owned(),
+            expires_in_s: 600,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl runner_link::RunnerLink for State {
+    type LinkStream = ReceiverStream<Result<v1::ServerFrame, Status>>;
+
+    async fn link(
+        &self,
+        request: tonic::Request<Streaming<v1::RunnerFrame>>,
+    ) -> Result<Response<Self::LinkStream>, Status> {
+        let bearer = request.metadata().get("authorization");
+        assert_eq!(bearer.expect("a token"), "Bearer access");
+        let (to_runner, stream) = mpsc::channel(8);
+        let link = FakeLink {
+            from_runner: request.into_inner(),
+            to_runner,
+        };
+        self.links.send(link).await.expect("a test that waits");
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+/// The server's end of one link. Dropping it ends the link.
+pub(crate) struct FakeLink {
+    from_runner: Streaming<v1::RunnerFrame>,
+    to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+}
+
+impl FakeLink {
+    pub(crate) async fn send(&self, kind: server_frame::Kind) {
+        let frame = v1::ServerFrame { kind: Some(kind) };
+        self.to_runner.send(Ok(frame)).await.expect("a link");
+    }
+
+    /// The next frame that is not a heartbeat; `None` at the end of the link.
+    pub(crate) async fn next(&mut self) -> Option<v1::runner_frame::Kind> {
+        loop {
+            let frame = timeout(SOON, self.from_runner.message()).await;
+            let frame = frame.expect("a frame in time").ok()??;
+            match frame.kind {
+                Some(v1::runner_frame::Kind::Heartbeat(_)) => {}
+                kind => return kind,
+            }
+        }
+    }
+
+    /// Challenge, hello, and a welcome with this version and silence.
+    pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
+        let nonce = vec![9; 32];
+        self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
+            .await;
+        let Some(v1::runner_frame::Kind::Hello(hello)) = self.next().await else {
+            panic!("no hello");
+        };
+        self.send(server_frame::Kind::Welcome(v1::Welcome {
+            generation: 1,
+            protocol_version: version,
+            heartbeat_every_ms: 100,
+            silence_ms: silence.as_millis() as u32,
+        }))
+        .await;
+        hello
+    }
+}
+
+/// The incarnation of tests.
+pub(crate) fn incarnation() -> Incarnation {
+    Incarnation {
+        journal: JournalId::from_u128(1),
+        boot: "boot".to_owned(),
+    }
+}
+
+/// The sandbox of tests.
+pub(crate) const PLACE: SandboxId = SandboxId::from_u128(2);
+
+/// The owner of tests.
+pub(crate) const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
+
+/// A request to run this script.
+pub(crate) fn shell(script: &str) -> Request {
+    Request::Exec(Exec {
+        command: Command::Shell(script.to_owned()),
+        directory: String::new(),
+        environment: BTreeMap::new(),
+        merged: false,
+    })
+}
+
+/// An operation that is admitted everywhere, unless its test changes it.
+pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
+    Incoming {
+        id: OperationId::from_u128(id),
+        digest: request.digest(),
+        sandbox: PLACE,
+        owner: OWNER,
+        epoch: Epoch(1),
+        incarnation: Some(incarnation()),
+        start_within: Duration::from_secs(10),
+        run_for: Duration::from_secs(60),
+        from: [0, 0],
+        request: Some(request),
+    }
+}
+
+/// The frame that asks for it; scripts only.
+pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
+    let request = incoming.request.as_ref().map(|request| match request {
+        Request::Exec(Exec {
+            command: Command::Shell(script),
+            ..
+        }) => v1::operation::Request::Exec(v1::Exec {
+            command: Some(v1::exec::Command::Shell(script.clone())),
+            ..v1::Exec::default()
+        }),
+        other => panic!("not a script: {other:?}"),
+    });
+    server_frame::Kind::Operation(v1::Operation {
+        operation: incoming.id.to_string(),
+        digest: incoming.digest.as_bytes().to_vec(),
+        sandbox: incoming.sandbox.to_string(),
+        owner: incoming.owner.to_string(),
+        epoch: incoming.epoch.0,
+        incarnation: incoming.incarnation.as_ref().map(Into::into),
+        start_within_ms: incoming.start_within.as_millis() as u64,
+        run_for_ms: incoming.run_for.as_millis() as u64,
+        stdout_from: incoming.from[0],
+        stderr_from: incoming.from[1],
+        request,
+    })
+}
