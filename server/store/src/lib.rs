@@ -1,1 +1,60 @@
-//! placeholder
+//! The durable truth of the server, on SQLite.
+//!
+//! One concrete [`Store`], one file per noun. Rules:
+//!
+//! - **The tenant comes first.** Every query takes it and finds nothing of another one. The
+//!   exceptions are the questions that a server must answer before it knows a tenant; each says so:
+//!   [`Store::first_owner`], [`Store::credential_by_hash`], [`Store::redeem_sign_in_code`],
+//!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
+//!   attempts, [`Store::unfinished_turns`] and [`Store::all_offline_at_start`].
+//! - **What must be true together is written together.** An event and the row that it describes,
+//!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
+//!   method returns, its transaction is synced to disk.
+//! - **Once means once.** Outcomes, ends and cancels are set by statements that do nothing the
+//!   second time; the answer says what was there.
+//! - **The engine's writes carry an epoch**, and an older one fails. Inbox writes (input, cancel,
+//!   late results) take only the session's next number.
+//! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL, nothing
+//!   that only SQLite knows. The few types that name it stand in `database.rs`.
+//!
+//! A method that is dropped half-way has written everything or nothing.
+
+mod attempt;
+mod audit;
+mod columns;
+mod credential;
+mod database;
+mod error;
+mod event;
+mod join_token;
+mod operation;
+mod runner;
+mod sandbox;
+mod session;
+mod sign_in_code;
+mod tenant;
+mod turn;
+mod user;
+
+pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
+pub use audit::{Actor, AuditEntry, AuditRow};
+pub use credential::{CredentialKind, CredentialRow, NewCredential};
+pub use database::{MAX_PAGE, Store};
+pub use error::{OpenError, StoreError};
+pub use join_token::{JoinTokenRow, NewJoinToken};
+pub use operation::{
+    MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,
+};
+pub use runner::{EnrolRefusal, LinkClaim, LinkClaimed, LinkRow, NewRunner, RunnerRow};
+pub use sandbox::{NewSandbox, SandboxRow};
+pub use session::{NewSession, SessionRow};
+pub use sign_in_code::{NewSignInCode, RedeemRefusal};
+pub use tenant::{Bootstrap, NewTenant, TenantRow};
+pub use turn::{
+    Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, Sent, TurnRow, TurnState,
+    UnfinishedTurn,
+};
+pub use user::{NewUser, Role, UserRow};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The tenant's own log: who made, used, refused or revoked what. Numbered from 1, never edited.
+
+use std::fmt;
+
+use serde_json::Value;
+use shared_types::{RunnerId, TenantId, Timestamp, UserId};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer},
+    database::{Connection, Row, page},
+};
+
+/// Who did something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actor {
+    /// A person or service account.
+    User(UserId),
+    /// An enrolled runner.
+    Runner(RunnerId),
+    /// The server itself, or somebody whom it does not know.
+    System,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(id) => id.fmt(f),
+            Self::Runner(id) => id.fmt(f),
+            Self::System => f.write_str("system"),
+        }
+    }
+}
+
+/// Something to be recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditEntry {
+    /// Who did it.
+    pub actor: Actor,
+    /// What was done, such as `runner.enrolled`.
+    pub kind: &'static str,
+    /// What it was done to: an id.
+    pub subject: String,
+    /// More about it; never a secret.
+    pub detail: Value,
+}
+
+/// Something that was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditRow {
+    /// Its place in the tenant's log, from 1, without gaps.
+    pub seq: u64,
+    /// When it was done.
+    pub at: Timestamp,
+    /// Who did it, in text form: a later version may know other actors.
+    pub actor: String,
+    /// What was done.
+    pub kind: String,
+    /// What it was done to.
+    pub subject: String,
+    /// More about it.
+    pub detail: Value,
+}
+
+impl Store {
+    /// Records something that has no row of its own. What has one is recorded by the method that
+    /// writes it. Answers with its place in the log.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such tenant.
+    pub async fn record_audit(
+        &self,
+        tenant: TenantId,
+        entry: AuditEntry,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let mut tx = self.write().await?;
+        let seq = record(&mut tx, tenant, &entry, now).await?;
+        tx.commit().await?;
+        Ok(seq)
+    }
+
+    /// The log after that entry, in order, `limit` entries at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn audit_after(
+        &self,
+        tenant: TenantId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<AuditRow>, StoreError> {
+        let rows = sqlx::query_as(
+            "SELECT seq, at, actor, kind, subject, detail FROM audit
+             WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+        )
+        .bind(tenant.to_string())
+        .bind(integer(after))
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+}
+
+/// Records it together with what the transaction writes.
+pub(crate) async fn record(
+    tx: &mut Connection,
+    tenant: TenantId,
+    entry: &AuditEntry,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let row: Row = sqlx::query(
+        "UPDATE tenants SET audit_seq = audit_seq + 1 WHERE id = $1 RETURNING audit_seq",
+    )
+    .bind(tenant.to_string())
+    .fetch_one(&mut *tx)
+    .await?;
+    let seq = row.count("audit_seq")?;
+    sqlx::query(
+        "INSERT INTO audit (tenant_id, seq, at, actor, kind, subject, detail)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(tenant.to_string())
+    .bind(integer(seq))
+    .bind(now.as_micros())
+    .bind(entry.actor.to_string())
+    .bind(entry.kind)
+    .bind(&entry.subject)
+    .bind(entry.detail.to_string())
+    .execute(tx)
+    .await?;
+    Ok(seq)
+}
+
+impl FromRow<'_, Row> for AuditRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            seq: row.count("seq")?,
+            at: row.time("at")?,
+            actor: row.text("actor")?,
+            kind: row.text("kind")?,
+            subject: row.text("subject")?,
+            detail: row.json("detail")?,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! API keys and terminal sign-ins. Only the hash of a secret is stored.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use shared_types::{
+    CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
+};
+use sqlx::FromRow;
+
+use crate::{
+    Actor, AuditEntry, Store, StoreError, audit,
+    columns::{Columns as _, word},
+    database::{Connection, MAX_PAGE, Row, page},
+    error::bounded,
+};
+
+/// What a credential is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CredentialKind {
+    /// A program.
+    ApiKey,
+    /// A person's terminal.
+    SignIn,
+}
+
+/// A credential to be made.
+#[derive(Debug, Clone)]
+pub struct NewCredential {
+    /// Its id.
+    pub id: CredentialId,
+    /// What it is for.
+    pub kind: CredentialKind,
+    /// What it is called in lists.
+    pub name: String,
+    /// The hash of its secret.
+    pub hash: TokenHash,
+}
+
+/// A credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CredentialRow {
+    /// The tenant that it opens.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: CredentialId,
+    /// Whom it stands for.
+    pub user: UserId,
+    /// What it is for.
+    pub kind: CredentialKind,
+    /// What it is called in lists.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last used, as far as that was recorded.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl Store {
+    /// Makes a credential of a user.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a
+    /// name of more than 63 bytes; [`StoreError::Conflict`] if the secret exists.
+    pub async fn insert_credential(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        credential: &NewCredential,
+        now: Timestamp,
+    ) -> Result<CredentialRow, StoreError> {
+        let mut tx = self.write().await?;
+        let row = insert(&mut tx, tenant, user, credential, now).await?;
+        tx.commit().await?;
+        Ok(row)
+    }
+
+    /// The credential with this hash, unless it is revoked. Without a tenant: it yields the tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn credential_by_hash(
+        &self,
+        hash: &TokenHash,
+    ) -> Result<Option<CredentialRow>, StoreError> {
+        let row: Option<Row> = sqlx::query(
+            "SELECT tenant_id, id, user_id, kind, name, hash, created_at, last_used_at
+             FROM credentials WHERE hash = $1 AND revoked_at IS NULL",
+        )
+        .bind(hash.to_string())
+        .fetch_optional(self.readers())
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        // The index found it; this comparison takes the same time for every hash.
+        let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
+        Ok(same.then(|| CredentialRow::from_row(&row)).transpose()?)
+    }
+
+    /// The user's credentials that are not revoked, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list_credentials(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Vec<CredentialRow>, StoreError> {
+        let rows = sqlx::query_as(
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at
+             FROM credentials WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL
+             ORDER BY created_at DESC, id DESC LIMIT $3",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(page(MAX_PAGE))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+
+    /// Records that it was used. A synced write: call it now and then, not on every request.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn credential_used(
+        &self,
+        tenant: TenantId,
+        credential: CredentialId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let used = sqlx::query(
+            "UPDATE credentials SET last_used_at = $1 WHERE tenant_id = $2 AND id = $3",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(credential.to_string())
+        .execute(&mut *tx)
+        .await?;
+        if used.rows_affected() == 0 {
+            return Err(StoreError::NotFound);
+        }
+        Ok(tx.commit().await?)
+    }
+
+    /// Ends a credential: it is not found by its hash any more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where it is revoked already.
+    pub async fn revoke_credential(
+        &self,
+        tenant: TenantId,
+        credential: CredentialId,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let revoked = sqlx::query(
+            "UPDATE credentials SET revoked_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(credential.to_string())
+        .execute(&mut *tx)
+        .await?;
+        if revoked.rows_affected() == 0 {
+            return Err(StoreError::NotFound);
+        }
+        let entry = AuditEntry {
+            actor: Actor::User(by),
+            kind: "credential.revoked",
+            subject: credential.to_string(),
+            detail: json!({}),
+        };
+        audit::record(&mut tx, tenant, &entry, now).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+pub(crate) async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+    credential: &NewCredential,
+    now: Timestamp,
+) -> Result<CredentialRow, StoreError> {
+    bounded("the credential's name", &credential.name, MAX_NAME_BYTES)?;
+    sqlx::query(
+        "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(tenant.to_string())
+    .bind(credential.id.to_string())
+    .bind(user.to_string())
+    .bind(word(&credential.kind))
+    .bind(&credential.name)
+    .bind(credential.hash.to_string())
+    .bind(now.as_micros())
+    .execute(&mut *tx)
+    .await?;
+    let made = AuditEntry {
+        actor: Actor::User(user),
+        kind: "credential.created",
+        subject: credential.id.to_string(),
+        detail: json!({ "name": credential.name, "kind": credential.kind }),
+    };
+    audit::record(tx, tenant, &made, now).await?;
+    Ok(CredentialRow {
+        tenant,
+        id: credential.id,
+        user,
+        kind: credential.kind,
+        name: credential.name.clone(),
+        created_at: now,
+        last_used_at: None,
+    })
+}
+
+impl FromRow<'_, Row> for CredentialRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            id: row.parsed("id")?,
+            user: row.parsed("user_id")?,
+            kind: row.word("kind")?,
+            name: row.text("name")?,
+            created_at: row.time("created_at")?,
+            last_used_at: row.maybe_time("last_used_at")?,
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! What can go wrong, in the store's own words.
+
+use std::{io, path::PathBuf};
+
+use shared_types::Epoch;
+
+/// Why a read or write was not done. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such row in this tenant.
+    #[error("find it: it does not exist, or not here")]
+    NotFound,
+    /// What is stored contradicts the write; the same write will fail again.
+    #[error("write it: {0}")]
+    Conflict(&'static str),
+    /// A newer worker holds the session; this one must stop.
+    #[error("write under epoch {held}: the session was taken over with epoch {newest}")]
+    StaleEpoch {
+        /// The writer's epoch.
+        held: Epoch,
+        /// The session's epoch.
+        newest: Epoch,
+    },
+    /// A text is longer than its bound.
+    #[error("store {what}: it is longer than {max_bytes} bytes, shorten it")]
+    TooLarge {
+        /// What is too long.
+        what: &'static str,
+        /// The bound in bytes.
+        max_bytes: usize,
+    },
+    /// A bounded queue is full; the same write may succeed later.
+    #[error("queue it: {0}")]
+    Full(&'static str),
+    /// The database could not answer, or holds what this program cannot read.
+    #[error("use the database: {0}")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let kind = error.as_database_error().map(|error| error.kind());
+        match (error, kind) {
+            (sqlx::Error::RowNotFound, _) => Self::NotFound,
+            (_, Some(sqlx::error::ErrorKind::UniqueViolation)) => {
+                Self::Conflict("it exists already, choose another name or id")
+            }
+            // The foreign keys carry the tenant: what is not in it cannot be referred to.
+            (_, Some(sqlx::error::ErrorKind::ForeignKeyViolation)) => Self::NotFound,
+            (error, _) => Self::Unavailable(Box::new(error)),
+        }
+    }
+}
+
+/// Refuses a text that is longer than its bound.
+pub(crate) fn bounded(what: &'static str, text: &str, max_bytes: usize) -> Result<(), StoreError> {
+    if text.len() > max_bytes {
+        return Err(StoreError::TooLarge { what, max_bytes });
+    }
+    Ok(())
+}
+
+/// Why a database could not be opened. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file or its folder cannot be written.
+    #[error("write the database {}: {source}; give this user the right to write there, or choose another folder", path.display())]
+    Unwritable {
+        /// The database file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is none.
+    #[error("open the database {}: there is none yet; start the server once", path.display())]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// Another server process has it open.
+    #[error("lock the database {}: another server uses it; stop that one first", path.display())]
+    InUse {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// It is some other file.
+    #[error("open {}: it is not a database; move it away, or choose another folder", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A newer program has written it.
+    #[error("open the database {}: a newer version of Gantry wrote it (schema {found}, this version knows {known}); start that version, or restore a backup", path.display())]
+    Newer {
+        /// The database file.
+        path: PathBuf,
+        /// The schema of the file.
+        found: i64,
+        /// The newest schema of this program.
+        known: i64,
+    },
+    /// A job beside the server found an older schema, and may not change it.
+    #[error("open the database {}: an older version of the server made it; start the server of this version first", path.display())]
+    Older {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// Its schema has another history than this program's.
+    #[error("open the database {}: its schema {schema} is not this program's; start the build that made it, or restore a backup", path.display())]
+    Foreign {
+        /// The database file.
+        path: PathBuf,
+        /// The first schema that differs.
+        schema: i64,
+    },
+    /// Anything else.
+    #[error("open the database {}: {source}", path.display())]
+    Unusable {
+        /// The database file.
+        path: PathBuf,
+        /// What happened.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,152 @@
+//! The event log of a session. An event and the row that it describes are written in one
+//! transaction: those that begin something by the method that makes its row, those that the
+//! engine reports by [`Store::append`], with their effects on rows.
+
+use shared_types::{
+    Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
+    limits::MAX_EVENTS_PAGE,
+};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer},
+    database::{Connection, Row},
+    operation, session, turn,
+};
+
+impl Store {
+    /// Appends what the engine reports under its epoch, all or nothing, and answers with the
+    /// events at their places. [`Event::CallEnded`] closes the call's operations,
+    /// [`Event::TurnEnded`] ends the turn.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleEpoch`] if another worker took the session since;
+    /// [`StoreError::Conflict`] if the turn of an event does not run, or if the event has a row
+    /// that another method writes; [`StoreError::NotFound`].
+    pub async fn append(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        epoch: Epoch,
+        events: &[Event],
+        now: Timestamp,
+    ) -> Result<Vec<SessionEvent>, StoreError> {
+        let mut tx = self.write().await?;
+        let count = events.len();
+        let next = session::next_under(&mut tx, tenant, session, epoch, count, now).await?;
+        let mut appended = Vec::with_capacity(count);
+        for (seq, event) in (next.seq..).zip(events) {
+            take_effect(&mut tx, tenant, session, event, now).await?;
+            appended.push(insert(&mut tx, tenant, session, seq, event, now).await?);
+        }
+        tx.commit().await?;
+        Ok(appended)
+    }
+
+    /// The events of a session after that number, in order, `limit` and
+    /// [`MAX_EVENTS_PAGE`] at most. Events of a kind or version that this program does not know are kept.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    pub async fn events_after(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<SessionEvent>, StoreError> {
+        let rows: Vec<EventRow> = sqlx::query_as(
+            "SELECT seq, at, body FROM events
+             WHERE tenant_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
+        )
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .bind(integer(after))
+        .bind(i64::from(limit.min(MAX_EVENTS_PAGE)))
+        .fetch_all(self.readers())
+        .await?;
+        if rows.is_empty() {
+            self.session(tenant, session).await?;
+        }
+        Ok(rows.into_iter().map(|row| row.0).collect())
+    }
+}
+
+/// Writes the event at its place.
+pub(crate) async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    seq: u64,
+    event: &Event,
+    now: Timestamp,
+) -> Result<SessionEvent, StoreError> {
+    let body = EventBody::Known(event.clone());
+    let json = serde_json::to_string(&body).expect("an event becomes JSON");
+    sqlx::query(
+        "INSERT INTO events (tenant_id, session_id, seq, at, kind, version, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .bind(integer(seq))
+    .bind(now.as_micros())
+    .bind(event.kind())
+    .bind(i64::from(Event::VERSION))
+    .bind(json)
+    .execute(tx)
+    .await?;
+    Ok(SessionEvent { seq, at: now, body })
+}
+
+async fn take_effect(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    match event {
+        Event::AnswerRecorded { turn, .. } => {
+            turn::require_running(tx, tenant, session, *turn).await
+        }
+        Event::CallEnded {
+            turn,
+            step,
+            ordinal,
+            ..
+        } => {
+            turn::require_running(tx, tenant, session, *turn).await?;
+            operation::close(tx, tenant, *turn, (*step, *ordinal), now).await
+        }
+        Event::TurnEnded {
+            turn,
+            outcome,
+            reason,
+        } => {
+            turn::require_running(tx, tenant, session, *turn).await?;
+            turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await
+        }
+        Event::SessionCreated { .. }
+        | Event::InputAccepted { .. }
+        | Event::TurnClaimed { .. }
+        | Event::CallPlaced { .. }
+        | Event::CancelRequested { .. }
+        | Event::OperationSettled { .. } => Err(StoreError::Conflict(
+            "this event is written by the method that writes its row",
+        )),
+    }
+}
+
+struct EventRow(SessionEvent);
+
+impl FromRow<'_, Row> for EventRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self(SessionEvent {
+            seq: row.count("seq")?,
+            at: row.time("at")?,
+            body: row.json("body")?,
+        }))
+    }
+}

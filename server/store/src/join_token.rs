@@ -1,0 +1,145 @@
+//! Tokens with which a runner enrols, once. Only the hash of a token is stored; it is spent in
+//! [`Store::enrol`].
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use shared_types::{
+    JoinTokenId, RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
+};
+use sqlx::FromRow;
+
+use crate::{
+    Actor, AuditEntry, Store, StoreError, audit,
+    columns::{Columns as _, json},
+    database::{Connection, Row},
+    error::bounded,
+    runner::bounded_labels,
+};
+
+/// A join token to be made.
+#[derive(Debug, Clone)]
+pub struct NewJoinToken {
+    /// Its id.
+    pub id: JoinTokenId,
+    /// Who will own the runner.
+    pub owner: UserId,
+    /// The runner's name; empty lets the runner say.
+    pub name: String,
+    /// Labels that the runner will have, whatever it says itself.
+    pub labels: BTreeMap<String, String>,
+    /// The hash of the token.
+    pub hash: TokenHash,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+}
+
+/// A join token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JoinTokenRow {
+    /// The tenant that the runner will belong to.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: JoinTokenId,
+    /// Who will own the runner.
+    pub owner: UserId,
+    /// The runner's name; empty lets the runner say.
+    pub name: String,
+    /// Labels that the runner will have, whatever it says itself.
+    pub labels: BTreeMap<String, String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+    /// When it was spent, and on which runner.
+    pub spent: Option<(Timestamp, RunnerId)>,
+}
+
+impl Store {
+    /// Makes a join token.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the owner is not in this tenant; [`StoreError::TooLarge`] for
+    /// long names and labels.
+    pub async fn create_join_token(
+        &self,
+        tenant: TenantId,
+        token: &NewJoinToken,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        bounded("the runner's name", &token.name, MAX_NAME_BYTES)?;
+        bounded_labels(&token.labels)?;
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "INSERT INTO join_tokens
+                 (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(tenant.to_string())
+        .bind(token.id.to_string())
+        .bind(token.owner.to_string())
+        .bind(&token.name)
+        .bind(json(&token.labels))
+        .bind(token.hash.to_string())
+        .bind(now.as_micros())
+        .bind(token.expires_at.as_micros())
+        .execute(&mut *tx)
+        .await?;
+        let made = AuditEntry {
+            actor: Actor::User(token.owner),
+            kind: "join_token.created",
+            subject: token.id.to_string(),
+            detail: json!({ "name": token.name, "expires_at": token.expires_at }),
+        };
+        audit::record(&mut tx, tenant, &made, now).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The token with this hash, whether or not it can still be used. Without a tenant: it yields
+    /// the tenant. To use it, call [`Store::enrol`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn join_token_by_hash(
+        &self,
+        hash: &TokenHash,
+    ) -> Result<Option<JoinTokenRow>, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        by_hash(&mut connection, hash).await
+    }
+}
+
+pub(crate) async fn by_hash(
+    connection: &mut Connection,
+    hash: &TokenHash,
+) -> Result<Option<JoinTokenRow>, StoreError> {
+    let row: Option<Row> = sqlx::query(
+        "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
+             spent_at, spent_by
+         FROM join_tokens WHERE hash = $1",
+    )
+    .bind(hash.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    // The index found it; this comparison takes the same time for every hash.
+    let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
+    Ok(same.then(|| JoinTokenRow::from_row(&row)).transpose()?)
+}
+
+impl FromRow<'_, Row> for JoinTokenRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            id: row.parsed("id")?,
+            owner: row.parsed("owner_id")?,
+            name: row.text("name")?,
+            labels: row.json("labels")?,
+            created_at: row.time("created_at")?,
+            expires_at: row.time("expires_at")?,
+            spent: row
+                .maybe_time("spent_at")?
+                .zip(row.maybe_parsed("spent_by")?),
+        })
+    }
+}

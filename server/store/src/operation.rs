@@ -1,0 +1,482 @@
+//! Operations: what was sent to a sandbox, written before it was sent, and what became of it.
+//!
+//! The intent is never changed; a stored intent is never placed a second time. Four things happen
+//! to it later, each once: someone wants it stopped, its outcome arrives, its call ends. The
+//! outcome is JSON that this crate does not read.
+
+use shared_types::{
+    Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SandboxId,
+    SessionEvent, SessionId, TenantId, Timestamp, TurnId, event::Place, limits::MAX_NAME_BYTES,
+};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer, word},
+    database::{Connection, Row, page},
+    error::bounded,
+    event, session, turn,
+};
+
+/// Largest outcome in bytes of JSON: a whole frame of a link as an array of numbers.
+pub const MAX_OUTCOME_BYTES: usize = 16 * 1024 * 1024;
+
+macro_rules! select_operations {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
+                 sandbox_id, journal_id, boot_id, effect, deadline_at, placed_at,
+                 cancel_requested_at, outcome, outcome_at, closed_at FROM operations ",
+            $rest
+        )
+    };
+}
+
+/// An operation of a tool call, about to be sent.
+#[derive(Debug, Clone)]
+pub struct NewOperation {
+    /// Its id, derived from the session and the call.
+    pub id: OperationId,
+    /// The session that owns it.
+    pub session: SessionId,
+    /// The turn that asked.
+    pub turn: TurnId,
+    /// The model call, from 1.
+    pub step: u32,
+    /// The place of the call in the answer, from 0.
+    pub ordinal: u32,
+    /// 0, or more where a pure operation is run again after it was lost.
+    pub attempt: u32,
+    /// The digest of the canonical request.
+    pub digest: Digest,
+    /// Where it runs.
+    pub place: Place,
+    /// The runner's incarnation that it is sent to.
+    pub incarnation: Incarnation,
+    /// What a second run would do.
+    pub effect: Effect,
+    /// When it is to be over.
+    pub deadline_at: Timestamp,
+}
+
+/// An operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationRow {
+    /// Its id.
+    pub id: OperationId,
+    /// The session that owns it.
+    pub session: SessionId,
+    /// The turn that asked.
+    pub turn: TurnId,
+    /// The model call, from 1.
+    pub step: u32,
+    /// The place of the call in the answer, from 0.
+    pub ordinal: u32,
+    /// 0, or more where a pure operation was run again after it was lost.
+    pub attempt: u32,
+    /// The digest of the canonical request.
+    pub digest: Digest,
+    /// The epoch of the worker that placed it.
+    pub epoch: Epoch,
+    /// The runner that it was sent to.
+    pub runner: RunnerId,
+    /// The sandbox that it runs in.
+    pub sandbox: SandboxId,
+    /// The runner's incarnation that it was sent to.
+    pub incarnation: Incarnation,
+    /// What a second run would do.
+    pub effect: Effect,
+    /// When it is to be over.
+    pub deadline_at: Timestamp,
+    /// When it was placed.
+    pub placed_at: Timestamp,
+    /// When someone first asked to stop it.
+    pub cancel_requested_at: Option<Timestamp>,
+    /// What became of it.
+    pub outcome: Option<StoredOutcome>,
+    /// When its call ended: nobody waits for the outcome any more.
+    pub closed_at: Option<Timestamp>,
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredOutcome {
+    /// The outcome as it was given.
+    pub json: String,
+    /// When it was stored.
+    pub at: Timestamp,
+}
+
+/// Whether an intent is new.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Placed {
+    /// It is stored, with this event; now it may be sent.
+    New {
+        /// The event that tells of it.
+        event: SessionEvent,
+    },
+    /// It was stored before: ask what became of it. Nothing was written.
+    Known(Box<OperationRow>),
+}
+
+/// Whether an outcome is new.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// It is stored. Where the call had ended without it, with the event that tells of it.
+    First {
+        /// The event in the session's log.
+        late: Option<SessionEvent>,
+    },
+    /// Another one was stored before, and stays.
+    Already(StoredOutcome),
+}
+
+/// What a runner that remembers an operation is to do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The store does not know it on this runner.
+    Unknown,
+    /// Its outcome is stored: the runner may forget it.
+    Settled,
+    /// Someone wants it stopped, and its outcome is not known.
+    CancelRequested,
+    /// Its call ended without its outcome, which is still wanted.
+    Closed,
+    /// Its call waits for it.
+    Open,
+}
+
+impl Store {
+    /// Stores the intent and the event that tells of it under the worker's epoch, before the
+    /// operation is sent.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleEpoch`]; [`StoreError::Conflict`] if the id has another digest or the
+    /// turn does not run; [`StoreError::NotFound`] if session, turn, runner or sandbox is not in
+    /// this tenant.
+    pub async fn place_operation(
+        &self,
+        tenant: TenantId,
+        epoch: Epoch,
+        operation: &NewOperation,
+        now: Timestamp,
+    ) -> Result<Placed, StoreError> {
+        bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
+        let session = operation.session;
+        let mut tx = self.write().await?;
+        let next = session::next_under(&mut tx, tenant, session, epoch, 1, now).await?;
+        let known: Option<OperationRow> =
+            sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
+                .bind(tenant.to_string())
+                .bind(operation.id.to_string())
+                .fetch_optional(&mut *tx)
+                .await?;
+        match known {
+            Some(known) if known.digest == operation.digest => {
+                return Ok(Placed::Known(Box::new(known)));
+            }
+            Some(_) => return Err(StoreError::Conflict("the operation has another request")),
+            None => turn::require_running(&mut tx, tenant, session, operation.turn).await?,
+        }
+        insert(&mut tx, tenant, epoch, operation, now).await?;
+        let placed = Event::CallPlaced {
+            turn: operation.turn,
+            step: operation.step,
+            ordinal: operation.ordinal,
+            operation: operation.id,
+            place: operation.place.clone(),
+        };
+        let event = event::insert(&mut tx, tenant, session, next.seq, &placed, now).await?;
+        tx.commit().await?;
+        Ok(Placed::New { event })
+    }
+
+    /// Stores what became of an operation, once, whoever says so first. If its call ended before,
+    /// [`Event::OperationSettled`] with this summary (for people) goes into the session's log.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for an outcome of more than
+    /// [`MAX_OUTCOME_BYTES`].
+    pub async fn settle_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+        outcome: &str,
+        summary: &str,
+        now: Timestamp,
+    ) -> Result<Settled, StoreError> {
+        bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
+        let mut tx = self.write().await?;
+        let session = find(&mut tx, tenant, operation).await?.session;
+        // The session's lock comes first, so that the call cannot end between the two statements.
+        session::next(&mut tx, tenant, session, 0, now).await?;
+        let settled: Option<Row> = sqlx::query(
+            "UPDATE operations SET outcome = $1, outcome_at = $2
+             WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING closed_at",
+        )
+        .bind(outcome)
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(settled) = settled else {
+            let row = find(&mut tx, tenant, operation).await?;
+            return Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?));
+        };
+        let mut late = None;
+        if settled.maybe_time("closed_at")?.is_some() {
+            let told = Event::OperationSettled {
+                operation,
+                summary: summary.to_owned(),
+            };
+            let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
+            late = Some(event::insert(&mut tx, tenant, session, seq, &told, now).await?);
+        }
+        tx.commit().await?;
+        Ok(Settled::First { late })
+    }
+
+    /// Records that someone wants the operation to stop, once; without effect where its outcome
+    /// is stored. Answers with the verdict that now holds.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn cancel_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+        now: Timestamp,
+    ) -> Result<Verdict, StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "UPDATE operations SET cancel_requested_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND cancel_requested_at IS NULL AND outcome IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .execute(&mut *tx)
+        .await?;
+        let row = find(&mut tx, tenant, operation).await?;
+        tx.commit().await?;
+        Ok(row.verdict())
+    }
+
+    /// One operation.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+    ) -> Result<OperationRow, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        find(&mut connection, tenant, operation).await
+    }
+
+    /// The operations of a turn in the order of its calls, settled or not.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn operations_of_turn(
+        &self,
+        tenant: TenantId,
+        turn: TurnId,
+    ) -> Result<Vec<OperationRow>, StoreError> {
+        let rows = sqlx::query_as(select_operations!(
+            "WHERE tenant_id = $1 AND turn_id = $2 ORDER BY step, ordinal, attempt"
+        ))
+        .bind(tenant.to_string())
+        .bind(turn.to_string())
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+
+    /// The operations of a runner whose outcome is not known, by id, after that one, `limit` at
+    /// most: with a new link, with another incarnation, and when the runner is revoked.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn unsettled_operations(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        after: Option<OperationId>,
+        limit: u32,
+    ) -> Result<Vec<OperationRow>, StoreError> {
+        let rows = sqlx::query_as(select_operations!(
+            "WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL AND id > $3
+             ORDER BY id LIMIT $4"
+        ))
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(after.map_or_else(String::new, |id| id.to_string()))
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+
+    /// What the runner is to do with each operation that it remembers, in the order of `ids`.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn operation_verdicts(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        ids: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, StoreError> {
+        let mut snapshot = self.readers().begin().await?;
+        let mut verdicts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let row: Option<Row> = sqlx::query(
+                "SELECT outcome_at, cancel_requested_at, closed_at FROM operations
+                 WHERE tenant_id = $1 AND id = $2 AND runner_id = $3",
+            )
+            .bind(tenant.to_string())
+            .bind(id.to_string())
+            .bind(runner.to_string())
+            .fetch_optional(&mut *snapshot)
+            .await?;
+            let verdict = match row {
+                None => Verdict::Unknown,
+                Some(row) => verdict(
+                    row.maybe_time("outcome_at")?,
+                    row.maybe_time("cancel_requested_at")?,
+                    row.maybe_time("closed_at")?,
+                ),
+            };
+            verdicts.push((*id, verdict));
+        }
+        Ok(verdicts)
+    }
+}
+
+impl OperationRow {
+    /// What the runner is to do with it.
+    pub fn verdict(&self) -> Verdict {
+        let settled_at = self.outcome.as_ref().map(|outcome| outcome.at);
+        verdict(settled_at, self.cancel_requested_at, self.closed_at)
+    }
+}
+
+/// Marks the operations of a call that ended.
+pub(crate) async fn close(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+    (step, ordinal): (u32, u32),
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE operations SET closed_at = $1
+         WHERE tenant_id = $2 AND turn_id = $3 AND step = $4 AND ordinal = $5
+             AND closed_at IS NULL",
+    )
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(turn.to_string())
+    .bind(i64::from(step))
+    .bind(i64::from(ordinal))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// A stored outcome goes before everything: the runner's copy has served. A wish to stop goes
+/// before a closed call, because the process may still run.
+fn verdict(
+    settled: Option<Timestamp>,
+    cancelled: Option<Timestamp>,
+    closed: Option<Timestamp>,
+) -> Verdict {
+    match (settled, cancelled, closed) {
+        (Some(_), _, _) => Verdict::Settled,
+        (None, Some(_), _) => Verdict::CancelRequested,
+        (None, None, Some(_)) => Verdict::Closed,
+        (None, None, None) => Verdict::Open,
+    }
+}
+
+async fn find(
+    connection: &mut Connection,
+    tenant: TenantId,
+    operation: OperationId,
+) -> Result<OperationRow, StoreError> {
+    let row = sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .fetch_one(connection)
+        .await?;
+    Ok(row)
+}
+
+async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    epoch: Epoch,
+    operation: &NewOperation,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
+             attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
+             placed_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    )
+    .bind(tenant.to_string())
+    .bind(operation.id.to_string())
+    .bind(Owner::Session(operation.session).to_string())
+    .bind(integer(epoch.0))
+    .bind(operation.session.to_string())
+    .bind(operation.turn.to_string())
+    .bind(i64::from(operation.step))
+    .bind(i64::from(operation.ordinal))
+    .bind(i64::from(operation.attempt))
+    .bind(operation.digest.to_string())
+    .bind(operation.place.runner.to_string())
+    .bind(operation.place.sandbox.to_string())
+    .bind(operation.incarnation.journal.to_string())
+    .bind(&operation.incarnation.boot)
+    .bind(word(&operation.effect))
+    .bind(operation.deadline_at.as_micros())
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+impl FromRow<'_, Row> for OperationRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        let outcome = row
+            .maybe_text("outcome")?
+            .zip(row.maybe_time("outcome_at")?)
+            .map(|(json, at)| StoredOutcome { json, at });
+        Ok(Self {
+            id: row.parsed("id")?,
+            session: row.parsed("session_id")?,
+            turn: row.parsed("turn_id")?,
+            step: row.small("step")?,
+            ordinal: row.small("ordinal")?,
+            attempt: row.small("attempt")?,
+            digest: row.digest("digest")?,
+            epoch: Epoch(row.count("epoch")?),
+            runner: row.parsed("runner_id")?,
+            sandbox: row.parsed("sandbox_id")?,
+            incarnation: Incarnation {
+                journal: row.parsed("journal_id")?,
+                boot: row.text("boot_id")?,
+            },
+            effect: row.word("effect")?,
+            deadline_at: row.time("deadline_at")?,
+            placed_at: row.time("placed_at")?,
+            cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+            outcome,
+            closed_at: row.maybe_time("closed_at")?,
+        })
+    }
+}

@@ -1,0 +1,419 @@
+//! Enrolled runners: how they come, who they are, how they go. Their links are in `runner/link.rs`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use shared_types::{
+    Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
+    limits::MAX_NAME_BYTES, token::TokenHash,
+};
+use sqlx::{FromRow, Row as _};
+
+use crate::{
+    Actor, AuditEntry, JoinTokenRow, Store, StoreError, audit,
+    columns::{Columns as _, json},
+    database::{Connection, Row, page},
+    error::bounded,
+    join_token,
+};
+
+/// Most labels of a runner.
+const MAX_LABELS: usize = 32;
+
+/// Longest key or value of a label in bytes.
+const MAX_LABEL_BYTES: usize = MAX_NAME_BYTES;
+
+/// Longest text that a runner says about its host or itself, in bytes: a host's name (RFC 1035).
+const MAX_HOST_BYTES: usize = 255;
+
+macro_rules! select_runners {
+    ($rest:literal) => {
+        concat!(
+            "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
+                 version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
+                 last_seen_at, journal_id, boot_id, journal_sequence
+             FROM runners ",
+            $rest
+        )
+    };
+}
+
+mod link; // below the macro, so that it can use it
+
+pub use link::{LinkClaim, LinkClaimed};
+
+/// A runner that wants to enrol.
+#[derive(Debug, Clone)]
+pub struct NewRunner {
+    /// The id that it will have.
+    pub id: RunnerId,
+    /// The name that it wants; the token's goes before it.
+    pub name: String,
+    /// What it says of itself; the token's labels go before these.
+    pub labels: BTreeMap<String, String>,
+    /// Its Ed25519 public key.
+    pub public_key: [u8; 32],
+    /// Its host's name.
+    pub hostname: String,
+    /// The version of its software.
+    pub version: String,
+}
+
+/// A runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunnerRow {
+    /// The tenant that it belongs to.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: RunnerId,
+    /// Whose it is.
+    pub owner: UserId,
+    /// Its name, unique among the tenant's runners that are not revoked.
+    pub name: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its Ed25519 public key: 32 bytes.
+    pub public_key: Vec<u8>,
+    /// Its host's name.
+    pub hostname: String,
+    /// Its host's system; empty before its first link.
+    pub os: String,
+    /// Its host's processor; empty before its first link.
+    pub architecture: String,
+    /// The version of its software.
+    pub version: String,
+    /// Requests beyond the first protocol version that it serves.
+    pub features: Vec<String>,
+    /// When it enrolled.
+    pub enrolled_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// Its newest link, or zero before the first.
+    pub generation: Generation,
+    /// The link that is held now; absent while it is offline.
+    pub link: Option<LinkRow>,
+    /// When it was last heard of; absent before its first link.
+    pub last_seen_at: Option<Timestamp>,
+    /// What its memory of operations was worth at its newest link.
+    pub incarnation: Option<Incarnation>,
+    /// Operations that its journal had accepted at its newest link.
+    pub journal_sequence: u64,
+}
+
+/// A link that is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkRow {
+    /// The replica that holds it.
+    pub replica: ReplicaId,
+    /// Since when.
+    pub connected_at: Timestamp,
+}
+
+/// Why a runner is not enrolled.
+#[derive(Debug, thiserror::Error)]
+pub enum EnrolRefusal {
+    /// There is no such token.
+    #[error("enrol: the server does not know this join token, make a new one")]
+    Unknown,
+    /// It was used before.
+    #[error("enrol: this join token was used already, make a new one")]
+    Spent,
+    /// Its time is over.
+    #[error("enrol: this join token has expired, make a new one")]
+    Expired,
+    /// Another runner has the name. The token stays good.
+    #[error("enrol: another runner is called {0:?}, choose another name or revoke that runner")]
+    NameTaken(String),
+    /// It could not be done.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for EnrolRefusal {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Store {
+    /// Spends a join token and makes the runner known: both happen, exactly once, or neither. The
+    /// use, or the refusal of a known token, is audited. Without a tenant: the token yields it.
+    ///
+    /// # Errors
+    /// Says why the token is worth nothing, or that the name is taken.
+    pub async fn enrol(
+        &self,
+        hash: &TokenHash,
+        runner: &NewRunner,
+        now: Timestamp,
+    ) -> Result<RunnerRow, EnrolRefusal> {
+        let mut tx = self.write().await?;
+        let token = join_token::by_hash(&mut tx, hash).await?;
+        let token = token.ok_or(EnrolRefusal::Unknown)?;
+        let refusal = match insert(&mut tx, &token, runner, now).await {
+            Ok(()) => {
+                spend(&mut tx, &token, runner.id, now).await?;
+                let row = by_id(&mut tx, runner.id).await?;
+                tx.commit().await?;
+                return Ok(row.ok_or(StoreError::NotFound)?);
+            }
+            Err(refusal) => refusal,
+        };
+        let reason = match &refusal {
+            EnrolRefusal::Spent => "spent",
+            EnrolRefusal::Expired => "expired",
+            EnrolRefusal::NameTaken(_) => "name taken",
+            EnrolRefusal::Unknown | EnrolRefusal::Store(_) => return Err(refusal),
+        };
+        let detail = json!({ "reason": reason, "hostname": runner.hostname });
+        let entry = entry(Actor::System, "join_token.refused", token.id, detail);
+        audit::record(&mut tx, token.tenant, &entry, now).await?;
+        tx.commit().await?;
+        Err(refusal)
+    }
+
+    /// A runner by its id, also a revoked one. Without a tenant: it is how a runner that shows up
+    /// is told whose it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn runner_for_authentication(
+        &self,
+        runner: RunnerId,
+    ) -> Result<Option<RunnerRow>, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        by_id(&mut connection, runner).await
+    }
+
+    /// A runner by its id, also a revoked one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+    ) -> Result<RunnerRow, StoreError> {
+        let row = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .fetch_one(self.readers())
+            .await?;
+        Ok(row)
+    }
+
+    /// A runner that is not revoked, by its id or its name; a name that is
+    /// another runner's id does not hide that runner.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn find_runner(
+        &self,
+        tenant: TenantId,
+        name_or_id: &str,
+    ) -> Result<RunnerRow, StoreError> {
+        let row = sqlx::query_as(select_runners!(
+            "WHERE tenant_id = $1 AND (name = $2 OR id = $2) AND revoked_at IS NULL
+             ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1"
+        ))
+        .bind(tenant.to_string())
+        .bind(name_or_id)
+        .fetch_one(self.readers())
+        .await?;
+        Ok(row)
+    }
+
+    /// The tenant's runners that are not revoked, by name, after that name (empty: from the
+    /// start), `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list_runners(
+        &self,
+        tenant: TenantId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<RunnerRow>, StoreError> {
+        let rows = sqlx::query_as(select_runners!(
+            "WHERE tenant_id = $1 AND name > $2 AND revoked_at IS NULL ORDER BY name LIMIT $3"
+        ))
+        .bind(tenant.to_string())
+        .bind(after)
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+
+    /// Ends a runner for good: it links no more, and its name is free. Its link is the caller's to end.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where it is revoked already.
+    pub async fn revoke_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let revoked = sqlx::query(
+            "UPDATE runners SET revoked_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .execute(&mut *tx)
+        .await?;
+        if revoked.rows_affected() == 0 {
+            return Err(StoreError::NotFound);
+        }
+        let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
+        audit::record(&mut tx, tenant, &entry, now).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+/// Refuses labels that are too many or too long.
+pub(crate) fn bounded_labels(labels: &BTreeMap<String, String>) -> Result<(), StoreError> {
+    if labels.len() > MAX_LABELS {
+        return Err(StoreError::Full("more than 32 labels, leave some out"));
+    }
+    for text in labels.iter().flat_map(|(key, value)| [key, value]) {
+        bounded("the label", text, MAX_LABEL_BYTES)?;
+    }
+    Ok(())
+}
+
+/// Inserts the runner if the token is good for it; writes nothing if it is not.
+async fn insert(
+    tx: &mut Connection,
+    token: &JoinTokenRow,
+    runner: &NewRunner,
+    now: Timestamp,
+) -> Result<(), EnrolRefusal> {
+    if token.spent.is_some() {
+        return Err(EnrolRefusal::Spent);
+    }
+    if token.expires_at <= now {
+        return Err(EnrolRefusal::Expired);
+    }
+    let name = [&token.name, &runner.name]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or(&runner.hostname);
+    let mut labels = runner.labels.clone();
+    labels.extend(token.labels.clone());
+    bounded_labels(&labels)?;
+    bounded("the runner's name", name, MAX_NAME_BYTES)?;
+    bounded("the host's name", &runner.hostname, MAX_HOST_BYTES)?;
+    bounded("the runner's version", &runner.version, MAX_HOST_BYTES)?;
+    let inserted = sqlx::query(
+        "INSERT INTO runners (tenant_id, id, owner_id, name, labels, public_key, hostname, os,
+             architecture, version, features, enrolled_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9)
+         ON CONFLICT (tenant_id, name) WHERE revoked_at IS NULL DO NOTHING",
+    )
+    .bind(token.tenant.to_string())
+    .bind(runner.id.to_string())
+    .bind(token.owner.to_string())
+    .bind(name)
+    .bind(json(&labels))
+    .bind(runner.public_key.to_vec())
+    .bind(&runner.hostname)
+    .bind(&runner.version)
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    if inserted.rows_affected() == 0 {
+        return Err(EnrolRefusal::NameTaken(name.clone()));
+    }
+    Ok(())
+}
+
+async fn spend(
+    tx: &mut Connection,
+    token: &JoinTokenRow,
+    runner: RunnerId,
+    now: Timestamp,
+) -> Result<(), EnrolRefusal> {
+    let spent = sqlx::query(
+        "UPDATE join_tokens SET spent_at = $1, spent_by = $2
+         WHERE tenant_id = $3 AND id = $4 AND spent_at IS NULL",
+    )
+    .bind(now.as_micros())
+    .bind(runner.to_string())
+    .bind(token.tenant.to_string())
+    .bind(token.id.to_string())
+    .execute(&mut *tx)
+    .await?;
+    if spent.rows_affected() == 0 {
+        return Err(EnrolRefusal::Spent);
+    }
+    let detail = json!({ "join_token": token.id, "owner": token.owner });
+    let entry = entry(Actor::Runner(runner), "runner.enrolled", runner, detail);
+    audit::record(tx, token.tenant, &entry, now).await?;
+    Ok(())
+}
+
+async fn by_id(
+    connection: &mut Connection,
+    runner: RunnerId,
+) -> Result<Option<RunnerRow>, StoreError> {
+    let row = sqlx::query_as(select_runners!("WHERE id = $1"))
+        .bind(runner.to_string())
+        .fetch_optional(connection)
+        .await?;
+    Ok(row)
+}
+
+fn entry(
+    actor: Actor,
+    kind: &'static str,
+    subject: impl std::fmt::Display,
+    detail: Value,
+) -> AuditEntry {
+    AuditEntry {
+        actor,
+        kind,
+        subject: subject.to_string(),
+        detail,
+    }
+}
+
+impl FromRow<'_, Row> for RunnerRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        let link = row
+            .maybe_parsed("replica_id")?
+            .zip(row.maybe_time("connected_at")?)
+            .map(|(replica, connected_at)| LinkRow {
+                replica,
+                connected_at,
+            });
+        let incarnation = row
+            .maybe_parsed("journal_id")?
+            .zip(row.maybe_text("boot_id")?)
+            .map(|(journal, boot)| Incarnation { journal, boot });
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            id: row.parsed("id")?,
+            owner: row.parsed("owner_id")?,
+            name: row.text("name")?,
+            labels: row.json("labels")?,
+            public_key: row.try_get("public_key")?,
+            hostname: row.text("hostname")?,
+            os: row.text("os")?,
+            architecture: row.text("architecture")?,
+            version: row.text("version")?,
+            features: row.json("features")?,
+            enrolled_at: row.time("enrolled_at")?,
+            revoked_at: row.maybe_time("revoked_at")?,
+            generation: Generation(row.count("generation")?),
+            link,
+            last_seen_at: row.maybe_time("last_seen_at")?,
+            incarnation,
+            journal_sequence: row.count("journal_sequence")?,
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! Which replica holds a runner's link. Each new link raises the generation, and what is said
+//! under an older one has no effect: its late end never removes a newer link.
+
+use shared_types::{Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp};
+
+use super::{MAX_HOST_BYTES, RunnerRow};
+use crate::{
+    NewSandbox, Store, StoreError,
+    columns::{integer, json},
+    database::Connection,
+    error::bounded,
+    sandbox,
+};
+
+/// Most sandboxes or features that a runner reports.
+const MAX_REPORTED: usize = 1000;
+
+/// What a runner says of itself when it links.
+#[derive(Debug, Clone)]
+pub struct LinkClaim {
+    /// The replica that it reached.
+    pub replica: ReplicaId,
+    /// What its memory of operations is worth.
+    pub incarnation: Incarnation,
+    /// Operations that its journal has accepted since it began.
+    pub journal_sequence: u64,
+    /// The version of its software.
+    pub version: String,
+    /// Its host's name.
+    pub hostname: String,
+    /// Its host's system.
+    pub os: String,
+    /// Its host's processor.
+    pub architecture: String,
+    /// Requests beyond the first protocol version that it serves.
+    pub features: Vec<String>,
+    /// Where operations can happen.
+    pub sandboxes: Vec<NewSandbox>,
+}
+
+/// A link that this replica holds now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkClaimed {
+    /// Fences every earlier link of the runner.
+    pub generation: Generation,
+    /// Whether the runner still remembers what it was sent before: the incarnation is that of its
+    /// newest link, and the journal's sequence has not fallen (contract A3). If not, operations
+    /// that it does not report are lost.
+    pub remembers: bool,
+}
+
+impl Store {
+    /// Gives the runner's link to a replica, over whoever held it, and stores what it reports.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the runner is revoked, or if another
+    /// link came at the same moment; [`StoreError::TooLarge`] and [`StoreError::Full`] if it
+    /// reports more than the bounds.
+    pub async fn link_claim(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        claim: &LinkClaim,
+        now: Timestamp,
+    ) -> Result<LinkClaimed, StoreError> {
+        within_bounds(claim)?;
+        let mut tx = self.write().await?;
+        let before: RunnerRow = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .fetch_one(&mut *tx)
+            .await?;
+        if before.revoked_at.is_some() {
+            return Err(StoreError::Conflict("the runner is revoked, enrol it anew"));
+        }
+        let generation = Generation(before.generation.0 + 1);
+        take(&mut tx, &before, generation, claim, now).await?;
+        for sandbox in &claim.sandboxes {
+            sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
+        }
+        tx.commit().await?;
+        Ok(LinkClaimed {
+            generation,
+            remembers: before.incarnation.as_ref() == Some(&claim.incarnation)
+                && claim.journal_sequence >= before.journal_sequence,
+        })
+    }
+
+    /// The runner was heard of. Answers whether this link still holds: it is the newest, and the
+    /// runner is not revoked. If not, nothing is written, and the link is to be ended. A synced write: call it now and then, not for every frame.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn link_heard(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        generation: Generation,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let heard = sqlx::query(
+            "UPDATE runners SET last_seen_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND generation = $4
+                 AND replica_id IS NOT NULL AND revoked_at IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(integer(generation.0))
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(heard.rows_affected() == 1)
+    }
+
+    /// The link ended; `last_heard` is when its last frame came. Answers whether it was the
+    /// runner's newest; if not, nothing is written.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn link_ended(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        generation: Generation,
+        last_heard: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let ended = sqlx::query(
+            "UPDATE runners SET replica_id = NULL, connected_at = NULL, last_seen_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND generation = $4 AND replica_id IS NOT NULL",
+        )
+        .bind(last_heard.as_micros())
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(integer(generation.0))
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(ended.rows_affected() == 1)
+    }
+
+    /// Takes every link away that another replica holds: on SQLite there is one server process, so
+    /// at its start the others are dead. Answers how many. When they were last heard of stays.
+    /// Without a tenant: it is about the replica.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn all_offline_at_start(&self, replica: ReplicaId) -> Result<u64, StoreError> {
+        let mut tx = self.write().await?;
+        let ended = sqlx::query(
+            "UPDATE runners SET replica_id = NULL, connected_at = NULL WHERE replica_id <> $1",
+        )
+        .bind(replica.to_string())
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(ended.rows_affected())
+    }
+}
+
+fn within_bounds(claim: &LinkClaim) -> Result<(), StoreError> {
+    if claim.sandboxes.len() > MAX_REPORTED || claim.features.len() > MAX_REPORTED {
+        return Err(StoreError::Full("the runner reports more than 1000 things"));
+    }
+    let texts = [
+        &claim.incarnation.boot,
+        &claim.version,
+        &claim.hostname,
+        &claim.os,
+        &claim.architecture,
+    ];
+    texts
+        .into_iter()
+        .chain(&claim.features)
+        .try_for_each(|text| bounded("what the runner reports", text, MAX_HOST_BYTES))
+}
+
+async fn take(
+    tx: &mut Connection,
+    before: &RunnerRow,
+    generation: Generation,
+    claim: &LinkClaim,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let taken = sqlx::query(
+        "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
+             last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
+             version = $7, hostname = $8, os = $9, architecture = $10, features = $11
+         WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
+    )
+    .bind(integer(generation.0))
+    .bind(claim.replica.to_string())
+    .bind(now.as_micros())
+    .bind(claim.incarnation.journal.to_string())
+    .bind(&claim.incarnation.boot)
+    .bind(integer(claim.journal_sequence))
+    .bind(&claim.version)
+    .bind(&claim.hostname)
+    .bind(&claim.os)
+    .bind(&claim.architecture)
+    .bind(json(&claim.features))
+    .bind(before.tenant.to_string())
+    .bind(before.id.to_string())
+    .bind(integer(before.generation.0))
+    .execute(tx)
+    .await?;
+    if taken.rows_affected() == 0 {
+        return Err(StoreError::Conflict(
+            "another link of the runner came first",
+        ));
+    }
+    Ok(())
+}

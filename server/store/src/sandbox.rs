@@ -1,0 +1,114 @@
+//! Places on a runner where operations happen, as the runner reported them at its newest link.
+
+use shared_types::{
+    Generation, Isolation, RunnerId, SandboxId, TenantId, Timestamp,
+    limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
+};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer},
+    database::{Connection, MAX_PAGE, Row, page},
+    error::bounded,
+};
+
+/// A sandbox that a runner reports. Its id follows from the runner and the name.
+#[derive(Debug, Clone)]
+pub struct NewSandbox {
+    /// What the runner calls it.
+    pub name: String,
+    /// Its file root, for people.
+    pub root: String,
+    /// What it is proved to keep apart.
+    pub isolation: Isolation,
+}
+
+/// A sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxRow {
+    /// Its id.
+    pub id: SandboxId,
+    /// The runner that it is on.
+    pub runner: RunnerId,
+    /// What the runner calls it.
+    pub name: String,
+    /// Its file root, for people.
+    pub root: String,
+    /// What it is proved to keep apart.
+    pub isolation: Isolation,
+    /// When the runner last reported it.
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    /// The sandboxes that the runner reported at its newest link, by name.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn sandboxes_of_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+    ) -> Result<Vec<SandboxRow>, StoreError> {
+        let rows = sqlx::query_as(
+            "SELECT sandboxes.id, runner_id, sandboxes.name, root, isolation, updated_at
+             FROM sandboxes JOIN runners
+                 ON runners.tenant_id = sandboxes.tenant_id AND runners.id = runner_id
+             WHERE sandboxes.tenant_id = $1 AND runner_id = $2
+                 AND sandboxes.generation = runners.generation
+             ORDER BY sandboxes.name LIMIT $3",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(page(MAX_PAGE))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+}
+
+/// Stores what a runner reports with a new link.
+pub(crate) async fn upsert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+    generation: Generation,
+    sandbox: &NewSandbox,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    bounded("the sandbox's name", &sandbox.name, MAX_NAME_BYTES)?;
+    bounded("the sandbox's root", &sandbox.root, MAX_PATH_BYTES)?;
+    sqlx::query(
+        "INSERT INTO sandboxes
+             (tenant_id, id, runner_id, name, root, isolation, generation, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (tenant_id, id) DO UPDATE SET root = excluded.root,
+             isolation = excluded.isolation, generation = excluded.generation,
+             updated_at = excluded.updated_at",
+    )
+    .bind(tenant.to_string())
+    .bind(SandboxId::derive(runner, &sandbox.name).to_string())
+    .bind(runner.to_string())
+    .bind(&sandbox.name)
+    .bind(&sandbox.root)
+    .bind(sandbox.isolation.to_string())
+    .bind(integer(generation.0))
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+impl FromRow<'_, Row> for SandboxRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            runner: row.parsed("runner_id")?,
+            name: row.text("name")?,
+            root: row.text("root")?,
+            isolation: row.parsed("isolation")?,
+            updated_at: row.time("updated_at")?,
+        })
+    }
+}

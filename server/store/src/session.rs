@@ -1,0 +1,211 @@
+//! Sessions: durable conversations, each with an epoch that fences its workers and a log whose
+//! newest number it keeps.
+
+use shared_types::{
+    Epoch, Event, SessionId, TenantId, Timestamp, TurnId, UserId, limits::MAX_MESSAGE_BYTES,
+};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer},
+    database::{Connection, Row, page},
+    error::bounded,
+    event,
+};
+
+macro_rules! select_sessions {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, user_id, title, created_at, updated_at, last_seq, epoch,
+                 (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
+                     AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn
+             FROM sessions ",
+            $rest
+        )
+    };
+}
+
+/// A session to be made.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub user: UserId,
+    /// What lists show; empty for the beginning of the first message.
+    pub title: String,
+    /// The name of the model, as people see it.
+    pub model: String,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is.
+    pub user: UserId,
+    /// What lists show.
+    pub title: String,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When something last happened.
+    pub updated_at: Timestamp,
+    /// The number of the newest event.
+    pub last_seq: u64,
+    /// How often a worker took it.
+    pub epoch: Epoch,
+    /// The turn that is under way.
+    pub running_turn: Option<TurnId>,
+}
+
+impl Store {
+    /// Begins a session, with its first event.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a
+    /// title of more bytes than a message.
+    pub async fn create_session(
+        &self,
+        tenant: TenantId,
+        session: &NewSession,
+        now: Timestamp,
+    ) -> Result<SessionRow, StoreError> {
+        bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "INSERT INTO sessions
+                 (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch)
+             VALUES ($1, $2, $3, $4, $5, $5, 0, 0)",
+        )
+        .bind(tenant.to_string())
+        .bind(session.id.to_string())
+        .bind(session.user.to_string())
+        .bind(&session.title)
+        .bind(now.as_micros())
+        .execute(&mut *tx)
+        .await?;
+        let created = Event::SessionCreated {
+            title: session.title.clone(),
+            model: session.model.clone(),
+        };
+        let place = next(&mut tx, tenant, session.id, 1, now).await?;
+        event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
+        tx.commit().await?;
+        Ok(SessionRow {
+            id: session.id,
+            user: session.user,
+            title: session.title.clone(),
+            created_at: now,
+            updated_at: now,
+            last_seq: place.seq,
+            epoch: place.epoch,
+            running_turn: None,
+        })
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn session(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+    ) -> Result<SessionRow, StoreError> {
+        let row = sqlx::query_as(select_sessions!("WHERE tenant_id = $1 AND id = $2"))
+            .bind(tenant.to_string())
+            .bind(session.to_string())
+            .fetch_one(self.readers())
+            .await?;
+        Ok(row)
+    }
+
+    /// The user's sessions, the most recently used first, `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn list_sessions(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        let rows = sqlx::query_as(select_sessions!(
+            "WHERE tenant_id = $1 AND user_id = $2 ORDER BY updated_at DESC, id DESC LIMIT $3"
+        ))
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+}
+
+/// Where the next events of a session go, and under which epoch they are written.
+pub(crate) struct Next {
+    /// The number of the first of them.
+    pub(crate) seq: u64,
+    pub(crate) epoch: Epoch,
+}
+
+/// Takes the session's next `count` numbers. It is the first statement of every transaction on a
+/// session, because it takes the row's lock: whoever comes second waits here, and sees the rest.
+pub(crate) async fn next(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    count: usize,
+    now: Timestamp,
+) -> Result<Next, StoreError> {
+    let row: Row = sqlx::query(
+        "UPDATE sessions SET last_seq = last_seq + $1, updated_at = $2
+         WHERE tenant_id = $3 AND id = $4 RETURNING last_seq, epoch",
+    )
+    .bind(integer(count as u64))
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .fetch_one(tx)
+    .await?;
+    Ok(Next {
+        seq: row.count("last_seq")? + 1 - count as u64,
+        epoch: Epoch(row.count("epoch")?),
+    })
+}
+
+/// The same, for a worker: refused unless its epoch is the session's.
+pub(crate) async fn next_under(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    held: Epoch,
+    count: usize,
+    now: Timestamp,
+) -> Result<Next, StoreError> {
+    let next = next(tx, tenant, session, count, now).await?;
+    if next.epoch != held {
+        return Err(StoreError::StaleEpoch {
+            held,
+            newest: next.epoch,
+        });
+    }
+    Ok(next)
+}
+
+impl FromRow<'_, Row> for SessionRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            user: row.parsed("user_id")?,
+            title: row.text("title")?,
+            created_at: row.time("created_at")?,
+            updated_at: row.time("updated_at")?,
+            last_seq: row.count("last_seq")?,
+            epoch: Epoch(row.count("epoch")?),
+            running_turn: row.maybe_parsed("running_turn")?,
+        })
+    }
+}

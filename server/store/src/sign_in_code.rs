@@ -1,0 +1,124 @@
+//! One-time codes with which a person signs in. Only the hash of a code is stored.
+
+use serde_json::json;
+use shared_types::{Digest, TenantId, Timestamp, UserId};
+
+use crate::{
+    Actor, AuditEntry, CredentialRow, NewCredential, Store, StoreError, UserRow, audit,
+    columns::Columns as _, credential, database::Row, user,
+};
+
+/// A code to be made.
+#[derive(Debug, Clone)]
+pub struct NewSignInCode {
+    /// The digest of the code.
+    pub hash: Digest,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+}
+
+/// Why a code signs nobody in.
+#[derive(Debug, thiserror::Error)]
+pub enum RedeemRefusal {
+    /// There is no such code, or a newer one has taken its place.
+    #[error("sign in: this code is wrong or was replaced by a newer one")]
+    Unknown,
+    /// It was used before.
+    #[error("sign in: this code was used already, ask for a new one")]
+    Spent,
+    /// Its time is over.
+    #[error("sign in: this code has expired, ask for a new one")]
+    Expired,
+    /// It could not be found out.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for RedeemRefusal {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Store {
+    /// Gives the user a code; an earlier one is worth nothing from here on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user is not in this tenant.
+    pub async fn issue_sign_in_code(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        code: &NewSignInCode,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "INSERT INTO sign_in_codes (tenant_id, user_id, hash, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (tenant_id, user_id) DO UPDATE SET hash = excluded.hash,
+                 created_at = excluded.created_at, expires_at = excluded.expires_at, used_at = NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(code.hash.to_string())
+        .bind(now.as_micros())
+        .bind(code.expires_at.as_micros())
+        .execute(&mut *tx)
+        .await?;
+        let issued = AuditEntry {
+            actor: Actor::System,
+            kind: "sign_in_code.issued",
+            subject: user.to_string(),
+            detail: json!({ "expires_at": code.expires_at }),
+        };
+        audit::record(&mut tx, tenant, &issued, now).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Exchanges a code for a credential of its user: both happen, exactly once, or neither.
+    /// Without a tenant: the code yields it.
+    ///
+    /// # Errors
+    /// Says why the code is worth nothing.
+    pub async fn redeem_sign_in_code(
+        &self,
+        hash: &Digest,
+        credential: &NewCredential,
+        now: Timestamp,
+    ) -> Result<(UserRow, CredentialRow), RedeemRefusal> {
+        let mut tx = self.write().await?;
+        let code: Option<Row> = sqlx::query(
+            "SELECT tenant_id, user_id, expires_at, used_at FROM sign_in_codes WHERE hash = $1",
+        )
+        .bind(hash.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let code = code.ok_or(RedeemRefusal::Unknown)?;
+        let tenant: TenantId = code.parsed("tenant_id")?;
+        let user: UserId = code.parsed("user_id")?;
+        if code.maybe_time("used_at")?.is_some() {
+            return Err(RedeemRefusal::Spent);
+        }
+        if code.time("expires_at")? <= now {
+            return Err(RedeemRefusal::Expired);
+        }
+        let used = sqlx::query(
+            "UPDATE sign_in_codes SET used_at = $1
+             WHERE tenant_id = $2 AND user_id = $3 AND hash = $4 AND used_at IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(hash.to_string())
+        .execute(&mut *tx)
+        .await?;
+        if used.rows_affected() == 0 {
+            return Err(RedeemRefusal::Spent);
+        }
+        let user = user::find(&mut tx, tenant, user).await?;
+        let credential = credential::insert(&mut tx, tenant, user.id, credential, now).await?;
+        tx.commit().await?;
+        Ok((user, credential))
+    }
+}

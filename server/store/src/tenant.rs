@@ -1,0 +1,151 @@
+//! Tenants, and how the first one comes to be.
+
+use serde_json::json;
+use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
+use sqlx::FromRow;
+
+use crate::{
+    Actor, AuditEntry, NewUser, Role, Store, StoreError, audit,
+    columns::Columns as _,
+    database::{Connection, Row},
+    error::bounded,
+    user,
+};
+
+/// A tenant to be made.
+#[derive(Debug, Clone)]
+pub struct NewTenant {
+    /// Its id.
+    pub id: TenantId,
+    /// What people call it.
+    pub name: String,
+}
+
+/// A tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TenantRow {
+    /// Its id.
+    pub id: TenantId,
+    /// What people call it.
+    pub name: String,
+    /// What a sandbox must be proved to keep apart before the tenant's work goes there.
+    pub demanded_isolation: Isolation,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// The first tenant and its first owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bootstrap {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Its owner.
+    pub owner: UserId,
+    /// Whether this call made them.
+    pub created: bool,
+}
+
+impl Store {
+    /// Makes the first tenant and its owner, both or neither, where there is no tenant yet.
+    /// Answers with those that are there otherwise.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for a name of more than 63 bytes.
+    pub async fn bootstrap(
+        &self,
+        tenant: &NewTenant,
+        owner: &NewUser,
+        now: Timestamp,
+    ) -> Result<Bootstrap, StoreError> {
+        let mut tx = self.write().await?;
+        if let Some((tenant, owner)) = first_owner(&mut tx).await? {
+            return Ok(Bootstrap {
+                tenant,
+                owner,
+                created: false,
+            });
+        }
+        create(&mut tx, tenant, owner, now).await?;
+        tx.commit().await?;
+        Ok(Bootstrap {
+            tenant: tenant.id,
+            owner: owner.id,
+            created: true,
+        })
+    }
+
+    /// The oldest tenant and its oldest owner. Without a tenant: it is how a server that starts
+    /// finds the one that it has.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn first_owner(&self) -> Result<Option<(TenantId, UserId)>, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        first_owner(&mut connection).await
+    }
+
+    /// One tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn tenant(&self, tenant: TenantId) -> Result<TenantRow, StoreError> {
+        let row = sqlx::query_as(
+            "SELECT id, name, demanded_isolation, created_at FROM tenants WHERE id = $1",
+        )
+        .bind(tenant.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        Ok(row)
+    }
+}
+
+/// Makes a tenant with its owner.
+pub(crate) async fn create(
+    tx: &mut Connection,
+    tenant: &NewTenant,
+    owner: &NewUser,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    bounded("the tenant's name", &tenant.name, MAX_NAME_BYTES)?;
+    sqlx::query("INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3)")
+        .bind(tenant.id.to_string())
+        .bind(&tenant.name)
+        .bind(now.as_micros())
+        .execute(&mut *tx)
+        .await?;
+    user::insert(tx, tenant.id, owner, Role::Owner, now).await?;
+    let made = AuditEntry {
+        actor: Actor::System,
+        kind: "tenant.created",
+        subject: tenant.id.to_string(),
+        detail: json!({ "name": tenant.name, "owner": owner.id }),
+    };
+    audit::record(tx, tenant.id, &made, now).await?;
+    Ok(())
+}
+
+async fn first_owner(
+    connection: &mut Connection,
+) -> Result<Option<(TenantId, UserId)>, StoreError> {
+    let row: Option<Row> = sqlx::query(
+        "SELECT users.tenant_id, users.id FROM users
+         JOIN tenants ON tenants.id = users.tenant_id
+         WHERE users.role = 'owner'
+         ORDER BY tenants.created_at, tenants.id, users.created_at, users.id LIMIT 1",
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| Ok((row.parsed("tenant_id")?, row.parsed("id")?)))
+        .transpose()
+}
+
+impl FromRow<'_, Row> for TenantRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            name: row.text("name")?,
+            demanded_isolation: row.parsed("demanded_isolation")?,
+            created_at: row.time("created_at")?,
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! An empty database, and the shortest ways to a tenant, a runner, a running turn in it.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use shared_types::{
+    CredentialId, Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId,
+    OperationId, OperationKey, OperationScope, Owner, ReplicaId, RunnerId, SandboxId, SessionId,
+    TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
+    entropy::SeededEntropy,
+    event::{CallOutcome, Place, TurnOutcome},
+    token::TokenHash,
+};
+
+use crate::{
+    ClaimedTurn, CredentialKind, IfRunning, Input, LinkClaim, LinkClaimed, NewCredential,
+    NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant, NewUser, Store,
+    tenant,
+};
+
+/// The server process of the tests.
+pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
+
+pub(super) struct Fixture {
+    pub(super) db: Store,
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub(super) async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let path = folder.path().join("gantry.db");
+        Self {
+            db: Store::open(&path).await.expect("an empty folder is fine"),
+            path,
+            _folder: folder,
+        }
+    }
+
+    /// As after a restart of the server.
+    pub(super) async fn reopened(self) -> Self {
+        let Self { db, path, _folder } = self;
+        db.close().await;
+        let db = Store::open(&path).await.expect("the database is there");
+        Self { db, path, _folder }
+    }
+
+    /// A tenant with an owner.
+    pub(super) async fn tenant(&self) -> Tenant {
+        let new = NewTenant {
+            id: TenantId::from_u128(unique()),
+            name: "a tenant".to_owned(),
+        };
+        let owner = NewUser {
+            id: UserId::from_u128(unique()),
+            name: "owner".to_owned(),
+        };
+        let mut tx = self.db.write().await.expect("the database answers");
+        tenant::create(&mut tx, &new, &owner, at(0))
+            .await
+            .expect("the ids are new");
+        tx.commit().await.expect("the disk takes it");
+        Tenant {
+            db: self.db.clone(),
+            id: new.id,
+            owner: owner.id,
+        }
+    }
+}
+
+/// A tenant with the things that most tests need.
+pub(super) struct Tenant {
+    pub(super) db: Store,
+    pub(super) id: TenantId,
+    pub(super) owner: UserId,
+}
+
+impl Tenant {
+    pub(super) async fn join_token(&self, name: &str) -> TokenHash {
+        let token = NewJoinToken {
+            id: JoinTokenId::from_u128(unique()),
+            owner: self.owner,
+            name: name.to_owned(),
+            labels: BTreeMap::from([("zone".to_owned(), "home".to_owned())]),
+            hash: token_hash(),
+            expires_at: at(600),
+        };
+        self.db
+            .create_join_token(self.id, &token, at(0))
+            .await
+            .expect("the owner is there");
+        token.hash
+    }
+
+    pub(super) async fn runner(&self, name: &str) -> RunnerId {
+        let hash = self.join_token(name).await;
+        let runner = new_runner("");
+        let row = self.db.enrol(&hash, &runner, at(1)).await;
+        row.expect("the token is good").id
+    }
+
+    pub(super) async fn link(&self, runner: RunnerId, now: Timestamp) -> LinkClaimed {
+        self.db
+            .link_claim(self.id, runner, &link_claim(1, 0), now)
+            .await
+            .expect("the runner is there")
+    }
+
+    pub(super) async fn session(&self) -> SessionId {
+        let session = NewSession {
+            id: SessionId::from_u128(unique()),
+            user: self.owner,
+            title: String::new(),
+            model: "practice".to_owned(),
+        };
+        let row = self.db.create_session(self.id, &session, at(1)).await;
+        row.expect("the owner is there").id
+    }
+
+    pub(super) async fn send(&self, session: SessionId, text: &str) -> TurnId {
+        let sent = self
+            .db
+            .send_input(self.id, session, &self.input(text), at(2))
+            .await;
+        sent.expect("the session is there").turn
+    }
+
+    pub(super) fn input(&self, text: &str) -> Input {
+        Input {
+            turn: TurnId::from_u128(unique()),
+            by: self.owner,
+            client_id: None,
+            text: text.to_owned(),
+        }
+    }
+
+    pub(super) async fn claim(&self, session: SessionId) -> ClaimedTurn {
+        self.db
+            .claim_turn(self.id, session, REPLICA, IfRunning::Refuse, at(3))
+            .await
+            .expect("nothing runs")
+            .expect("a turn waits")
+    }
+
+    /// A linked runner, a session, a turn that runs, and an operation that is not placed yet.
+    pub(super) async fn at_work(&self) -> AtWork {
+        let runner = self.runner(&format!("r{}", unique())).await;
+        self.link(runner, at(2)).await;
+        let session = self.session().await;
+        self.send(session, "run the tests").await;
+        let claimed = self.claim(session).await;
+        AtWork {
+            runner,
+            session,
+            turn: claimed.turn.id,
+            epoch: claimed.epoch,
+            operation: self.operation(runner, session, claimed.turn.id),
+        }
+    }
+
+    fn operation(&self, runner: RunnerId, session: SessionId, turn: TurnId) -> NewOperation {
+        let key = OperationKey::Call {
+            turn,
+            step: 1,
+            ordinal: 0,
+            attempt: 0,
+        };
+        let scope = OperationScope::of(self.id);
+        NewOperation {
+            id: OperationId::derive(&scope, &Owner::Session(session), &key),
+            session,
+            turn,
+            step: 1,
+            ordinal: 0,
+            attempt: 0,
+            digest: Digest::of(b"make test"),
+            place: Place {
+                runner,
+                runner_name: "laptop".to_owned(),
+                sandbox: SandboxId::derive(runner, "workspace"),
+                isolation: Isolation::none(),
+            },
+            incarnation: incarnation(1),
+            effect: Effect::Effectful,
+            deadline_at: at(600),
+        }
+    }
+}
+
+pub(super) struct AtWork {
+    pub(super) runner: RunnerId,
+    pub(super) session: SessionId,
+    pub(super) turn: TurnId,
+    pub(super) epoch: Epoch,
+    pub(super) operation: NewOperation,
+}
+
+/// A moment, in seconds.
+pub(super) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds * 1_000_000)
+}
+
+pub(super) fn unique() -> u128 {
+    static NEXT: AtomicU64 = AtomicU64::new(100);
+    NEXT.fetch_add(1, Ordering::Relaxed).into()
+}
+
+pub(super) fn token_hash() -> TokenHash {
+    let seed = u64::try_from(unique()).expect("it counts from 100");
+    Token::generate(TokenKind::ApiKey, &SeededEntropy::new(seed)).hash()
+}
+
+pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
+    NewCredential {
+        id: CredentialId::from_u128(unique()),
+        kind,
+        name: "laptop".to_owned(),
+        hash: token_hash(),
+    }
+}
+
+pub(super) fn new_runner(name: &str) -> NewRunner {
+    NewRunner {
+        id: RunnerId::from_u128(unique()),
+        name: name.to_owned(),
+        labels: BTreeMap::from([("zone".to_owned(), "elsewhere".to_owned())]),
+        public_key: [7; 32],
+        hostname: "laptop.local".to_owned(),
+        version: "0.1.0".to_owned(),
+    }
+}
+
+pub(super) fn incarnation(journal: u128) -> Incarnation {
+    Incarnation {
+        journal: JournalId::from_u128(journal),
+        boot: "b5b2c0b2-0000-4000-8000-000000000000".to_owned(),
+    }
+}
+
+pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
+    LinkClaim {
+        replica: REPLICA,
+        incarnation: incarnation(journal),
+        journal_sequence,
+        version: "0.1.1".to_owned(),
+        hostname: "laptop.local".to_owned(),
+        os: "linux".to_owned(),
+        architecture: "x86_64".to_owned(),
+        features: vec!["watch".to_owned()],
+        sandboxes: vec![NewSandbox {
+            name: "workspace".to_owned(),
+            root: "/home/me/work".to_owned(),
+            isolation: Isolation::none(),
+        }],
+    }
+}
+
+pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
+    Event::CallEnded {
+        turn,
+        step: 1,
+        ordinal: 0,
+        outcome,
+        text: "done".to_owned(),
+        budget_ms: 1000,
+        duration_ms: 10,
+        overran: false,
+    }
+}
+
+pub(super) fn turn_ended(turn: TurnId, outcome: TurnOutcome) -> Event {
+    Event::TurnEnded {
+        turn,
+        outcome,
+        reason: None,
+    }
+}

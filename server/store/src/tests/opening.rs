@@ -1,0 +1,166 @@
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
+
+use super::fixture::at;
+use crate::{NewTenant, NewUser, OpenError, Store};
+
+async fn refusal(path: &Path) -> OpenError {
+    Store::open(path).await.expect_err("it must be refused")
+}
+
+#[tokio::test]
+async fn a_database_is_made_for_its_owner_only_and_found_again() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let db = Store::open(&path).await.expect("an empty folder is fine");
+    let (tenant, owner) = first();
+    let made = db.bootstrap(&tenant, &owner, at(0)).await;
+    assert!(made.expect("nothing is there").created);
+    for file in [
+        "gantry.db",
+        "gantry.db-wal",
+        "gantry.db-shm",
+        "gantry.db.lock",
+    ] {
+        let about = std::fs::metadata(folder.path().join(file)).expect("the file is there");
+        assert_eq!(about.permissions().mode() & 0o777, 0o600, "{file}");
+    }
+    db.close().await;
+    let db = Store::open(&path).await.expect("it opens again");
+    db.check().await.expect("it answers");
+    let found = db.first_owner().await.expect("it answers");
+    assert_eq!(found, Some((tenant.id, owner.id)));
+}
+
+#[tokio::test]
+async fn a_second_server_is_kept_away_until_the_first_one_stops() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let first = Store::open(&path).await.expect("an empty folder is fine");
+    let error = refusal(&path).await;
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    assert!(error.to_string().contains("stop that one first"), "{error}");
+    drop(first);
+    Store::open(&path).await.expect("the first one is gone");
+}
+
+#[tokio::test]
+async fn a_job_beside_the_server_neither_makes_nor_changes_the_database() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let error = Store::open_beside(&path).await.expect_err("there is none");
+    assert!(matches!(error, OpenError::Missing { .. }), "{error}");
+    assert!(!path.exists());
+
+    let server = Store::open(&path).await.expect("an empty folder is fine");
+    let (tenant, owner) = first();
+    let beside = Store::open_beside(&path).await.expect("it is there");
+    beside
+        .bootstrap(&tenant, &owner, at(0))
+        .await
+        .expect("both may write");
+    beside.close().await;
+    let found = server.first_owner().await.expect("it answers");
+    assert_eq!(found, Some((tenant.id, owner.id)));
+
+    server.close().await;
+    let beside = Store::open_beside(&path).await.expect("it is there");
+    beside.close().await;
+    let server = Store::open(&path).await.expect("the lock was not taken");
+    change(&server, "DELETE FROM _sqlx_migrations").await;
+    let error = Store::open_beside(&path).await.expect_err("it is older");
+    assert!(matches!(error, OpenError::Older { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_written_says_who_must_change_what() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    // Root may write everywhere, but nobody can write below a file.
+    std::fs::write(folder.path().join("file"), "").expect("the folder is ours");
+    for path in ["no/such/folder/gantry.db", "file/gantry.db"] {
+        let error = refusal(&folder.path().join(path)).await;
+        assert!(matches!(error, OpenError::Unwritable { .. }), "{error}");
+        assert!(
+            error.to_string().contains("choose another folder"),
+            "{error}"
+        );
+    }
+    let error = refusal(folder.path()).await;
+    assert!(matches!(error, OpenError::Unwritable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_a_database_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let text = "Dear diary, ".repeat(1000);
+    std::fs::write(&path, &text).expect("the folder is ours");
+    let error = refusal(&path).await;
+    assert!(matches!(error, OpenError::NotADatabase { .. }), "{error}");
+    assert!(error.to_string().contains("move it away"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_program_or_another_history_is_refused() {
+    for (sql, hint) in [
+        (
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'from the future', 1, X'00', 0)",
+            "a newer version of Gantry wrote it (schema 9999",
+        ),
+        (
+            "UPDATE _sqlx_migrations SET checksum = X'00' WHERE version = 1",
+            "its schema 1 is not this program's",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("there is a temporary folder");
+        let path = folder.path().join("gantry.db");
+        let db = Store::open(&path).await.expect("an empty folder is fine");
+        change(&db, sql).await;
+        let beside = Store::open_beside(&path).await.expect_err("refused too");
+        assert!(beside.to_string().contains(hint), "{beside}");
+        db.close().await;
+        let error = refusal(&path).await.to_string();
+        assert!(error.contains(hint), "{error}");
+        assert!(error.contains("restore a backup"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn commits_are_synced_and_readers_cannot_write() {
+    let folder = tempfile::tempdir().expect("there is a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let db = Store::open(&path).await.expect("an empty folder is fine");
+    let mut tx = db.write().await.expect("it answers");
+    // The pragmas as one row of text: FULL is 2.
+    let pragmas: String = sqlx::query_scalar(
+        "SELECT synchronous || ' ' || foreign_keys || ' ' || journal_mode
+         FROM pragma_synchronous, pragma_foreign_keys, pragma_journal_mode",
+    )
+    .fetch_one(&mut *tx)
+    .await
+    .expect("it answers");
+    assert_eq!(pragmas, "2 1 wal");
+    let write = sqlx::query("DELETE FROM events").execute(db.readers());
+    let error = write.await.expect_err("readers only read");
+    assert!(error.to_string().contains("readonly"), "{error}");
+}
+
+async fn change(db: &Store, sql: &'static str) {
+    let mut tx = db.write().await.expect("it answers");
+    let changed = sqlx::query(sql).execute(&mut *tx).await;
+    changed.expect("the table is sqlx's");
+    tx.commit().await.expect("the disk takes it");
+}
+
+fn first() -> (NewTenant, NewUser) {
+    let tenant = NewTenant {
+        id: shared_types::TenantId::from_u128(1),
+        name: "home".to_owned(),
+    };
+    let owner = NewUser {
+        id: shared_types::UserId::from_u128(2),
+        name: "me".to_owned(),
+    };
+    (tenant, owner)
+}

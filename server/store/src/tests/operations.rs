@@ -1,0 +1,284 @@
+use shared_types::{
+    Digest, Event, OperationId,
+    event::{CallOutcome, TurnOutcome},
+};
+
+use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, turn_ended};
+use crate::{MAX_OUTCOME_BYTES, Placed, Settled, StoreError, Verdict};
+
+on_every_backend!(
+    an_intent_and_its_event_are_stored_once,
+    the_same_operation_with_another_request_is_a_conflict,
+    an_intent_for_a_place_that_is_not_known_writes_nothing,
+    an_outcome_is_stored_once_also_when_many_race,
+    an_outcome_that_comes_after_its_call_ended_is_told_in_the_log,
+    the_end_of_a_call_closes_its_operations_only,
+    a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome,
+    a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
+    unsettled_operations_are_listed_in_pages_until_their_outcome_comes,
+);
+
+async fn place(ours: &Tenant, work: &AtWork) {
+    let placed = ours
+        .db
+        .place_operation(ours.id, work.epoch, &work.operation, at(4))
+        .await;
+    assert!(matches!(placed, Ok(Placed::New { .. })), "{placed:?}");
+}
+
+async fn settle(ours: &Tenant, id: OperationId, outcome: &str, seconds: i64) -> Settled {
+    ours.db
+        .settle_operation(ours.id, id, outcome, "exited with 0", at(seconds))
+        .await
+        .expect("the operation is there")
+}
+
+/// Another operation of the same turn, of the `ordinal`-th call.
+fn sibling(work: &AtWork, ordinal: u32) -> crate::NewOperation {
+    let mut operation = work.operation.clone();
+    operation.id = OperationId::from_u128(u128::from(ordinal));
+    operation.ordinal = ordinal;
+    operation
+}
+
+async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    let operation = &work.operation;
+    let placed = db
+        .place_operation(ours.id, work.epoch, operation, at(4))
+        .await;
+    let Ok(Placed::New { event }) = placed else {
+        panic!("it is new: {placed:?}");
+    };
+    let told = Event::CallPlaced {
+        turn: work.turn,
+        step: 1,
+        ordinal: 0,
+        operation: operation.id,
+        place: operation.place.clone(),
+    };
+    assert_eq!((event.seq, event.known()), (4, Some(&told)));
+    let mut again = operation.clone();
+    again.deadline_at = at(9999);
+    let known = db.place_operation(ours.id, work.epoch, &again, at(5)).await;
+    let Ok(Placed::Known(row)) = known else {
+        panic!("it is known: {known:?}");
+    };
+    assert_eq!(
+        *row,
+        db.operation(ours.id, operation.id)
+            .await
+            .expect("it is there")
+    );
+    assert_eq!((row.deadline_at, row.placed_at), (at(600), at(4)));
+    assert_eq!(
+        (row.runner, &row.incarnation),
+        (work.runner, &operation.incarnation)
+    );
+    let of_turn = db.operations_of_turn(ours.id, work.turn).await;
+    assert_eq!(of_turn.expect("it answers"), vec![*row]);
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 4);
+}
+
+async fn the_same_operation_with_another_request_is_a_conflict(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let mut other = work.operation.clone();
+    other.digest = Digest::of(b"make clean");
+    let other = db.place_operation(ours.id, work.epoch, &other, at(5)).await;
+    assert!(matches!(other, Err(StoreError::Conflict(_))));
+    // Another id in the place of a call that has one: it would be a second effect.
+    let mut twin = work.operation.clone();
+    twin.id = OperationId::from_u128(9);
+    let twin = db.place_operation(ours.id, work.epoch, &twin, at(5)).await;
+    assert!(matches!(twin, Err(StoreError::Conflict(_))));
+}
+
+async fn an_intent_for_a_place_that_is_not_known_writes_nothing(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    let mut nowhere = work.operation.clone();
+    nowhere.place.sandbox = shared_types::SandboxId::from_u128(1);
+    let refused = db.place_operation(ours.id, work.epoch, &nowhere, at(4));
+    assert!(matches!(refused.await, Err(StoreError::NotFound)));
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 3);
+}
+
+async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let mut tries = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let (db, tenant, id) = (db.clone(), ours.id, work.operation.id);
+        tries.spawn(async move {
+            let outcome = format!("{{\"exited\":{number}}}");
+            db.settle_operation(tenant, id, &outcome, "", at(5)).await
+        });
+    }
+    let tries = tries.join_all().await.into_iter();
+    let (first, already): (Vec<_>, Vec<_>) = tries
+        .map(|settled| settled.expect("it is there"))
+        .partition(|settled| matches!(settled, Settled::First { late: None }));
+    assert_eq!(first.len(), 1);
+    let stored = db.operation(ours.id, work.operation.id).await;
+    let stored = stored.expect("it is there").outcome.expect("it is stored");
+    assert!(
+        already
+            .into_iter()
+            .all(|one| one == Settled::Already(stored.clone()))
+    );
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 4, "nothing to tell");
+
+    let huge = "x".repeat(MAX_OUTCOME_BYTES + 1);
+    let huge = db.settle_operation(ours.id, work.operation.id, &huge, "", at(6));
+    assert!(matches!(huge.await, Err(StoreError::TooLarge { .. })));
+}
+
+async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let end = [
+        call_ended(work.turn, CallOutcome::Unknown),
+        turn_ended(work.turn, TurnOutcome::Completed),
+    ];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let settled = settle(&ours, work.operation.id, "{}", 900).await;
+    let Settled::First { late: Some(event) } = settled else {
+        panic!("the call had ended: {settled:?}");
+    };
+    let told = Event::OperationSettled {
+        operation: work.operation.id,
+        summary: "exited with 0".to_owned(),
+    };
+    assert_eq!((event.seq, event.known()), (7, Some(&told)));
+    let log = db.events_after(ours.id, work.session, 6, 9).await;
+    assert_eq!(log.expect("it is there"), vec![event]);
+    let again = settle(&ours, work.operation.id, "[]", 901).await;
+    assert!(matches!(again, Settled::Already(outcome) if outcome.json == "{}"));
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 7, "told once");
+}
+
+async fn the_end_of_a_call_closes_its_operations_only(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let mut retried = sibling(&work, 5);
+    (retried.ordinal, retried.attempt) = (0, 1);
+    for operation in [retried, sibling(&work, 1)] {
+        db.place_operation(ours.id, work.epoch, &operation, at(4))
+            .await
+            .expect("it is new");
+    }
+    let end = [call_ended(work.turn, CallOutcome::Completed)];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let rows = db.operations_of_turn(ours.id, work.turn).await;
+    let closed: Vec<_> = rows
+        .expect("it answers")
+        .into_iter()
+        .map(|row| (row.ordinal, row.attempt, row.closed_at))
+        .collect();
+    assert_eq!(
+        closed,
+        [(0, 0, Some(at(5))), (0, 1, Some(at(5))), (1, 0, None)]
+    );
+}
+
+async fn a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let id = work.operation.id;
+    let cancel = async |now| {
+        let verdict = db.cancel_operation(ours.id, id, now).await;
+        verdict.expect("the operation is there")
+    };
+    assert_eq!(cancel(at(5)).await, Verdict::CancelRequested);
+    assert_eq!(cancel(at(6)).await, Verdict::CancelRequested);
+    let row = db.operation(ours.id, id).await.expect("it is there");
+    assert_eq!(row.cancel_requested_at, Some(at(5)));
+    settle(&ours, id, "{}", 7).await;
+    assert_eq!(cancel(at(8)).await, Verdict::Settled);
+
+    let other = ours.at_work().await;
+    place(&ours, &other).await;
+    settle(&ours, other.operation.id, "{}", 5).await;
+    let verdict = db.cancel_operation(ours.id, other.operation.id, at(6));
+    assert_eq!(verdict.await.expect("it is there"), Verdict::Settled);
+    let row = db.operation(ours.id, other.operation.id).await;
+    assert_eq!(row.expect("it is there").cancel_requested_at, None);
+}
+
+async fn a_runner_learns_what_to_do_with_each_operation_that_it_remembers(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    for ordinal in 1..=4 {
+        db.place_operation(ours.id, work.epoch, &sibling(&work, ordinal), at(4))
+            .await
+            .expect("it is new");
+    }
+    let id = |ordinal| sibling(&work, ordinal).id;
+    settle(&ours, id(1), "{}", 5).await;
+    for cancelled in [id(2), work.operation.id] {
+        db.cancel_operation(ours.id, cancelled, at(5))
+            .await
+            .expect("it is there");
+    }
+    // The call of the first operation ends as well; that of the third ends with nothing else.
+    let mut third = call_ended(work.turn, CallOutcome::Unknown);
+    if let Event::CallEnded { ordinal, .. } = &mut third {
+        *ordinal = 3;
+    }
+    let ends = [call_ended(work.turn, CallOutcome::Cancelled), third];
+    db.append(ours.id, work.session, work.epoch, &ends, at(6))
+        .await
+        .expect("it runs");
+    let asked = [id(1), id(2), work.operation.id, id(3), id(4), id(77)];
+    let verdicts = db.operation_verdicts(ours.id, work.runner, &asked).await;
+    let expected = [
+        Verdict::Settled,
+        Verdict::CancelRequested,
+        Verdict::CancelRequested,
+        Verdict::Closed,
+        Verdict::Open,
+        Verdict::Unknown,
+    ];
+    let expected: Vec<_> = asked.into_iter().zip(expected).collect();
+    assert_eq!(verdicts.expect("it answers"), expected);
+
+    let stranger = ours.runner("stranger").await;
+    let verdicts = db.operation_verdicts(ours.id, stranger, &asked).await;
+    let verdicts = verdicts.expect("it answers");
+    assert!(verdicts.iter().all(|(_, one)| *one == Verdict::Unknown));
+}
+
+async fn unsettled_operations_are_listed_in_pages_until_their_outcome_comes(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    for ordinal in 1..=3 {
+        db.place_operation(ours.id, work.epoch, &sibling(&work, ordinal), at(4))
+            .await
+            .expect("it is new");
+    }
+    let page = async |after, limit| {
+        let rows = db.unsettled_operations(ours.id, work.runner, after, limit);
+        let rows = rows.await.expect("it answers").into_iter();
+        rows.map(|row| row.ordinal).collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 2).await, [1, 2]);
+    assert_eq!(page(Some(sibling(&work, 2).id), 2).await, [3]);
+    settle(&ours, sibling(&work, 1).id, "{}", 5).await;
+    assert_eq!(page(None, 9).await, [2, 3]);
+}

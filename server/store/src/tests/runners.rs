@@ -1,0 +1,267 @@
+use shared_types::{Generation, ReplicaId, SandboxId};
+
+use super::fixture::{Fixture, REPLICA, at, link_claim, new_runner, token_hash};
+use crate::{EnrolRefusal, LinkRow, StoreError};
+
+on_every_backend!(
+    a_join_token_enrols_one_runner_also_when_many_race,
+    the_token_decides_the_name_and_the_labels,
+    a_late_unknown_or_spent_token_enrols_nobody_and_is_audited,
+    a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it,
+    each_link_raises_the_generation_and_the_end_of_an_older_one_changes_nothing,
+    a_runner_remembers_while_its_incarnation_stays_and_its_journal_grows,
+    a_sandbox_that_is_reported_no_more_is_not_listed,
+    after_a_restart_every_runner_is_offline_since_it_was_last_heard,
+    a_revoked_runner_links_no_more_and_its_link_learns_of_it,
+    a_runner_is_found_by_name_and_by_id_and_the_id_goes_first,
+    runners_are_listed_by_name_in_pages,
+    what_a_runner_reports_is_bounded,
+);
+
+async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let hash = ours.join_token("").await;
+    let mut tries = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let (db, runner) = (fixture.db.clone(), new_runner(&format!("r{number}")));
+        tries.spawn(async move { db.enrol(&hash, &runner, at(1)).await });
+    }
+    let tries = tries.join_all().await;
+    let (good, refused): (Vec<_>, Vec<_>) = tries.into_iter().partition(Result::is_ok);
+    assert_eq!(good.len(), 1);
+    assert!(
+        refused
+            .iter()
+            .all(|refusal| matches!(refusal, Err(EnrolRefusal::Spent)))
+    );
+    let runners = fixture.db.list_runners(ours.id, "", 10).await;
+    let runners = runners.expect("it answers");
+    assert_eq!(runners.len(), 1);
+    let token = fixture.db.join_token_by_hash(&hash).await;
+    let token = token.expect("it answers").expect("it is there");
+    assert_eq!(token.spent, Some((at(1), runners[0].id)));
+}
+
+async fn the_token_decides_the_name_and_the_labels(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    for (token_name, wanted, given) in [
+        ("from-token", "wanted", "from-token"),
+        ("", "wanted", "wanted"),
+        ("", "", "laptop.local"),
+    ] {
+        let hash = ours.join_token(token_name).await;
+        let row = fixture.db.enrol(&hash, &new_runner(wanted), at(1)).await;
+        let row = row.expect("the token is good");
+        assert_eq!(row.name, given);
+        assert_eq!(row.labels["zone"], "home");
+        assert_eq!((row.tenant, row.owner), (ours.id, ours.owner));
+        assert_eq!(row.public_key, [7; 32]);
+        assert_eq!(
+            (row.link, row.last_seen_at, row.incarnation),
+            (None, None, None)
+        );
+    }
+}
+
+async fn a_late_unknown_or_spent_token_enrols_nobody_and_is_audited(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let unknown = db.enrol(&token_hash(), &new_runner("a"), at(1)).await;
+    assert!(matches!(unknown, Err(EnrolRefusal::Unknown)));
+    let hash = ours.join_token("").await;
+    let late = db.enrol(&hash, &new_runner("a"), at(600)).await;
+    assert!(matches!(late, Err(EnrolRefusal::Expired)));
+    db.enrol(&hash, &new_runner("a"), at(599))
+        .await
+        .expect("its time is not over");
+    let spent = db.enrol(&hash, &new_runner("b"), at(2)).await;
+    assert!(matches!(spent, Err(EnrolRefusal::Spent)));
+
+    let log = db.audit_after(ours.id, 1, 10).await.expect("it answers");
+    let told: Vec<_> = log
+        .iter()
+        .map(|entry| (entry.kind.as_str(), entry.detail["reason"].as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("join_token.created", None),
+            ("join_token.refused", Some("expired")),
+            ("runner.enrolled", None),
+            ("join_token.refused", Some("spent")),
+        ]
+    );
+}
+
+async fn a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let first = ours.runner("laptop").await;
+    let hash = ours.join_token("").await;
+    let taken = db.enrol(&hash, &new_runner("laptop"), at(1)).await;
+    assert!(matches!(taken, Err(EnrolRefusal::NameTaken(name)) if name == "laptop"));
+    db.revoke_runner(ours.id, first, ours.owner, at(2))
+        .await
+        .expect("it is there");
+    db.enrol(&hash, &new_runner("laptop"), at(3))
+        .await
+        .expect("the name is free and the token unspent");
+}
+
+async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_nothing(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let first = ours.link(runner, at(10)).await;
+    let second = ours.link(runner, at(20)).await;
+    assert_eq!(first.generation, Generation(1));
+    assert_eq!(second.generation, Generation(2));
+
+    let ended = db.link_ended(ours.id, runner, first.generation, at(21));
+    assert!(!ended.await.expect("it answers"));
+    let heard = db.link_heard(ours.id, runner, first.generation, at(22));
+    assert!(!heard.await.expect("it answers"));
+    let row = db.runner(ours.id, runner).await.expect("it is there");
+    let link = LinkRow {
+        replica: REPLICA,
+        connected_at: at(20),
+    };
+    assert_eq!((row.link, row.last_seen_at), (Some(link), Some(at(20))));
+    assert_eq!((row.os.as_str(), row.version.as_str()), ("linux", "0.1.1"));
+
+    let heard = db.link_heard(ours.id, runner, second.generation, at(30));
+    assert!(heard.await.expect("it answers"));
+    let ended = db.link_ended(ours.id, runner, second.generation, at(31));
+    assert!(ended.await.expect("it answers"));
+    let again = db.link_ended(ours.id, runner, second.generation, at(99));
+    assert!(!again.await.expect("it answers"));
+    let row = db.runner(ours.id, runner).await.expect("it is there");
+    assert_eq!((row.link, row.last_seen_at), (None, Some(at(31))));
+}
+
+async fn a_runner_remembers_while_its_incarnation_stays_and_its_journal_grows(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let mut other_boot = link_claim(2, 9);
+    other_boot.incarnation.boot = "another".to_owned();
+    for (claim, remembers) in [
+        (link_claim(1, 5), false),
+        (link_claim(1, 5), true),
+        (link_claim(1, 8), true),
+        (link_claim(1, 7), false),
+        (link_claim(2, 9), false),
+        (other_boot, false),
+    ] {
+        let claimed = db.link_claim(ours.id, runner, &claim, at(1)).await;
+        let claimed = claimed.expect("the runner is there");
+        assert_eq!(claimed.remembers, remembers, "{claim:?}");
+    }
+}
+
+async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let mut claim = link_claim(1, 0);
+    let mut second = claim.sandboxes[0].clone();
+    second.name = "another".to_owned();
+    claim.sandboxes.push(second);
+    let names = async || {
+        let rows = db.sandboxes_of_runner(ours.id, runner).await;
+        let rows = rows.expect("it answers").into_iter();
+        rows.map(|row| (row.id, row.name)).collect::<Vec<_>>()
+    };
+    let named = |name: &str| (SandboxId::derive(runner, name), name.to_owned());
+    db.link_claim(ours.id, runner, &claim, at(1))
+        .await
+        .expect("the runner is there");
+    assert_eq!(names().await, [named("another"), named("workspace")]);
+    claim.sandboxes.remove(0);
+    db.link_claim(ours.id, runner, &claim, at(2))
+        .await
+        .expect("the runner is there");
+    assert_eq!(names().await, [named("another")]);
+}
+
+async fn after_a_restart_every_runner_is_offline_since_it_was_last_heard(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let (first, second) = (ours.runner("a").await, ours.runner("b").await);
+    let before = ours.link(first, at(10)).await;
+    let fixture = fixture.reopened().await;
+    let db = &fixture.db;
+    let replica = ReplicaId::from_u128(2);
+    let mut claim = link_claim(1, 0);
+    claim.replica = replica;
+    db.link_claim(ours.id, second, &claim, at(20))
+        .await
+        .expect("the runner is there");
+    let ended = db.all_offline_at_start(replica).await;
+    assert_eq!(ended.expect("it answers"), 1, "its own links stay");
+    let row = db.runner(ours.id, first).await.expect("it is there");
+    assert_eq!((row.link, row.last_seen_at), (None, Some(at(10))));
+    let heard = db.link_heard(ours.id, first, before.generation, at(30));
+    assert!(!heard.await.expect("it answers"), "the link ended");
+}
+
+async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let link = ours.link(runner, at(10)).await;
+    db.revoke_runner(ours.id, runner, ours.owner, at(11))
+        .await
+        .expect("it is there");
+    let again = db.revoke_runner(ours.id, runner, ours.owner, at(12)).await;
+    assert!(matches!(again, Err(StoreError::NotFound)));
+    let heard = db.link_heard(ours.id, runner, link.generation, at(13));
+    assert!(!heard.await.expect("it answers"));
+    let claim = link_claim(1, 0);
+    let refused = db.link_claim(ours.id, runner, &claim, at(14)).await;
+    assert!(matches!(refused, Err(StoreError::Conflict(_))));
+    let listed = db.list_runners(ours.id, "", 10).await;
+    assert_eq!(listed.expect("it answers"), vec![]);
+    let shown = db.runner_for_authentication(runner).await;
+    let shown = shown.expect("it answers").expect("it says why");
+    assert_eq!(shown.revoked_at, Some(at(11)));
+}
+
+async fn a_runner_is_found_by_name_and_by_id_and_the_id_goes_first(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let laptop = ours.runner("laptop").await;
+    let impostor = ours.runner(&laptop.to_string()).await;
+    for (text, id) in [
+        ("laptop".to_owned(), laptop),
+        (laptop.to_string(), laptop),
+        (impostor.to_string(), impostor),
+    ] {
+        let found = db.find_runner(ours.id, &text).await;
+        assert_eq!(found.expect("it is there").id, id);
+    }
+    let none = db.find_runner(ours.id, "desktop").await;
+    assert!(matches!(none, Err(StoreError::NotFound)));
+}
+
+async fn runners_are_listed_by_name_in_pages(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    for name in ["c", "a", "b"] {
+        ours.runner(name).await;
+    }
+    let page = async |after| {
+        let rows = db.list_runners(ours.id, after, 2).await;
+        let rows = rows.expect("it answers").into_iter();
+        rows.map(|row| row.name).collect::<Vec<_>>()
+    };
+    assert_eq!(page("").await, ["a", "b"]);
+    assert_eq!(page("b").await, ["c"]);
+}
+
+async fn what_a_runner_reports_is_bounded(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let mut claim = link_claim(1, 0);
+    claim.sandboxes[0].root = "/".repeat(4097);
+    let long = db.link_claim(ours.id, runner, &claim, at(1)).await;
+    assert!(matches!(long, Err(StoreError::TooLarge { .. })));
+    claim.features = vec!["f".to_owned(); 1001];
+    let many = db.link_claim(ours.id, runner, &claim, at(1)).await;
+    assert!(matches!(many, Err(StoreError::Full(_))));
+    let row = db.runner(ours.id, runner).await.expect("it is there");
+    assert_eq!(row.generation, Generation(0), "nothing was written");
+}

@@ -1,0 +1,521 @@
+//! Turns: the work that one input starts. A turn is queued, runs under an epoch, and ends once.
+//! Of one session at most one turn runs; the others wait in the order of their inputs.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{
+    Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    event::TurnOutcome,
+    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
+};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer, word},
+    database::{Connection, Row, page},
+    error::bounded,
+    event, session,
+};
+
+/// Most turns of a session that wait or run.
+pub const QUEUED_TURNS_AT_MOST: u64 = 64;
+
+/// Letters of the first message that become a session's title.
+const TITLE_LETTERS: usize = 60;
+
+macro_rules! select_turns {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
+                 claimed_epoch, cancel_requested_at, ended_at, outcome, reason FROM turns ",
+            $rest
+        )
+    };
+}
+
+/// A message that a user sends.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The id of the turn that it starts, unless it is a repetition.
+    pub turn: TurnId,
+    /// Who sends it.
+    pub by: UserId,
+    /// The client's idempotency key.
+    pub client_id: Option<String>,
+    /// The message.
+    pub text: String,
+}
+
+/// A message that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// The turn that it started.
+    pub turn: TurnId,
+    /// The number of its event.
+    pub seq: u64,
+    /// Whether the session had the client's id already, so that nothing was written.
+    pub repeated: bool,
+}
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Its id.
+    pub id: TurnId,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The client's idempotency key.
+    pub client_id: Option<String>,
+    /// The number of the event of its input.
+    pub input_seq: u64,
+    /// How far it is.
+    pub state: TurnState,
+    /// When its input was accepted.
+    pub created_at: Timestamp,
+    /// When someone first asked to stop it.
+    pub cancel_requested_at: Option<Timestamp>,
+}
+
+/// How far a turn is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    /// No worker has taken it.
+    Queued,
+    /// A worker took it, and may be gone since.
+    Running {
+        /// Where the worker runs.
+        replica: ReplicaId,
+        /// The epoch that it writes under.
+        epoch: Epoch,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It is over.
+    Ended {
+        /// How.
+        outcome: TurnOutcome,
+        /// Why, where it did not complete.
+        reason: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// What a claim does where a turn of the session runs already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfRunning {
+    /// It fails: the worker lives.
+    Refuse,
+    /// It takes that turn over: its worker is known to be gone.
+    TakeOver,
+}
+
+/// A turn that the caller now works on, alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedTurn {
+    /// The turn, running.
+    pub turn: TurnRow,
+    /// The epoch that every write of the worker carries.
+    pub epoch: Epoch,
+    /// The number of the event of this claim.
+    pub seq: u64,
+}
+
+/// What became of the wish to stop a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// It was recorded, with the event of this number.
+    Requested {
+        /// The number of its event.
+        seq: u64,
+    },
+    /// It had been recorded before; nothing was written.
+    Repeated,
+    /// The turn is over; nothing was written.
+    Ended,
+}
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedTurn {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// Whether a worker had taken it.
+    pub running: bool,
+}
+
+impl Store {
+    /// Accepts a message: a queued turn and its event; the session's title where it has none. The
+    /// same client id again writes nothing and answers as the first time.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;
+    /// [`StoreError::Full`] if [`QUEUED_TURNS_AT_MOST`] turns wait.
+    pub async fn send_input(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        input: &Input,
+        now: Timestamp,
+    ) -> Result<Sent, StoreError> {
+        bounded("the message", &input.text, MAX_MESSAGE_BYTES)?;
+        let client_id = input.client_id.as_deref();
+        bounded(
+            "the client id",
+            client_id.unwrap_or_default(),
+            MAX_CLIENT_ID_BYTES,
+        )?;
+        let mut tx = self.write().await?;
+        let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
+        if let Some(sent) = sent_before(&mut tx, tenant, session, client_id).await? {
+            return Ok(sent);
+        }
+        require_room(&mut tx, tenant, session).await?;
+        insert(&mut tx, tenant, session, input, seq, now).await?;
+        let accepted = Event::InputAccepted {
+            turn: input.turn,
+            by: input.by,
+            client_id: input.client_id.clone(),
+            text: input.text.clone(),
+        };
+        event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
+        sqlx::query(
+            "UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''",
+        )
+        .bind(title(&input.text))
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await?;
+        Ok(Sent {
+            turn: input.turn,
+            seq,
+            repeated: false,
+        })
+    }
+
+    /// Takes the session's next turn: the one that runs without a worker, else the oldest that
+    /// waits. Raises the session's epoch, so that an earlier worker's writes fail. `None` if
+    /// there is nothing to do; then nothing is written.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
+    pub async fn claim_turn(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        replica: ReplicaId,
+        if_running: IfRunning,
+        now: Timestamp,
+    ) -> Result<Option<ClaimedTurn>, StoreError> {
+        let mut tx = self.write().await?;
+        let next = session::next(&mut tx, tenant, session, 1, now).await?;
+        let unfinished: Option<TurnRow> = sqlx::query_as(select_turns!(
+            "WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
+             ORDER BY input_seq LIMIT 1"
+        ))
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let Some(mut turn) = unfinished else {
+            return Ok(None);
+        };
+        let runs = matches!(turn.state, TurnState::Running { .. });
+        if runs && if_running == IfRunning::Refuse {
+            return Err(StoreError::Conflict("a turn of the session runs already"));
+        }
+        let epoch = Epoch(next.epoch.0 + 1);
+        raise(&mut tx, tenant, &turn, replica, epoch, now).await?;
+        let claimed = Event::TurnClaimed {
+            turn: turn.id,
+            epoch,
+            replica,
+        };
+        event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
+        tx.commit().await?;
+        turn.state = TurnState::Running {
+            replica,
+            epoch,
+            since: now,
+        };
+        Ok(Some(ClaimedTurn {
+            turn,
+            epoch,
+            seq: next.seq,
+        }))
+    }
+
+    /// Records that someone wants the turn to stop, once. An inbox write: it needs no epoch.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn request_cancel(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        turn: TurnId,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<Cancel, StoreError> {
+        let mut tx = self.write().await?;
+        let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
+        let row = find(&mut tx, tenant, turn).await?;
+        if row.session != session {
+            return Err(StoreError::NotFound);
+        }
+        if matches!(row.state, TurnState::Ended { .. }) {
+            return Ok(Cancel::Ended);
+        }
+        if row.cancel_requested_at.is_some() {
+            return Ok(Cancel::Repeated);
+        }
+        sqlx::query("UPDATE turns SET cancel_requested_at = $1 WHERE tenant_id = $2 AND id = $3")
+            .bind(now.as_micros())
+            .bind(tenant.to_string())
+            .bind(turn.to_string())
+            .execute(&mut *tx)
+            .await?;
+        let requested = Event::CancelRequested { turn, by };
+        event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
+        tx.commit().await?;
+        Ok(Cancel::Requested { seq })
+    }
+
+    /// One turn.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn turn(&self, tenant: TenantId, turn: TurnId) -> Result<TurnRow, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        find(&mut connection, tenant, turn).await
+    }
+
+    /// Turns that have not ended, the oldest first, after that one, `limit` at most. Without a
+    /// tenant: it is how a server that starts finds what is to be done.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn unfinished_turns(
+        &self,
+        after: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<UnfinishedTurn>, StoreError> {
+        let rows = sqlx::query_as(
+            "SELECT tenant_id, session_id, id, state FROM turns
+             WHERE state <> 'ended' AND id > $1 ORDER BY id LIMIT $2",
+        )
+        .bind(after.map_or_else(String::new, |turn| turn.to_string()))
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+}
+
+/// Refuses a turn that does not run, or not in this session.
+pub(crate) async fn require_running(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<(), StoreError> {
+    let row = find(tx, tenant, turn).await?;
+    match row.state {
+        _ if row.session != session => Err(StoreError::NotFound),
+        TurnState::Running { .. } => Ok(()),
+        TurnState::Queued => Err(StoreError::Conflict("the turn was not claimed")),
+        TurnState::Ended { .. } => Err(StoreError::Conflict("the turn has ended")),
+    }
+}
+
+/// Ends a turn that runs.
+pub(crate) async fn end(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+    outcome: TurnOutcome,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    bounded("the reason", reason.unwrap_or_default(), MAX_MESSAGE_BYTES)?;
+    sqlx::query(
+        "UPDATE turns SET state = 'ended', outcome = $1, reason = $2, ended_at = $3
+         WHERE tenant_id = $4 AND id = $5",
+    )
+    .bind(word(&outcome))
+    .bind(reason)
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(turn.to_string())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+async fn find(
+    connection: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+) -> Result<TurnRow, StoreError> {
+    let row = sqlx::query_as(select_turns!("WHERE tenant_id = $1 AND id = $2"))
+        .bind(tenant.to_string())
+        .bind(turn.to_string())
+        .fetch_one(connection)
+        .await?;
+    Ok(row)
+}
+
+async fn sent_before(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    client_id: Option<&str>,
+) -> Result<Option<Sent>, StoreError> {
+    let Some(client_id) = client_id else {
+        return Ok(None);
+    };
+    let turn: Option<TurnRow> = sqlx::query_as(select_turns!(
+        "WHERE tenant_id = $1 AND session_id = $2 AND client_id = $3"
+    ))
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .bind(client_id)
+    .fetch_optional(tx)
+    .await?;
+    Ok(turn.map(|turn| Sent {
+        turn: turn.id,
+        seq: turn.input_seq,
+        repeated: true,
+    }))
+}
+
+async fn require_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<(), StoreError> {
+    let row: Row = sqlx::query(
+        "SELECT COUNT(*) AS waiting FROM turns
+         WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'",
+    )
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .fetch_one(tx)
+    .await?;
+    if row.count("waiting")? >= QUEUED_TURNS_AT_MOST {
+        return Err(StoreError::Full(
+            "64 messages of the session wait, send more when some are answered",
+        ));
+    }
+    Ok(())
+}
+
+async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    input: &Input,
+    seq: u64,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO turns (tenant_id, id, session_id, client_id, input_seq, state, created_at)
+         VALUES ($1, $2, $3, $4, $5, 'queued', $6)",
+    )
+    .bind(tenant.to_string())
+    .bind(input.turn.to_string())
+    .bind(session.to_string())
+    .bind(&input.client_id)
+    .bind(integer(seq))
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// Gives the turn to the worker and makes its epoch the session's.
+async fn raise(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: &TurnRow,
+    replica: ReplicaId,
+    epoch: Epoch,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query("UPDATE sessions SET epoch = $1 WHERE tenant_id = $2 AND id = $3")
+        .bind(integer(epoch.0))
+        .bind(tenant.to_string())
+        .bind(turn.session.to_string())
+        .execute(&mut *tx)
+        .await?;
+    sqlx::query(
+        "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3
+         WHERE tenant_id = $4 AND id = $5",
+    )
+    .bind(now.as_micros())
+    .bind(replica.to_string())
+    .bind(integer(epoch.0))
+    .bind(tenant.to_string())
+    .bind(turn.id.to_string())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The beginning of a message on one line.
+fn title(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().take(TITLE_LETTERS).collect()
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Queued,
+    Running,
+    Ended,
+}
+
+impl FromRow<'_, Row> for TurnRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        let state = match row.word("state")? {
+            State::Queued => TurnState::Queued,
+            State::Running => TurnState::Running {
+                replica: row.parsed("claimed_by")?,
+                epoch: Epoch(row.count("claimed_epoch")?),
+                since: row.time("claimed_at")?,
+            },
+            State::Ended => TurnState::Ended {
+                outcome: row.word("outcome")?,
+                reason: row.maybe_text("reason")?,
+                at: row.time("ended_at")?,
+            },
+        };
+        Ok(Self {
+            id: row.parsed("id")?,
+            session: row.parsed("session_id")?,
+            client_id: row.maybe_text("client_id")?,
+            input_seq: row.count("input_seq")?,
+            state,
+            created_at: row.time("created_at")?,
+            cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+        })
+    }
+}
+
+impl FromRow<'_, Row> for UnfinishedTurn {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            session: row.parsed("session_id")?,
+            turn: row.parsed("id")?,
+            running: matches!(row.word("state")?, State::Running),
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! People and service accounts of a tenant.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
+use sqlx::FromRow;
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, word},
+    database::{Connection, Row},
+    error::bounded,
+};
+
+/// What a user may do in the tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Everything.
+    Owner,
+    /// Everything but to change owners.
+    Admin,
+    /// To work.
+    Member,
+    /// To look.
+    Viewer,
+}
+
+/// A user to be made.
+#[derive(Debug, Clone)]
+pub struct NewUser {
+    /// Its id.
+    pub id: UserId,
+    /// Its name, unique in the tenant.
+    pub name: String,
+}
+
+/// A user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRow {
+    /// The tenant that it belongs to.
+    pub tenant: TenantId,
+    /// Its id.
+    pub id: UserId,
+    /// Its name, unique in the tenant.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The runner that it chose; it may have been revoked since.
+    pub active_runner: Option<RunnerId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl Store {
+    /// One user.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn user(&self, tenant: TenantId, user: UserId) -> Result<UserRow, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        find(&mut connection, tenant, user).await
+    }
+
+    /// Chooses the runner that the user's work goes to, or none.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the user or the runner is not in this tenant.
+    pub async fn set_active_runner(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        runner: Option<RunnerId>,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let set =
+            sqlx::query("UPDATE users SET active_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
+                .bind(runner.map(|id| id.to_string()))
+                .bind(tenant.to_string())
+                .bind(user.to_string())
+                .execute(&mut *tx)
+                .await?;
+        if set.rows_affected() == 0 {
+            return Err(StoreError::NotFound);
+        }
+        Ok(tx.commit().await?)
+    }
+}
+
+pub(crate) async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: &NewUser,
+    role: Role,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    bounded("the user's name", &user.name, MAX_NAME_BYTES)?;
+    sqlx::query(
+        "INSERT INTO users (tenant_id, id, name, role, created_at) VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(tenant.to_string())
+    .bind(user.id.to_string())
+    .bind(&user.name)
+    .bind(word(&role))
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn find(
+    connection: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<UserRow, StoreError> {
+    let row = sqlx::query_as(
+        "SELECT tenant_id, id, name, role, active_runner_id, created_at FROM users
+         WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant.to_string())
+    .bind(user.to_string())
+    .fetch_one(connection)
+    .await?;
+    Ok(row)
+}
+
+impl FromRow<'_, Row> for UserRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            id: row.parsed("id")?,
+            name: row.text("name")?,
+            role: row.word("role")?,
+            active_runner: row.maybe_parsed("active_runner_id")?,
+            created_at: row.time("created_at")?,
+        })
+    }
+}
