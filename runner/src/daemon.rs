@@ -13,8 +13,8 @@ use shared_types::{
     limits::{FILE_OPERATION_WITHIN, KILL_GRACE},
 };
 use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::oneshot,
+    signal::unix::{SignalKind, signal},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,9 @@ const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2
 
 /// How long the server may take to store what ended last.
 const FORGOTTEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// After a second signal: only for the polite signal to reach what runs.
+const CUT_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long the link may take to say goodbye.
 const LEFT_WITHIN: Duration = Duration::from_secs(2);
@@ -59,10 +62,13 @@ pub(crate) struct HostFacts {
     pub(crate) hostname: String,
 }
 
-/// Runs until a signal, or until the link says that trying again cannot help.
-pub(crate) async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
+/// Runs until it is told to stop (a second time: at once), or until the link says that trying
+/// again cannot help.
+pub(crate) async fn run(
+    options: DaemonOptions,
+    mut stop: mpsc::Receiver<()>,
+) -> Result<(), DaemonError> {
     let drain_for = options.drain_for;
-    let mut signals = Signals::new().map_err(DaemonError::Signals)?;
     let _lock = options.home.lock()?;
     let (link, service) = assemble(options)?;
     let operations = link.operations.clone();
@@ -71,7 +77,7 @@ pub(crate) async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let mut linked = on_its_own_thread(link)?;
 
     let ended = tokio::select! {
-        () = signals.next() => None,
+        Some(()) = stop.recv() => None,
         ended = &mut linked => Some(ended.unwrap_or(Err(DaemonError::Broken("link")))),
         _ = &mut table => return Err(DaemonError::Broken("table of operations")),
     };
@@ -82,21 +88,16 @@ pub(crate) async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     };
     tokio::select! {
         () = drain(&operations, patience) => {}
-        () = signals.next() => {
-            tracing::warn!("second signal: leaving at once");
-            operations.orphan().await;
-        }
+        Some(()) = stop.recv() => cut(&operations).await,
     }
     goodbye.cancel();
-    match ended {
-        Some(ended) => ended,
-        None => {
-            // A link that does not leave in time is cut by the end of the process.
-            let _ = timeout(LEFT_WITHIN, linked).await;
-            tracing::info!("runner stopped");
-            Ok(())
-        }
+    if let Some(ended) = ended {
+        return ended;
     }
+    // A link that does not leave in time is cut by the end of the process.
+    let _ = timeout(LEFT_WITHIN, linked).await;
+    tracing::info!("runner stopped");
+    Ok(())
 }
 
 /// Reads the home and puts the parts together.
@@ -206,26 +207,32 @@ async fn drain(operations: &Operations, patience: Duration) {
     until(FORGOTTEN_WITHIN, |left| left.unforgotten == 0).await;
 }
 
-/// The signals that mean "stop".
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+/// Stops everything without waiting for it.
+async fn cut(operations: &Operations) {
+    tracing::warn!("told to stop again: leaving at once");
+    operations.orphan().await;
+    let mut unfinished = operations.unfinished();
+    let gone = unfinished.wait_for(|left| left.running == 0);
+    // Whatever ignores the polite signal is left behind.
+    let _ = timeout(CUT_WITHIN, gone).await;
 }
 
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+/// One message for each SIGTERM and SIGINT that reaches this process.
+pub(crate) fn signals() -> io::Result<mpsc::Receiver<()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let (told, stop) = mpsc::channel(2);
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            // More than two say no more than two do.
+            let _ = told.try_send(());
         }
-    }
+    });
+    Ok(stop)
 }
 
 /// Why the daemon does not start, or ended.
@@ -241,8 +248,6 @@ pub(crate) enum DaemonError {
     Url(#[from] UrlError),
     #[error("cannot use the workspace: {0}")]
     Workspace(#[from] OpenError),
-    #[error("cannot listen for signals: {0}")]
-    Signals(io::Error),
     #[error("cannot start the link's thread: {0}")]
     Thread(io::Error),
     #[error("{0}; if this runner was removed, enrol it again with --replace")]
@@ -250,3 +255,6 @@ pub(crate) enum DaemonError {
     #[error("the {0} has failed")]
     Broken(&'static str),
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,10 +125,13 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let served = runtime.block_on(daemon::run(options));
+    let served = runtime.block_on(async {
+        let stop = daemon::signals().context("cannot listen for signals")?;
+        Ok(daemon::run(options, stop).await?)
+    });
     // What still hangs in the host's file system does not keep the process.
     runtime.shutdown_background();
-    Ok(served?)
+    served
 }
 
 fn hostname() -> String {
@@ -148,10 +151,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the `main` that passes it down"
-)]
+/// What is not UTF-8 is left out.
 fn environment() -> std::collections::BTreeMap<String, String> {
     let text = std::env::vars_os();
     let text = text

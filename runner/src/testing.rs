@@ -235,16 +235,25 @@ impl FakeLink {
         self.to_runner.send(Ok(frame)).await.expect("a link");
     }
 
+    /// Ends the link with this status.
+    pub(crate) async fn end(self, status: Status) {
+        self.to_runner.send(Err(status)).await.expect("a link");
+    }
+
     /// The next frame that is not a heartbeat; `None` at the end of the link.
     pub(crate) async fn next(&mut self) -> Option<v1::runner_frame::Kind> {
         loop {
-            let frame = timeout(SOON, self.from_runner.message()).await;
-            let frame = frame.expect("a frame in time").ok()??;
-            match frame.kind {
+            match self.next_of_all().await {
                 Some(v1::runner_frame::Kind::Heartbeat(_)) => {}
                 kind => return kind,
             }
         }
+    }
+
+    /// The next frame; `None` at the end of the link.
+    pub(crate) async fn next_of_all(&mut self) -> Option<v1::runner_frame::Kind> {
+        let frame = timeout(SOON, self.from_runner.message()).await;
+        frame.expect("a frame in time").ok()??.kind
     }
 
     /// Challenge, hello, and a welcome with this version and silence.

@@ -1,1 +1,209 @@
+//! Links over real connections, against a server double, with real commands.
 
+use std::{collections::BTreeMap, time::Duration};
+
+use proto::v1::{self, runner_frame::Kind, server_frame};
+use runner_host::{Host, HostOptions};
+use shared_tls::ServerTls;
+use shared_types::{SystemClock, entropy::SeededEntropy};
+use tokio::{task::JoinHandle, time::timeout};
+
+use super::*;
+use crate::testing::{
+    FakeLink, FakeServer, PLACE, RUNNER, SOON, incarnation, incoming, operation_frame, shell,
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A runner that is enrolled with the double and keeps its link.
+struct Runner {
+    directory: tempfile::TempDir,
+    home: Home,
+    goodbye: CancellationToken,
+    task: JoinHandle<Result<(), LinkError>>,
+}
+
+impl Runner {
+    fn start(server: &FakeServer, certificate: Option<Digest>) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::within(directory.path());
+        let _ = home.lock().expect("a home");
+        let options = HostOptions {
+            root: directory.path().to_owned(),
+            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+            kill_grace: Duration::from_secs(2),
+            file_operation_within: Duration::from_secs(10),
+        };
+        let clock = Arc::new(SystemClock::new());
+        let host = Host::open(options, clock.clone()).expect("a host");
+        let (operations, service) = Operations::new(host, incarnation(), PLACE);
+        tokio::spawn(service.run());
+        let goodbye = CancellationToken::new();
+        let link = Link {
+            url: ServerUrl::parse(&server.url, false).expect("an address"),
+            home: home.clone(),
+            enrolled: Enrolled {
+                server: server.url.clone(),
+                allow_plain_text: false,
+                runner: RUNNER,
+                name: "laptop".into(),
+                server_identity: server.identity(),
+                certificate,
+                workspace: directory.path().to_owned(),
+            },
+            key: RunnerKey::generate(&SeededEntropy::new(1)),
+            introduction: Introduction {
+                runner: RUNNER,
+                incarnation: incarnation(),
+                capabilities: v1::Capabilities::default(),
+            },
+            operations,
+            clock,
+            entropy: Arc::new(SeededEntropy::new(2)),
+            goodbye: goodbye.clone(),
+        };
+        Self {
+            directory,
+            home,
+            goodbye,
+            task: tokio::spawn(link.run()),
+        }
+    }
+
+    /// How the link ended for good.
+    async fn end(self) -> Result<(), LinkError> {
+        let ended = timeout(SOON, self.task).await;
+        ended.expect("an end in time").expect("no panic")
+    }
+}
+
+async fn welcomed(server: &mut FakeServer) -> FakeLink {
+    let mut link = server.next_link().await;
+    link.welcome(1, LONG).await;
+    link
+}
+
+#[tokio::test]
+async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
+    let mut server = FakeServer::plain(1).await;
+    let runner = Runner::start(&server, None);
+    let script =
+        "echo ran >> effects; echo first; until test -e go; do sleep 0.01; done; echo second";
+    let mut asked = incoming(1, shell(script));
+    let mut link = welcomed(&mut server).await;
+    link.send(operation_frame(&asked)).await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    assert!(matches!(link.next().await, Some(Kind::Output(_))));
+    drop(link);
+
+    let mut link = server.next_link().await;
+    let hello = link.welcome(1, LONG).await;
+    assert_eq!(hello.journal_sequence, 1);
+    assert_eq!(hello.inventory[0].operation, asked.id.to_string());
+    std::fs::write(runner.directory.path().join("go"), "").expect("a file");
+    asked.from = [6, 0];
+    link.send(operation_frame(&asked)).await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    let Some(Kind::Output(output)) = link.next().await else {
+        panic!("no output");
+    };
+    assert_eq!((output.offset, &output.data[..]), (6, &b"second\n"[..]));
+    assert!(matches!(link.next().await, Some(Kind::Ended(_))));
+    let effects = std::fs::read_to_string(runner.directory.path().join("effects"));
+    assert_eq!(effects.expect("the effect"), "ran\n");
+}
+
+#[tokio::test]
+async fn a_silent_server_is_left_and_dialled_again() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None);
+    let mut silent = server.next_link().await;
+    silent.welcome(1, Duration::from_millis(300)).await;
+    let _next = welcomed(&mut server).await;
+    assert_eq!(silent.next().await, None, "the silent link is over");
+}
+
+#[tokio::test]
+async fn a_runner_that_the_server_does_not_know_any_more_gives_up() {
+    let server = FakeServer::plain(1).await;
+    server.refuse(Status::permission_denied("the runner was removed"));
+    let error = Runner::start(&server, None)
+        .end()
+        .await
+        .expect_err("an end");
+    assert_eq!(error.to_string(), "the server says: the runner was removed");
+}
+
+#[tokio::test]
+async fn a_link_that_is_refused_for_good_is_not_tried_again() {
+    let mut server = FakeServer::plain(1).await;
+    let runner = Runner::start(&server, None);
+    let link = server.next_link().await;
+    link.end(Status::unauthenticated("revoked")).await;
+    let error = runner.end().await.expect_err("an end");
+    assert!(error.to_string().contains("revoked"), "{error}");
+}
+
+#[tokio::test]
+async fn another_protocol_version_ends_the_runner_with_what_to_do() {
+    let mut server = FakeServer::plain(1).await;
+    let runner = Runner::start(&server, None);
+    server.next_link().await.welcome(99, LONG).await;
+    let error = runner.end().await.expect_err("an end").to_string();
+    assert!(error.contains("version 99"), "{error}");
+    assert!(error.contains("install the gantry-runner"), "{error}");
+}
+
+#[tokio::test]
+async fn nonsense_instead_of_a_challenge_is_not_the_end() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None);
+    let link = server.next_link().await;
+    link.send(server_frame::Kind::Heartbeat(v1::Heartbeat {}))
+        .await;
+    welcomed(&mut server).await;
+}
+
+#[tokio::test]
+async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
+    let mut server = FakeServer::plain(1).await;
+    let runner = Runner::start(&server, None);
+    let mut link = welcomed(&mut server).await;
+    link.send(operation_frame(&incoming(1, shell("echo done"))))
+        .await;
+    while !matches!(link.next().await, Some(Kind::Ended(_))) {}
+    runner.goodbye.cancel();
+    assert!(matches!(link.next().await, Some(Kind::Goodbye(_))));
+    assert_eq!(link.next().await, None);
+    drop(link);
+    runner.end().await.expect("a polite end");
+}
+
+#[tokio::test]
+async fn heartbeats_come_unasked() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None);
+    let mut link = welcomed(&mut server).await;
+    for _ in 0..2 {
+        assert!(matches!(link.next_of_all().await, Some(Kind::Heartbeat(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = ServerTls::self_signed(directory.path(), &["127.0.0.1".into()]);
+    let tls = tls.expect("a certificate");
+    let mut server = FakeServer::tls(1, &tls).await;
+    let runner = Runner::start(&server, Some(Digest::of(b"the certificate before")));
+    welcomed(&mut server).await;
+    let enrolled = runner
+        .home
+        .enrolled()
+        .expect("a home")
+        .expect("an enrolment");
+    assert_eq!(
+        enrolled.certificate.map(|hash| *hash.as_bytes()),
+        Some(tls.certificate_sha256())
+    );
+}

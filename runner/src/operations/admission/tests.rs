@@ -1,1 +1,128 @@
+use shared_sandbox::{Read, Request};
+use shared_types::JournalId;
 
+use super::*;
+use crate::testing::{PLACE, incarnation, incoming, shell};
+
+/// A view that admits, unless its test changes it.
+fn view(incarnation: &Incarnation) -> View<'_> {
+    View {
+        incarnation,
+        sandbox: PLACE,
+        epoch: Epoch(1),
+        known: None,
+        tombstoned: false,
+        draining: false,
+        load: Load::default(),
+    }
+}
+
+fn decide(
+    change_view: impl FnOnce(&mut View<'_>),
+    change: impl FnOnce(&mut Incoming),
+) -> Admission {
+    let incarnation = incarnation();
+    let mut view = view(&incarnation);
+    let mut operation = incoming(1, shell("true"));
+    change_view(&mut view);
+    change(&mut operation);
+    admit(&view, &operation)
+}
+
+fn code(admission: &Admission) -> Option<RefusalCode> {
+    match admission {
+        Admission::Refuse(refusal) => Some(refusal.code),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_operation_that_nothing_speaks_against_starts() {
+    assert_eq!(decide(|_| {}, |_| {}), Admission::Start);
+}
+
+#[test]
+fn each_rule_refuses_with_its_own_code() {
+    use RefusalCode::*;
+    type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
+    let rules: [Change; 12] = [
+        (|_| {}, |o| o.incarnation = None, Fenced),
+        (
+            |_| {},
+            |o| {
+                let other = o.incarnation.as_mut().expect("one");
+                other.journal = JournalId::from_u128(99);
+            },
+            Fenced,
+        ),
+        (|v| v.sandbox = SandboxId::from_u128(99), |_| {}, NotFound),
+        (|v| v.epoch = Epoch(2), |_| {}, StaleEpoch),
+        (|v| v.known = Some(Digest::of(b"other")), |_| {}, Conflict),
+        (|v| v.tombstoned = true, |_| {}, Fenced),
+        (|_| {}, |o| o.request = None, NotFound),
+        (|_| {}, |o| o.start_within = Duration::ZERO, Expired),
+        (|v| v.draining = true, |_| {}, Draining),
+        (|v| v.load.running = MAX_RUNNING, |_| {}, ResourceExhausted),
+        (
+            |v| v.load.remembered = MAX_REMEMBERED,
+            |_| {},
+            ResourceExhausted,
+        ),
+        (
+            |v| v.load.retained_bytes = MAX_RETAINED_BYTES - RESERVED_BYTES + 1,
+            |_| {},
+            ResourceExhausted,
+        ),
+    ];
+    for (number, (view, operation, expected)) in rules.into_iter().enumerate() {
+        let admission = decide(view, operation);
+        assert_eq!(code(&admission), Some(expected), "rule {number}");
+        if let Admission::Refuse(refusal) = admission {
+            let retry = expected == ResourceExhausted;
+            assert_eq!(refusal.retry_after_ms.is_some(), retry, "rule {number}");
+        }
+    }
+}
+
+#[test]
+fn what_is_known_is_attached_to_even_when_nothing_new_would_start() {
+    let admission = decide(
+        |v| {
+            v.known = Some(shell("true").digest());
+            v.draining = true;
+            v.load.running = MAX_RUNNING;
+        },
+        |o| {
+            o.start_within = Duration::ZERO;
+            o.request = None;
+        },
+    );
+    assert_eq!(admission, Admission::Attach);
+}
+
+#[test]
+fn an_older_epoch_is_refused_even_for_what_is_known() {
+    let admission = decide(
+        |v| {
+            v.known = Some(shell("true").digest());
+            v.epoch = Epoch(2);
+        },
+        |_| {},
+    );
+    assert_eq!(code(&admission), Some(RefusalCode::StaleEpoch));
+}
+
+#[test]
+fn all_that_may_run_at_once_fits_into_the_memory_that_may_be_kept() {
+    const { assert!(MAX_RUNNING * RESERVED_BYTES <= MAX_RETAINED_BYTES) };
+    let read = Request::Read(Read {
+        path: "a".into(),
+        first_line: 1,
+        max_lines: 1,
+        max_bytes: 1,
+    });
+    let incarnation = incarnation();
+    let mut full = view(&incarnation);
+    full.load.retained_bytes = (MAX_RUNNING - 1) * RESERVED_BYTES;
+    assert_eq!(admit(&full, &incoming(1, read)), Admission::Start);
+}

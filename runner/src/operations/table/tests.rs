@@ -1,1 +1,333 @@
+use proto::v1::runner_frame::Kind;
+use shared_sandbox::{ExitRecord, ExitStatus, FileFailure, List, ReadContent, StreamEnd};
+use shared_types::JournalId;
 
+use super::*;
+use crate::testing::{OWNER, PLACE, incarnation, incoming, shell};
+
+fn linked() -> Table {
+    let mut table = Table::new(incarnation(), PLACE);
+    table.link();
+    table
+}
+
+fn id(number: u128) -> OperationId {
+    OperationId::from_u128(number)
+}
+
+fn start(table: &mut Table, number: u128, script: &str) -> Option<Act> {
+    table.order(Order::Operation(Box::new(incoming(number, shell(script)))))
+}
+
+fn cancel(table: &mut Table, number: u128) -> Option<Act> {
+    table.order(Order::Cancel {
+        operation: id(number),
+        epoch: Epoch(1),
+        incarnation: Some(incarnation()),
+    })
+}
+
+fn exited(cause: ExitCause) -> Outcome {
+    Outcome::Exited(ExitRecord {
+        status: ExitStatus::Code(0),
+        cause,
+        stdout: StreamEnd::default(),
+        stderr: StreamEnd::default(),
+        wall_ms: 1,
+        tree_gone: true,
+    })
+}
+
+fn list() -> Request {
+    Request::List(List {
+        path: String::new(),
+        max_entries: 1,
+    })
+}
+
+/// Every frame that there is, in short.
+fn told(table: &mut Table) -> Vec<String> {
+    let short = |operation: &str| {
+        let id: OperationId = operation.parse().expect("an id");
+        id.as_u128()
+    };
+    std::iter::from_fn(|| table.next_frame())
+        .map(|frame| match frame.kind.expect("a kind") {
+            Kind::Accepted(f) => format!("{} accepted", short(&f.operation)),
+            Kind::Output(f) => format!(
+                "{} {} {}",
+                short(&f.operation),
+                f.offset,
+                String::from_utf8_lossy(&f.data)
+            ),
+            Kind::Gap(f) => format!("{} gap {}..{}", short(&f.operation), f.from, f.to),
+            Kind::Ended(f) => match f.outcome.expect("an outcome") {
+                v1::ended::Outcome::Refused(refusal) => {
+                    format!("{} refused {:?}", short(&f.operation), refusal.code())
+                }
+                _ => format!("{} ended", short(&f.operation)),
+            },
+            Kind::CancelAnswer(f) => match &f.refusal {
+                Some(refusal) => {
+                    format!("{} not cancelled {:?}", short(&f.operation), refusal.code())
+                }
+                None => format!("{} {:?}", short(&f.operation), f.answer()),
+            },
+            other => panic!("unexpected {other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn an_operation_is_started_once_however_often_it_comes() {
+    let mut table = linked();
+    assert!(matches!(
+        start(&mut table, 1, "true"),
+        Some(Act::Start { .. })
+    ));
+    assert_eq!(start(&mut table, 1, "true"), None);
+    table.link();
+    assert_eq!(start(&mut table, 1, "true"), None);
+    table.ended(id(1), exited(ExitCause::Exited));
+    assert_eq!(start(&mut table, 1, "true"), None);
+    assert_eq!(told(&mut table), ["1 accepted", "1 accepted", "1 ended"]);
+    assert_eq!(start(&mut table, 1, "false"), None);
+    assert_eq!(told(&mut table), ["1 refused Conflict"]);
+}
+
+#[test]
+fn a_new_link_hears_nothing_until_it_attaches_and_then_all_from_where_it_stands() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    table.output(id(1), OutputStream::Stdout, b"one ");
+    assert_eq!(told(&mut table), ["1 accepted", "1 0 one "]);
+    table.unlink();
+    table.output(id(1), OutputStream::Stdout, b"two");
+    table.ended(id(1), exited(ExitCause::Exited));
+
+    let (accepted, inventory) = table.link();
+    assert_eq!(accepted, 1);
+    assert_eq!(inventory.len(), 1);
+    assert!(inventory[0].ended);
+    assert_eq!(told(&mut table), [""; 0]);
+    let mut attach = incoming(1, shell("true"));
+    attach.from = [4, 0];
+    attach.request = None;
+    table.order(Order::Operation(Box::new(attach)));
+    assert_eq!(told(&mut table), ["1 accepted", "1 4 two", "1 ended"]);
+}
+
+#[test]
+fn the_end_waits_for_the_last_byte_that_the_reader_has_room_for() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    let window = shared_types::limits::CREDIT_WINDOW_BYTES;
+    let much = vec![b'x'; window as usize + 3];
+    table.output(id(1), OutputStream::Stdout, &much);
+    table.ended(id(1), exited(ExitCause::Exited));
+    assert!(!told(&mut table).contains(&"1 ended".to_owned()));
+    table.order(Order::Credit {
+        operation: id(1),
+        stream: OutputStream::Stdout,
+        up_to: 2 * window,
+    });
+    assert_eq!(
+        told(&mut table),
+        [format!("1 {window} xxx"), "1 ended".into()]
+    );
+}
+
+#[test]
+fn a_loud_operation_does_not_keep_a_quiet_one_waiting() {
+    let mut table = linked();
+    start(&mut table, 1, "yes");
+    start(&mut table, 2, "date");
+    told(&mut table);
+    table.output(id(1), OutputStream::Stdout, &[b'x'; 600_000]);
+    table.output(id(2), OutputStream::Stdout, b"quiet");
+    table.ended(id(2), exited(ExitCause::Exited));
+    let frames = told(&mut table);
+    assert_eq!(frames[1], "2 0 quiet");
+    assert_eq!(frames[3], "2 ended");
+    assert!(frames[4].starts_with("1 "));
+}
+
+#[test]
+fn answers_go_before_output() {
+    let mut table = linked();
+    start(&mut table, 1, "yes");
+    told(&mut table);
+    table.output(id(1), OutputStream::Stdout, &[b'x'; 600_000]);
+    cancel(&mut table, 2);
+    assert_eq!(told(&mut table)[0], "2 NeverStarted");
+}
+
+#[test]
+fn a_cancel_before_the_start_means_that_it_never_starts() {
+    let mut table = linked();
+    assert_eq!(cancel(&mut table, 1), None);
+    assert_eq!(start(&mut table, 1, "touch x"), None);
+    assert_eq!(told(&mut table), ["1 NeverStarted", "1 refused Fenced"]);
+}
+
+#[test]
+fn a_cancel_is_answered_when_what_ran_has_ended_and_the_same_again_later() {
+    let mut table = linked();
+    start(&mut table, 1, "sleep 9");
+    assert_eq!(cancel(&mut table, 1), Some(Act::Stop(id(1))));
+    assert_eq!(told(&mut table), ["1 accepted"]);
+    table.ended(id(1), exited(ExitCause::Cancelled));
+    assert_eq!(told(&mut table), ["1 Cancelled", "1 ended"]);
+    assert_eq!(cancel(&mut table, 1), None);
+    assert_eq!(told(&mut table), ["1 Cancelled"]);
+}
+
+#[test]
+fn a_cancel_that_came_too_late_does_not_claim_the_end() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    cancel(&mut table, 1);
+    table.ended(id(1), exited(ExitCause::Exited));
+    start(&mut table, 2, "true");
+    let failure = FileFailure::NotFound { path: "a".into() };
+    table.ended(id(2), Outcome::Failed(failure));
+    cancel(&mut table, 2);
+    let answers = told(&mut table);
+    assert!(
+        answers.contains(&"1 AlreadyExited".to_owned()),
+        "{answers:?}"
+    );
+    assert!(
+        answers.contains(&"2 AlreadyExited".to_owned()),
+        "{answers:?}"
+    );
+}
+
+#[test]
+fn a_cancel_of_another_incarnation_or_an_older_epoch_stops_nothing() {
+    let mut table = linked();
+    let mut newer = incoming(1, shell("sleep 9"));
+    newer.epoch = Epoch(5);
+    table.order(Order::Operation(Box::new(newer)));
+    assert_eq!(cancel(&mut table, 1), None);
+    let mut other = incarnation();
+    other.journal = JournalId::from_u128(99);
+    for incarnation in [None, Some(other)] {
+        let act = table.order(Order::Cancel {
+            operation: id(1),
+            epoch: Epoch(5),
+            incarnation,
+        });
+        assert_eq!(act, None);
+    }
+    let expected = [
+        "1 accepted",
+        "1 not cancelled StaleEpoch",
+        "1 not cancelled Fenced",
+        "1 not cancelled Fenced",
+    ];
+    assert_eq!(told(&mut table), expected);
+}
+
+#[test]
+fn an_owners_epoch_never_goes_back() {
+    let mut table = linked();
+    let mut newer = incoming(1, shell("true"));
+    newer.epoch = Epoch(5);
+    table.order(Order::Operation(Box::new(newer)));
+    assert_eq!(start(&mut table, 2, "true"), None);
+    assert_eq!(told(&mut table), ["1 accepted", "2 refused StaleEpoch"]);
+    assert_eq!(table.epochs.of(&OWNER), Epoch(5));
+}
+
+#[test]
+fn what_is_forgotten_frees_its_memory_and_is_never_run_again() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    table.order(Order::Forget(id(1)));
+    assert_eq!(table.load().remembered, 1, "what runs is not forgotten");
+    table.output(id(1), OutputStream::Stdout, b"output");
+    table.ended(id(1), exited(ExitCause::Exited));
+    assert!(table.load().retained_bytes > 0);
+    table.order(Order::Forget(id(1)));
+    assert_eq!(table.load(), Load::default());
+    assert_eq!(start(&mut table, 1, "true"), None);
+    assert_eq!(
+        told(&mut table).last().expect("a refusal"),
+        "1 refused Fenced"
+    );
+}
+
+#[test]
+fn a_read_is_dropped_once_its_end_was_told_and_may_come_again() {
+    let mut table = linked();
+    let content = || {
+        Outcome::Read(ReadContent {
+            content: vec![1; 1000],
+            first_line: 1,
+            lines: 1,
+            file_bytes: 1000,
+            more: false,
+        })
+    };
+    for _ in 0..2 {
+        let act = table.order(Order::Operation(Box::new(incoming(1, list()))));
+        assert!(matches!(act, Some(Act::Start { .. })));
+        table.ended(id(1), content());
+        assert_eq!(told(&mut table), ["1 accepted", "1 ended"]);
+        assert_eq!(table.load(), Load::default());
+    }
+}
+
+#[test]
+fn a_read_that_nobody_waits_for_any_more_leaves_nothing() {
+    let mut table = linked();
+    for number in [1, 2] {
+        table.order(Order::Operation(Box::new(incoming(number, list()))));
+    }
+    let failure = || Outcome::Failed(FileFailure::NotFound { path: "a".into() });
+    table.ended(id(1), failure());
+    let (_, inventory) = table.link();
+    assert!(inventory.is_empty());
+    assert_eq!(table.load().remembered, 1);
+    table.ended(id(2), failure());
+    assert_eq!(table.load(), Load::default());
+}
+
+#[test]
+fn orders_wait_while_too_many_answers_do() {
+    let mut table = linked();
+    for number in 0..MAX_WAITING_ANSWERS as u128 {
+        assert!(table.takes_orders());
+        cancel(&mut table, number);
+    }
+    assert!(!table.takes_orders());
+    table.next_frame();
+    assert!(table.takes_orders());
+}
+
+#[test]
+fn a_draining_table_takes_nothing_new_but_still_attaches() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    table.drain();
+    start(&mut table, 2, "true");
+    start(&mut table, 1, "true");
+    assert_eq!(
+        told(&mut table),
+        ["1 accepted", "2 refused Draining", "1 accepted"]
+    );
+    assert_eq!(table.unfinished().running, 1);
+    table.ended(id(1), exited(ExitCause::Orphaned));
+    let left = Unfinished {
+        running: 0,
+        unforgotten: 1,
+    };
+    assert_eq!(table.unfinished(), left);
+    table.unlink();
+    assert_eq!(
+        table.unfinished(),
+        Unfinished::default(),
+        "nobody can forget it"
+    );
+}

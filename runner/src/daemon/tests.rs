@@ -1,0 +1,203 @@
+//! The whole daemon against a server double: real commands, a real link, and its end.
+
+use proto::v1::{exit_record, runner_frame::Kind};
+use shared_types::{SystemClock, entropy::SeededEntropy};
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::{
+    convert::Incoming,
+    home::Enrolled,
+    key::RunnerKey,
+    testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell},
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+struct Daemon {
+    home: Home,
+    directory: tempfile::TempDir,
+    stop: mpsc::Sender<()>,
+    task: JoinHandle<Result<(), DaemonError>>,
+}
+
+impl Daemon {
+    fn start(server: &FakeServer, drain_for: Duration) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::within(directory.path());
+        drop(home.lock().expect("a home"));
+        let key = RunnerKey::generate(&SeededEntropy::new(1));
+        home.prepare_key(&key).expect("a key");
+        home.enrol(&Enrolled {
+            server: server.url.clone(),
+            allow_plain_text: false,
+            runner: RUNNER,
+            name: "laptop".into(),
+            server_identity: server.identity(),
+            certificate: None,
+            workspace: directory.path().to_owned(),
+        })
+        .expect("an enrolment");
+        let (stop, stopped) = mpsc::channel(2);
+        let task = tokio::spawn(run(options(&home, drain_for), stopped));
+        Self {
+            home,
+            directory,
+            stop,
+            task,
+        }
+    }
+
+    async fn end(self) -> Result<(), DaemonError> {
+        let ended = timeout(SOON, self.task).await;
+        ended.expect("an end in time").expect("no panic")
+    }
+}
+
+fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
+    DaemonOptions {
+        home: home.clone(),
+        drain_for,
+        environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        facts: HostFacts {
+            boot: "boot".into(),
+            hostname: "host".into(),
+        },
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SeededEntropy::new(3)),
+    }
+}
+
+/// The next link, welcomed, and an operation that fits its runner.
+async fn linked(server: &mut FakeServer, script: &str) -> (FakeLink, Incoming) {
+    let mut link = server.next_link().await;
+    let hello = link.welcome(1, LONG).await;
+    let capabilities = hello.capabilities.expect("capabilities");
+    let mut asked = incoming(1, shell(script));
+    asked.incarnation = proto::convert::incarnation(hello.incarnation);
+    asked.sandbox = capabilities.sandboxes[0].sandbox.parse().expect("an id");
+    (link, asked)
+}
+
+/// Starts the script and waits for its first output.
+async fn running(link: &mut FakeLink, asked: &Incoming) {
+    link.send(operation_frame(asked)).await;
+    while !matches!(link.next().await, Some(Kind::Output(_))) {}
+}
+
+async fn cause_of_the_end(link: &mut FakeLink) -> exit_record::Cause {
+    loop {
+        if let Kind::Ended(ended) = link.next().await.expect("a frame")
+            && let Some(v1::ended::Outcome::Exited(record)) = ended.outcome
+        {
+            return record.cause();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
+    let mut server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, LONG);
+    let script = "echo up; until test -e go; do sleep 0.01; done";
+    let (mut link, asked) = linked(&mut server, script).await;
+    running(&mut link, &asked).await;
+    daemon.stop.send(()).await.expect("a daemon");
+    let mut next = asked.clone();
+    let refusal = loop {
+        next.id = shared_types::OperationId::from_u128(next.id.as_u128() + 1);
+        next.request = Some(shell("true"));
+        next.digest = shell("true").digest();
+        link.send(operation_frame(&next)).await;
+        // The signal may be behind the first of them.
+        match link.next().await.expect("a frame") {
+            Kind::Ended(v1::Ended {
+                outcome: Some(v1::ended::Outcome::Refused(refusal)),
+                ..
+            }) => break refusal,
+            _ => continue,
+        }
+    };
+    assert_eq!(refusal.code(), v1::refusal::Code::Draining);
+    std::fs::write(daemon.directory.path().join("go"), "").expect("a file");
+    assert_eq!(
+        cause_of_the_end(&mut link).await,
+        exit_record::Cause::Exited
+    );
+    while !matches!(link.next().await, Some(Kind::Goodbye(_))) {}
+    drop(link);
+    daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
+    let mut server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, Duration::ZERO);
+    let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
+    running(&mut link, &asked).await;
+    daemon.stop.send(()).await.expect("a daemon");
+    assert_eq!(
+        cause_of_the_end(&mut link).await,
+        exit_record::Cause::Orphaned
+    );
+    let operation = asked.id.to_string();
+    link.send(v1::server_frame::Kind::Forget(v1::Forget { operation }))
+        .await;
+    assert!(matches!(link.next().await, Some(Kind::Goodbye(_))));
+    drop(link);
+    daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait_for_the_drain() {
+    let mut server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, Duration::from_secs(3600));
+    let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
+    running(&mut link, &asked).await;
+    daemon.stop.send(()).await.expect("a daemon");
+    daemon.stop.send(()).await.expect("a daemon");
+    drop(link);
+    daemon.end().await.expect("an end");
+}
+
+#[tokio::test]
+async fn a_runner_that_was_removed_stops_what_it_runs_and_says_why() {
+    let mut server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, LONG);
+    let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
+    let (mut link, asked) = linked(&mut server, script).await;
+    running(&mut link, &asked).await;
+    link.end(tonic::Status::permission_denied("the runner was removed"))
+        .await;
+    let stopped = daemon.directory.path().join("stopped");
+    let home = daemon.home.clone();
+    let error = daemon.task.await.expect("no panic").expect_err("an end");
+    assert!(
+        error.to_string().contains("the runner was removed"),
+        "{error}"
+    );
+    assert!(error.to_string().contains("--replace"), "{error}");
+    assert!(stopped.exists());
+    assert!(!home.is_taken());
+}
+
+#[tokio::test]
+async fn one_home_serves_one_daemon_and_only_once_it_is_enrolled() {
+    let server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, LONG);
+    while !daemon.home.is_taken() {
+        tokio::task::yield_now().await;
+    }
+    let (_keep, stop) = mpsc::channel(1);
+    let second = run(options(&daemon.home, LONG), stop).await;
+    assert!(matches!(
+        second,
+        Err(DaemonError::Home(HomeError::Taken(_)))
+    ));
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let (_keep, stop) = mpsc::channel(1);
+    let fresh = run(options(&Home::within(elsewhere.path()), LONG), stop).await;
+    assert!(matches!(fresh, Err(DaemonError::NotEnrolled)));
+    daemon.stop.send(()).await.expect("a daemon");
+    daemon.end().await.expect("an orderly end");
+}
