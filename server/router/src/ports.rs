@@ -18,6 +18,18 @@ pub trait Fleet: Send + Sync {
     /// # Errors
     /// The store did not answer.
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError>;
+
+    /// The state of one runner on which an operation was placed before, whether or not its user
+    /// may still choose it. Whoever leaves revoked runners out of the snapshot answers this from
+    /// the runner's own row: an operation on a revoked runner is lost, on an offline one it waits.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        let snapshot = self.snapshot().await?;
+        let row = snapshot.runners.iter().find(|row| row.id == runner);
+        Ok(row.map_or(RunnerState::Offline { since: None }, |row| row.state))
+    }
 }
 
 /// All that placement looks at.

@@ -123,6 +123,7 @@ impl LinkHandle {
         self.command(Command::Cancel { id, epoch, answer }).await
     }
 
+    /// Tells the runner that it may drop the operation, unless somebody reads it.
     pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
         self.command(Command::Forget { id }).await
     }

@@ -318,6 +318,8 @@ impl Link {
                 }
                 convert::cancel(id, epoch, &self.incarnation)
             }
+            // Whoever reads it would wait for its end in vain; the next inventory says it again.
+            Command::Forget { id } if self.subscriptions.is_read(id) => return,
             Command::Forget { id } => forget(id),
         };
         self.outgoing.push_back(kind);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proto::v1;
+use shared_sandbox::Outcome;
 use shared_types::OperationId;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -46,8 +47,7 @@ impl Settler {
         })
     }
 
-    /// Reads one operation to its end, throws its output away and stores the outcome. It sends no
-    /// `Forget`: somebody may have begun to read meanwhile. The next inventory settles that.
+    /// Reads one operation to its end, throws its output away and stores the outcome.
     async fn settle(&self, operation: Unsettled) {
         let id = operation.id;
         let mut mailbox = Mailbox::new();
@@ -71,10 +71,7 @@ impl Settler {
                 } => (stream, offset + data.len() as u64),
                 Mail::Gap { stream, to, .. } => (stream, to),
                 Mail::Ended(outcome) => {
-                    if let Err(error) = self.rows.settle(&self.who, id, &outcome).await {
-                        tracing::warn!(operation.id = %id, %error, "failed to store an outcome");
-                    }
-                    return;
+                    return self.store(id, &outcome).await;
                 }
                 Mail::Refused(_) | Mail::Detached | Mail::Superseded => return,
             };
@@ -82,6 +79,16 @@ impl Settler {
                 && self.link.grant(id, stream, up_to).await.is_err()
             {
                 return;
+            }
+        }
+    }
+
+    async fn store(&self, id: OperationId, outcome: &Outcome) {
+        match self.rows.settle(&self.who, id, outcome).await {
+            // A link that is gone is no loss: the next inventory's verdict says it again.
+            Ok(()) => drop(self.link.forget(id).await),
+            Err(error) => {
+                tracing::warn!(operation.id = %id, %error, "failed to store an outcome");
             }
         }
     }

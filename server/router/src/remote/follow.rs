@@ -173,17 +173,13 @@ impl Follow {
         if here.is_some() {
             return Ok(here);
         }
-        let fleet = &self.sandbox.fleet;
-        let snapshot = patiently(|| fleet.snapshot()).await?;
-        let stored = snapshot
-            .runners
-            .iter()
-            .find(|known| known.id == self.runner);
+        let (fleet, runner) = (&self.sandbox.fleet, self.runner);
         let now = self.sandbox.clock.now();
-        Ok(match stored.map(|runner| runner.state) {
-            Some(RunnerState::Revoked) => None,
-            Some(RunnerState::Offline { since }) => Some(since.unwrap_or(now)),
-            Some(RunnerState::Online) | None => Some(now),
+        Ok(match patiently(|| fleet.state(runner)).await? {
+            RunnerState::Revoked => None,
+            RunnerState::Offline { since } => Some(since.unwrap_or(now)),
+            // The store has not heard yet, or it is from before this server was started.
+            RunnerState::Online => Some(now),
         })
     }
 
@@ -268,6 +264,12 @@ impl Follow {
     fn frame(&self, intent: &StoredIntent, may_start: bool, offsets: Offsets) -> v1::Operation {
         let operation = &self.operation;
         let remaining = intent.deadline.since(self.sandbox.clock.now());
+        // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
+        let start_within_ms = if may_start {
+            milliseconds(remaining).max(1)
+        } else {
+            0
+        };
         v1::Operation {
             operation: operation.id.to_string(),
             digest: intent.digest.as_bytes().to_vec(),
@@ -275,8 +277,7 @@ impl Follow {
             owner: operation.owner.to_string(),
             epoch: operation.epoch.0,
             incarnation: Some((&self.incarnation).into()),
-            // Not 0 while there is some time left.
-            start_within_ms: milliseconds(remaining).max(u64::from(may_start)),
+            start_within_ms,
             run_for_ms: milliseconds(operation.limits.run_for),
             stdout_from: offsets.stdout,
             stderr_from: offsets.stderr,

@@ -232,6 +232,29 @@ async fn what_remains_of_the_time_to_start_shrinks() {
 }
 
 #[tokio::test]
+async fn an_operation_on_a_runner_that_was_revoked_while_away_is_lost() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    drop(world.sandbox.start(exec(10)).await.expect("it starts"));
+    link.operation().await;
+    world.lose(&runner, link).await;
+    // Nobody follows it when the revocation comes, and a new server has never seen the runner.
+    let restarted = World::new();
+    let intent = world.store.rows().intents[&exec(10).id].clone();
+    restarted.store.rows().intents.insert(exec(10).id, intent);
+    restarted.store.enrol(&runner, NOW);
+    restarted.store.revoke(&runner);
+    let mut running = restarted
+        .sandbox
+        .start(exec(10))
+        .await
+        .expect("it is stored");
+    assert_ends_with(&mut running, RefusalCode::Lost).await;
+}
+
+#[tokio::test]
 async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -286,6 +309,10 @@ async fn the_inventory_is_answered_before_anything_else_is_sent() {
             link.exit(&frame.operation, 0).await;
         }
     }
-    eventually(|| world.store.outcome(&abandoned) == Some(exited(0))).await;
+    let forget = v1::Forget {
+        operation: abandoned.id.to_string(),
+    };
+    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    assert_eq!(world.store.outcome(&abandoned), Some(exited(0)));
     assert_eq!(world.store.outcome(&kept), None);
 }

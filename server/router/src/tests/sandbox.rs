@@ -367,6 +367,7 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
         .expect("it is stored");
     let frame = link.operation().await;
     assert_eq!(frame.request, None, "it must not start a second time");
+    assert_eq!(frame.start_within_ms, 0);
     link.refuse(&id, v1::refusal::Code::NotFound).await;
     let gap = OperationEvent::Gap {
         stream: OutputStream::Stdout,
@@ -378,17 +379,26 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
 }
 
 #[tokio::test]
-async fn forgetting_is_told_to_the_runner() {
+async fn forgetting_is_told_to_the_runner_once_nobody_reads() {
     let world = World::new();
     let runner = Runner::new(1, "one");
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
-    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    world.sandbox.forget(operation.id).await;
+    // It is read, so the next frame is another operation.
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
     link.operation().await;
-    world.sandbox.forget(exec(10).id).await;
-    let forget = link.next().await;
-    let expected = v1::Forget {
-        operation: exec(10).id.to_string(),
-    };
-    assert_eq!(forget, v1::server_frame::Kind::Forget(expected));
+    link.accept(&id).await;
+    link.exit(&id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    world.sandbox.forget(operation.id).await;
+    let forget = v1::server_frame::Kind::Forget(v1::Forget { operation: id });
+    assert_eq!(link.next().await, forget);
 }

@@ -66,6 +66,11 @@ impl Subscriptions {
         }
     }
 
+    /// Whether somebody reads the operation.
+    pub(super) fn is_read(&self, id: OperationId) -> bool {
+        self.operations.contains_key(&id)
+    }
+
     pub(super) fn accepted(&mut self, frame: &v1::Accepted) -> Result<(), Malformed> {
         let id = convert::operation_id(&frame.operation)?;
         let Some(subscription) = self.operations.get_mut(&id) else {

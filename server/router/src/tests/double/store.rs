@@ -52,9 +52,17 @@ impl Store {
 
     /// Stores that the runner is online, as after a server that was killed.
     pub(in crate::tests) fn believe_online(&self, runner: &Runner) {
+        self.set_state(runner, RunnerState::Online);
+    }
+
+    pub(in crate::tests) fn revoke(&self, runner: &Runner) {
+        self.set_state(runner, RunnerState::Revoked);
+    }
+
+    fn set_state(&self, runner: &Runner, state: RunnerState) {
         let mut rows = self.rows();
-        let (row, _) = rows.runners.get_mut(&runner.id).expect("it has linked");
-        row.state = RunnerState::Online;
+        let (row, _) = rows.runners.get_mut(&runner.id).expect("it is enrolled");
+        row.state = state;
     }
 
     /// The next generation is 1 again, as no real store would do.
