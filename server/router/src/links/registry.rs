@@ -118,15 +118,25 @@ impl Handle {
     }
 
     async fn tell(&self, request: Request) {
-        let sent = self.requests.send(request).await;
-        sent.expect("the owner task lives as long as a handle does");
+        if self.requests.send(request).await.is_err() {
+            the_runtime_ends().await
+        }
     }
 
     async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> T {
         let (reply, answer) = oneshot::channel();
         self.tell(request(reply)).await;
-        answer.await.expect("the owner task answers what it takes")
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => the_runtime_ends().await,
+        }
     }
+}
+
+/// The owner task lives as long as a handle does, so it is gone only because the runtime is being
+/// dropped; the asker will be dropped next.
+async fn the_runtime_ends<T>() -> T {
+    std::future::pending().await
 }
 
 async fn run(mut inbox: mpsc::Receiver<Request>) {
