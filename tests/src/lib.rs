@@ -1,3 +1,5 @@
-//! What the scenarios in `tests/` are made of: the doubles at the outer edges.
+//! What the scenarios in `tests/` are made of: the real binaries as processes, and the doubles at
+//! the outer edges.
 
+pub mod gantry;
 pub mod model_server;

@@ -1,0 +1,205 @@
+//! Gantry as a person runs it: the real binaries as processes, on port 0, in a temporary home.
+//!
+//! Nothing here sleeps to wait: [`eventually`] asks until it is so. A process that is dropped is
+//! killed, and what it logged is printed where a wait was in vain.
+
+mod process;
+mod runner;
+mod talk;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use shared_client::{Client, Options, Trust};
+use shared_types::OsEntropy;
+use tempfile::TempDir;
+
+pub use process::{Process, binary, children_of, is_alive};
+pub use runner::Runner;
+pub use talk::{Talk, Told};
+
+use crate::model_server::ModelServer;
+
+/// How long anything may take before a test says that it does not happen. Far above what is
+/// needed, because it is reached only by a failure.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server, with the owner signed in.
+pub struct Gantry {
+    home: TempDir,
+    environment: Vec<(String, String)>,
+    arguments: Vec<String>,
+    server: Option<Process>,
+    url: String,
+    trust: Trust,
+    token: String,
+}
+
+impl Gantry {
+    /// A server whose model is the practice model.
+    pub async fn practice() -> Self {
+        Self::start(Vec::new(), Vec::new()).await
+    }
+
+    /// A server whose model is the test's own.
+    pub async fn scripted(model: &ModelServer) -> Self {
+        let environment = [("OPENAI_BASE_URL", model.base_url()), ("GANTRY_MODEL", "scripted".to_owned())];
+        Self::start(environment.map(|(name, value)| (name.to_owned(), value)).into(), Vec::new()).await
+    }
+
+    /// A server that ends TLS with a certificate of its own.
+    pub async fn with_tls() -> Self {
+        Self::start(Vec::new(), vec!["--tls".to_owned()]).await
+    }
+
+    async fn start(environment: Vec<(String, String)>, arguments: Vec<String>) -> Self {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let mut gantry = Self {
+            home,
+            environment,
+            arguments,
+            server: None,
+            url: "127.0.0.1:0".to_owned(),
+            trust: Trust::Platform,
+            token: String::new(),
+        };
+        let code = gantry.start_server().await.expect("the first start prints a sign-in code");
+        let signed_in = gantry.client_with(None).sign_in(&code, "test").await.expect("the code signs in");
+        gantry.token = signed_in.token;
+        gantry
+    }
+
+    /// Starts the server on the address that it had before. Returns the sign-in code that it prints.
+    pub async fn start_server(&mut self) -> Option<String> {
+        assert!(self.server.is_none(), "the server runs already");
+        let listen = self.url.rsplit("://").next().unwrap_or_default().to_owned();
+        let mut arguments = vec!["run".to_owned(), "--listen".to_owned(), listen];
+        arguments.extend(self.arguments.clone());
+        let mut server = Process::start("gantry-server", &arguments, self.home.path(), &self.environment);
+        let mut code = None;
+        loop {
+            let line = server.line().await;
+            if let Some(printed) = line.strip_prefix("sign-in code: ") {
+                code = Some(printed.to_owned());
+            } else if let Some(fingerprint) = line.strip_prefix("certificate: ") {
+                let digest = shared_types::Digest::from_hex(fingerprint).expect("a SHA-256 in hexadecimal");
+                self.trust = Trust::Pinned(*digest.as_bytes());
+            } else if let Some(url) = line.strip_prefix("listening on ") {
+                self.url = url.to_owned();
+                break;
+            }
+        }
+        self.server = Some(server);
+        code
+    }
+
+    /// Kills the server with SIGKILL.
+    pub async fn kill_server(&mut self) {
+        self.server.take().expect("the server runs").kill().await;
+    }
+
+    /// Asks the server to stop with SIGTERM and returns its exit code.
+    pub async fn stop_server(&mut self) -> Option<i32> {
+        self.server.take().expect("the server runs").terminate().await
+    }
+
+    /// The server's process id.
+    pub fn server_pid(&self) -> u32 {
+        self.server.as_ref().expect("the server runs").pid()
+    }
+
+    /// Where the server can be reached.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The folder of all state.
+    pub fn home(&self) -> PathBuf {
+        self.home.path().to_owned()
+    }
+
+    /// The owner's token.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        process::log_of("gantry-server", self.home.path())
+    }
+
+    /// The API, as the owner.
+    pub fn client(&self) -> Client {
+        self.client_with(Some(self.token.clone()))
+    }
+
+    /// The API, with another credential or none.
+    pub fn client_with(&self, token: Option<String>) -> Client {
+        Client::new(Options {
+            server: self.url.parse().expect("the server prints its address"),
+            token,
+            trust: self.trust.clone(),
+            plain_text_allowed: false,
+            entropy: Arc::new(OsEntropy),
+        })
+        .expect("the options are fine")
+    }
+
+    /// Enrols a runner with a token of its own and waits until it is connected.
+    pub async fn runner(&self, name: &str) -> Runner {
+        let token = self.client().create_join_token(name).await.expect("a join token").token;
+        let mut runner = Runner::enrol(&self.url, &token, name).await;
+        runner.start();
+        self.until_online(name, true).await;
+        runner
+    }
+
+    /// Waits until the server holds the runner for online, or for offline.
+    pub async fn until_online(&self, name: &str, online: bool) {
+        let client = self.client();
+        eventually(&format!("runner {name} is {}", if online { "online" } else { "offline" }), || async {
+            let runners = client.runners().await.ok()?;
+            runners.iter().any(|runner| runner.name == name && runner.online == online).then_some(())
+        })
+        .await;
+    }
+
+    /// Runs the terminal client as the owner and waits for its end.
+    pub async fn cli(&self, arguments: &[&str]) -> std::process::Output {
+        tokio::process::Command::new(binary("gantry"))
+            .args(arguments)
+            .env_clear()
+            .env("PATH", process::path())
+            .env("GANTRY_HOME", self.home.path())
+            .env("GANTRY_SERVER", &self.url)
+            .env("GANTRY_TOKEN", &self.token)
+            .stdin(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .expect("the terminal client starts")
+    }
+
+    /// A new conversation as the owner.
+    pub async fn talk(&self) -> Talk {
+        Talk::begin(self.client()).await
+    }
+}
+
+/// Asks until there is an answer.
+///
+/// # Panics
+/// If there is none within [`PATIENCE`].
+pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(answer) => answer,
+        Err(_) => panic!("it did not happen within {PATIENCE:?}: {what}"),
+    }
+}

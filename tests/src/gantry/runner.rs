@@ -1,0 +1,107 @@
+//! A runner on "another machine": a home and a workspace of its own.
+
+use std::{path::PathBuf, process::Stdio};
+
+use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt as _, process::Command};
+
+use super::process::{Process, binary, log_of, path, signal};
+
+/// An enrolled runner.
+pub struct Runner {
+    home: TempDir,
+    process: Option<Process>,
+}
+
+impl Runner {
+    /// Enrols with the token on standard input, as a script would.
+    pub async fn enrol(server: &str, token: &str, name: &str) -> Self {
+        let runner = Self { home: tempfile::tempdir().expect("a temporary folder"), process: None };
+        std::fs::create_dir(runner.workspace()).expect("a workspace");
+        let output = runner.try_enrol(server, token, name).await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        runner
+    }
+
+    /// A home that is not enrolled anywhere.
+    pub fn stranger() -> Self {
+        let runner = Self { home: tempfile::tempdir().expect("a temporary folder"), process: None };
+        std::fs::create_dir(runner.workspace()).expect("a workspace");
+        runner
+    }
+
+    /// Tries to enrol and returns what the program said.
+    pub async fn try_enrol(&self, server: &str, token: &str, name: &str) -> std::process::Output {
+        let mut enrol = Command::new(binary("gantry-runner"))
+            .args(["enrol", "--server", server, "--name", name, "--workspace"])
+            .arg(self.workspace())
+            .arg("-")
+            .env_clear()
+            .env("PATH", path())
+            .env("GANTRY_HOME", self.home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the runner starts");
+        let mut stdin = enrol.stdin.take().expect("stdin is piped");
+        stdin.write_all(token.as_bytes()).await.expect("the token can be written");
+        drop(stdin);
+        enrol.wait_with_output().await.expect("the runner ends")
+    }
+
+    /// Starts the daemon.
+    pub fn start(&mut self) {
+        assert!(self.process.is_none(), "the runner runs already");
+        // A variable that no command may see.
+        let environment = [("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
+        self.process = Some(Process::start("gantry-runner", &["run".to_owned()], self.home.path(), &environment));
+    }
+
+    /// Kills the daemon with SIGKILL.
+    pub async fn kill(&mut self) {
+        self.process.take().expect("the runner runs").kill().await;
+    }
+
+    /// Asks the daemon to stop with SIGTERM and returns its exit code.
+    pub async fn stop(&mut self) -> Option<i32> {
+        self.process.take().expect("the runner runs").terminate().await
+    }
+
+    /// Waits for the daemon's own end and returns its exit code.
+    pub async fn ended(&mut self) -> Option<i32> {
+        let mut process = self.process.take().expect("the runner runs");
+        process.ended().await
+    }
+
+    /// Sends a signal to the daemon.
+    pub fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// The daemon's process id.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().expect("the runner runs").pid()
+    }
+
+    /// The directory that its tools see.
+    pub fn workspace(&self) -> PathBuf {
+        self.home.path().join("workspace")
+    }
+
+    /// The folder of its state.
+    pub fn home(&self) -> PathBuf {
+        self.home.path().to_owned()
+    }
+
+    /// A file of the workspace; `None` where there is none.
+    pub fn file(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.workspace().join(name)).ok()
+    }
+
+    /// What the daemon has logged.
+    pub fn log(&self) -> String {
+        log_of("gantry-runner", self.home.path())
+    }
+}

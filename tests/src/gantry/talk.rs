@@ -1,0 +1,141 @@
+//! A conversation, followed as the terminal follows it.
+
+use shared_api::Live;
+use shared_client::{Client, Follow, Followed};
+use shared_types::{
+    Event, SessionEvent, SessionId, TurnId,
+    event::{CallOutcome, Place, TurnOutcome},
+};
+
+use super::PATIENCE;
+
+/// One session and what was heard of it so far.
+pub struct Talk {
+    client: Client,
+    session: SessionId,
+    follow: Follow,
+    /// Everything that was heard, in order.
+    pub heard: Vec<Followed>,
+}
+
+/// What one turn came to.
+pub struct Told {
+    /// Its events.
+    pub events: Vec<SessionEvent>,
+    /// How it ended.
+    pub outcome: TurnOutcome,
+    /// Why, where it did not complete.
+    pub reason: Option<String>,
+}
+
+impl Talk {
+    pub(super) async fn begin(client: Client) -> Self {
+        let session = client.create_session("").await.expect("a session").id;
+        Self { follow: client.follow(session, 0), client, session, heard: Vec::new() }
+    }
+
+    /// The session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Sends a message and waits for the turn's end.
+    pub async fn say(&mut self, text: &str) -> Told {
+        let turn = self.send(text).await;
+        self.ended(turn).await
+    }
+
+    /// Sends a message.
+    pub async fn send(&mut self, text: &str) -> TurnId {
+        self.client.send(self.session, text, &self.client.new_client_id()).await.expect("the message is accepted").turn
+    }
+
+    /// Asks to stop the turn that is under way.
+    pub async fn cancel(&mut self) {
+        self.client.cancel(self.session).await.expect("the wish is accepted");
+    }
+
+    /// Waits for the turn's end.
+    pub async fn ended(&mut self, turn: TurnId) -> Told {
+        self.until("the turn ends", |item| matches!(event(item), Some(Event::TurnEnded { turn: ended, .. }) if *ended == turn)).await;
+        let events: Vec<SessionEvent> = self.heard.iter().filter_map(recorded).filter(|event| event.known().and_then(Event::turn) == Some(turn)).cloned().collect();
+        let Some(Event::TurnEnded { outcome, reason, .. }) = events.last().and_then(SessionEvent::known) else {
+            panic!("the end of a turn is its last event");
+        };
+        let (outcome, reason) = (*outcome, reason.clone());
+        Told { events, outcome, reason }
+    }
+
+    /// Waits until this much of a command's output has been seen.
+    pub async fn until_output(&mut self, text: &str) {
+        self.until(&format!("the output {text:?} arrives"), |item| matches!(item, Followed::Live(Live::Output { text: seen, .. }) if seen.contains(text))).await;
+    }
+
+    /// Waits until a notice with these words has been seen.
+    pub async fn until_notice(&mut self, words: &str) {
+        self.until(&format!("a notice says {words:?}"), |item| matches!(item, Followed::Live(Live::Notice { text, .. }) if text.contains(words))).await;
+    }
+
+    /// Waits until a call of the turn was placed on a runner.
+    pub async fn until_placed(&mut self) {
+        self.until("a call is placed", |item| matches!(event(item), Some(Event::CallPlaced { .. }))).await;
+    }
+
+    async fn until(&mut self, what: &str, is_it: impl Fn(&Followed) -> bool) {
+        loop {
+            let Ok(item) = tokio::time::timeout(PATIENCE, self.follow.next()).await else {
+                panic!("it did not happen within {PATIENCE:?}: {what}; heard: {:#?}", self.heard);
+            };
+            let item = item.expect("following goes on").expect("following goes on");
+            let found = is_it(&item);
+            self.heard.push(item);
+            if found {
+                return;
+            }
+        }
+    }
+}
+
+impl Told {
+    /// The answer that ended the turn.
+    pub fn answer(&self) -> &str {
+        let texts = self.known().filter_map(|event| match event {
+            Event::AnswerRecorded { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.last().unwrap_or_default()
+    }
+
+    /// How each call ended and what the model was told of it, in order.
+    pub fn calls(&self) -> Vec<(CallOutcome, &str)> {
+        let ended = self.known().filter_map(|event| match event {
+            Event::CallEnded { outcome, text, .. } => Some((*outcome, text.as_str())),
+            _ => None,
+        });
+        ended.collect()
+    }
+
+    /// Where each operation was placed, in order.
+    pub fn places(&self) -> Vec<&Place> {
+        let placed = self.known().filter_map(|event| match event {
+            Event::CallPlaced { place, .. } => Some(place),
+            _ => None,
+        });
+        placed.collect()
+    }
+
+    fn known(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().filter_map(SessionEvent::known)
+    }
+}
+
+fn recorded(item: &Followed) -> Option<&SessionEvent> {
+    match item {
+        Followed::Event(event) => Some(event),
+        _ => None,
+    }
+}
+
+fn event(item: &Followed) -> Option<&Event> {
+    recorded(item)?.known()
+}
