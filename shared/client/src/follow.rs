@@ -159,7 +159,10 @@ impl Follower {
             return self.hand_over(Err(error)).await.and(Err(Over::Unwatched));
         }
         if !std::mem::replace(&mut self.lost, true) {
-            let reason = error.to_string();
+            let reason = match error {
+                ClientError::Unreachable { reason, .. } => reason,
+                error => error.to_string(),
+            };
             self.hand_over(Ok(Followed::Lost { reason })).await?;
         }
         let wait = backoff::before(self.failures, &*self.entropy);

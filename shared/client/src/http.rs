@@ -175,11 +175,7 @@ impl Http {
     pub(crate) fn failed(&self, error: &(dyn std::error::Error + 'static)) -> ClientError {
         let mut cause = Some(error);
         while let Some(current) = cause {
-            let inner = current
-                .downcast_ref::<std::io::Error>()
-                .and_then(std::io::Error::get_ref)
-                .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            if let Some(tls) = inner.or_else(|| current.downcast_ref::<rustls::Error>())
+            if let Some(tls) = tls_error(current)
                 && matches!(
                     tls,
                     rustls::Error::InvalidCertificate(_) | rustls::Error::General(_)
@@ -212,6 +208,17 @@ fn tls(trust: Trust, base: &Base) -> Result<Arc<rustls::ClientConfig>, ClientErr
     // WebSockets need HTTP/1.1, and one protocol for everything is one thing less to go wrong.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// The TLS error in this cause. IO errors hide it: each may hold another one, and `source` of an
+/// IO error passes over what it holds.
+fn tls_error<'a>(mut cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    loop {
+        match cause.downcast_ref::<std::io::Error>() {
+            Some(io) => cause = io.get_ref()?,
+            None => return cause.downcast_ref(),
+        }
+    }
 }
 
 /// The last cause says most: "connection refused" rather than "error sending request".

@@ -13,7 +13,9 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
+    tungstenite::{
+        self, Message, client::IntoClientRequest, error::ProtocolError, protocol::WebSocketConfig,
+    },
 };
 use url::{Host, Url};
 
@@ -184,6 +186,9 @@ fn failed(http: &Http, error: tungstenite::Error) -> ClientError {
         }
         tungstenite::Error::Capacity(_) => http.protocol("a message is too large".into()),
         tungstenite::Error::Io(error) => http.failed(&error),
+        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
+            http.unreachable("it closed the connection".into())
+        }
         error => http.unreachable(error.to_string()),
     }
 }

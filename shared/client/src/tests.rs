@@ -281,3 +281,50 @@ async fn what_goes_wrong_is_told_apart_and_never_names_the_token() {
         );
     }
 }
+
+#[tokio::test]
+async fn only_the_pinned_certificate_is_talked_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certificate =
+        shared_tls::ServerTls::self_signed(folder.path(), &[]).expect("a certificate");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let acceptor = tokio_rustls::TlsAcceptor::from(certificate.config());
+    let client = |trust| {
+        Client::new(Options {
+            server: format!("https://{address}").parse().expect("an address"),
+            token: Some("gantry_user_secret".into()),
+            trust,
+            plain_text_allowed: false,
+            entropy: Arc::new(SeededEntropy::new(1)),
+        })
+        .expect("the options are good")
+    };
+    let accept = async || {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        acceptor.accept(stream).await
+    };
+
+    let pin = certificate.certificate_sha256();
+    let mut follow = client(Trust::Pinned(pin)).follow(SESSION, 0);
+    let stream = accept().await.expect("it trusts us");
+    let mut socket = tokio_tungstenite::accept_async(stream)
+        .await
+        .expect("a WebSocket");
+    assert!(socket.next().await.is_some_and(|message| message.is_ok()));
+
+    let stranger = client(Trust::Pinned([7; 32]));
+    let mut follow_stranger = stranger.follow(SESSION, 0);
+    let (asked, _) = tokio::join!(stranger.me(), async { (accept().await, accept().await) });
+    assert!(
+        matches!(asked, Err(ClientError::Untrusted { .. })),
+        "{asked:?}"
+    );
+    let ended = follow_stranger.next().await;
+    assert!(
+        matches!(ended, Some(Err(ClientError::Untrusted { .. }))),
+        "{ended:?}"
+    );
+    drop(socket);
+    assert_eq!(heard(&mut follow).await, "lost");
+}
