@@ -136,7 +136,7 @@ pub(crate) enum Keys {
     },
 }
 
-/// A path under the home folder, or the folder itself.
+/// Where the sign-in is kept: what the environment names, else `.gantry` in the user's folder.
 pub(crate) fn home(given: Option<PathBuf>, user_home: Option<PathBuf>) -> Option<PathBuf> {
     given
         .filter(|path| !path.as_os_str().is_empty())

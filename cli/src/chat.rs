@@ -35,7 +35,7 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> any
     let session = session(&client, &args).await?;
     let mut chat = Chat::open(client, screen, session, args.json);
     match text {
-        Some(text) => turn::run(&mut chat, &text).await,
+        Some(text) => turn::run(&mut chat, &text, false).await,
         None => conversation::run(&mut chat, &me).await,
     }
 }

@@ -172,7 +172,9 @@ pub(crate) async fn cancel(
 pub(crate) async fn status(client: &Client, screen: Screen) -> anyhow::Result<()> {
     let me = client.me().await?;
     let active = active_runner(client, &me).await?;
-    let label = practice_label(&me).map_or(String::new(), |label| format!(" · {label}"));
+    let label = practice_label(&me)
+        .filter(|label| !me.model.name.contains(label))
+        .map_or(String::new(), |label| format!(" · {label}"));
     let lines = [
         (
             "user",

@@ -82,11 +82,14 @@ impl Renderer {
         }
     }
 
-    /// The message with this client id was typed here.
-    pub(crate) fn typed_here(&mut self, client_id: &str) {
+    /// The message with this client id comes from here; whether it stands on the screen already,
+    /// behind a prompt.
+    pub(crate) fn typed_here(&mut self, client_id: &str, is_on_screen: bool) {
         self.mine = Some(client_id.to_owned());
         self.stopping = false;
-        self.block = Block::Nothing;
+        if is_on_screen {
+            self.block = Block::Input;
+        }
     }
 
     /// What to write for this.

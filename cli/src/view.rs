@@ -23,9 +23,9 @@ impl View {
         }
     }
 
-    pub(crate) fn typed_here(&mut self, client_id: &str) {
+    pub(crate) fn typed_here(&mut self, client_id: &str, is_on_screen: bool) {
         if let Self::Text(_, renderer) = self {
-            renderer.typed_here(client_id);
+            renderer.typed_here(client_id, is_on_screen);
         }
     }
 

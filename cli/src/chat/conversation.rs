@@ -35,10 +35,15 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
             Typed::Interrupt | Typed::End => break,
         };
         interrupted = false;
-        match say(chat, &line).await {
+        match say(chat, &line, is_interactive).await {
             Ok(Some(Exit::Left)) => return Ok(Exit::Left),
             Ok(Some(Exit::Cancelled)) if !is_interactive => return Ok(Exit::Cancelled),
-            Ok(Some(exit)) => last = exit,
+            Ok(Some(exit)) => {
+                last = exit;
+                if is_interactive {
+                    chat.screen.line("")?;
+                }
+            }
             Ok(None) => {}
             // What goes wrong in one turn need not end a conversation that somebody sees.
             Err(error) if is_interactive => chat.screen.note(&crate::told(&error)),
@@ -66,17 +71,21 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
             )
         }
     };
-    let model = &me.model.name;
-    chat.view.aside(&format!("{model} · {runner} · /help"))
+    // The practice model was named in the first line.
+    let model = match me.model.practice {
+        true => String::new(),
+        false => format!("{} · ", me.model.name),
+    };
+    chat.view.aside(&format!("{model}{runner} · /help"))
 }
 
 /// Does what a line says. The exit is that of the turn, if it was a message.
-async fn say(chat: &mut Chat, line: &str) -> anyhow::Result<Option<Exit>> {
+async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<Option<Exit>> {
     match slash::parse(line) {
         Line::Empty => {}
         Line::Message(text) => {
             check(text)?;
-            let exit = turn::run(chat, text).await?;
+            let exit = turn::run(chat, text, is_on_screen).await?;
             return Ok(Some(exit));
         }
         Line::Runner(None) => lists::runners(&chat.client, chat.screen, false).await?,

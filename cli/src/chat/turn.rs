@@ -20,10 +20,11 @@ const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
-/// Sends a message and shows its turn to the end.
-pub(super) async fn run(chat: &mut Chat, text: &str) -> anyhow::Result<Exit> {
+/// Sends a message and shows its turn to the end; the message itself may stand on the screen
+/// already, behind a prompt.
+pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
-    chat.view.typed_here(&client_id);
+    chat.view.typed_here(&client_id, is_on_screen);
     let mut turn = Turn {
         interrupts: signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?,
         sending: Some(send(&chat.client, chat.session.id, text, &client_id)),

@@ -90,7 +90,7 @@ impl Call {
         }
         self.output.finish(out);
         let reason = if is_reason {
-            clean_line(first, MAX_NOTE)
+            clean_line(without_outcome(first), MAX_NOTE)
         } else {
             String::new()
         };
@@ -136,4 +136,12 @@ impl Call {
             CallOutcome::Unknown => style.red(&with("✗ outcome unknown")),
         }
     }
+}
+
+/// The reason alone: what the model is told may begin with the outcome, which is shown anyway.
+fn without_outcome(reason: &str) -> &str {
+    ["failed: ", "not run: ", "outcome unknown: "]
+        .iter()
+        .find_map(|outcome| reason.strip_prefix(outcome))
+        .unwrap_or(reason)
 }

@@ -102,7 +102,7 @@ fn turn_ended(outcome: TurnOutcome, reason: Option<&str>) -> Followed {
 
 fn shown(items: &[Followed]) -> String {
     let mut renderer = Renderer::new(Style::new(false));
-    renderer.typed_here("mine");
+    renderer.typed_here("mine", false);
     items.iter().map(|item| renderer.item(item)).collect()
 }
 
@@ -239,7 +239,7 @@ fn each_end_of_a_call_and_of_a_turn_reads_differently() {
     for (outcome, text, line) in [
         (
             CallOutcome::Refused,
-            "laptop is offline since 12:00",
+            "not run: laptop is offline since 12:00",
             "✗ not run: laptop is offline since 12:00 · 1.2 s",
         ),
         (
