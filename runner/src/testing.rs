@@ -256,14 +256,20 @@ impl FakeLink {
         frame.expect("a frame in time").ok()??.kind
     }
 
-    /// Challenge, hello, and a welcome with this version and silence.
-    pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
+    /// Challenge and hello.
+    pub(crate) async fn challenge(&mut self) -> v1::Hello {
         let nonce = vec![9; 32];
         self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
             .await;
-        let Some(v1::runner_frame::Kind::Hello(hello)) = self.next().await else {
-            panic!("no hello");
-        };
+        match self.next().await {
+            Some(v1::runner_frame::Kind::Hello(hello)) => hello,
+            other => panic!("no hello: {other:?}"),
+        }
+    }
+
+    /// Challenge, hello, and a welcome with this version and silence.
+    pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
+        let hello = self.challenge().await;
         self.send(server_frame::Kind::Welcome(v1::Welcome {
             generation: 1,
             protocol_version: version,

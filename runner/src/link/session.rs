@@ -126,6 +126,7 @@ impl Session<'_> {
         outgoing.send(hello).await.map_err(|_| LinkError::Closed)?;
         match next(incoming, HELLO_WITHIN).await? {
             Some(server_frame::Kind::Welcome(welcome)) => Ok(welcome),
+            Some(server_frame::Kind::Goodbye(goodbye)) => Err(LinkError::Goodbye(goodbye.reason)),
             _ => Err(LinkError::OutOfTurn("a welcome")),
         }
     }

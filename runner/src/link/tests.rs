@@ -165,6 +165,18 @@ async fn nonsense_instead_of_a_challenge_is_not_the_end() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_welcome_now_is_asked_again() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None);
+    let mut link = server.next_link().await;
+    link.challenge().await;
+    let reason = "the server stops".to_owned();
+    link.send(server_frame::Kind::Goodbye(v1::Goodbye { reason }))
+        .await;
+    welcomed(&mut server).await;
+}
+
+#[tokio::test]
 async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
     let mut server = FakeServer::plain(1).await;
     let runner = Runner::start(&server, None);
