@@ -1,7 +1,10 @@
 //! Doubles for the engine's tests: a log in memory that can fail, a model with a script, a
 //! scripted sandbox, and one trace of what happened to all of them, in order.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
@@ -26,6 +29,9 @@ use crate::{
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
 pub(crate) const EPOCH: Epoch = Epoch(3);
 pub(crate) const START: Timestamp = Timestamp::from_micros(1_789_000_000_000_000);
+
+/// A turn of these tests that takes so long never ends.
+const HANGS_AFTER: Duration = Duration::from_secs(60);
 
 /// Everything around one turn.
 pub(crate) struct World {
@@ -93,7 +99,11 @@ impl World {
     /// Runs the turn, as a worker does, in a task of its own.
     pub(crate) fn spawn(&self) -> tokio::task::JoinHandle<Result<TurnOutcome, TurnError>> {
         let (engine, ports, cancel) = (self.engine(), self.ports(), self.cancel.clone());
-        tokio::spawn(async move { engine.run_turn(&ports, TURN, EPOCH, cancel).await })
+        tokio::spawn(async move {
+            let turn = engine.run_turn(&ports, TURN, EPOCH, cancel);
+            let ended = tokio::time::timeout(HANGS_AFTER, turn).await;
+            ended.expect("the turn does not hang")
+        })
     }
 
     pub(crate) async fn run(&self) -> Result<TurnOutcome, TurnError> {

@@ -1,12 +1,21 @@
 //! The hands of a turn.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use shared_sandbox::{
-    ExitCause, ExitStatus, OperationEvent, Outcome, OutputStream, scripted::Script,
+    CancelAnswer, ExitCause, ExitStatus, Operation, OperationEvent, Outcome, OutputStream, Running,
+    Sandbox,
+    scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
-    Event, OperationKey, Refusal, RefusalCode,
+    Epoch, Event, OperationId, OperationKey, Refusal, RefusalCode,
     event::{CallOutcome, TurnOutcome},
 };
 
@@ -361,4 +370,71 @@ async fn a_command_that_overran_its_budget_is_marked() {
             ..
         }
     ));
+}
+
+#[tokio::test]
+async fn bytes_that_were_written_and_did_not_arrive_are_said_to_be_missing() {
+    let ended = exit(105, ExitStatus::Code(0), ExitCause::Exited);
+    let script = Script::Events(vec![output("hello"), OperationEvent::Ended(ended)]);
+    let world = one_call(SHELL, [script]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let (_, text) = world.only_call();
+    assert!(text.contains("hello\n[… 100 bytes left out …]"), "{text}");
+}
+
+#[tokio::test]
+async fn a_runner_that_came_back_and_then_says_nothing_is_not_called_offline() {
+    let back = vec![
+        OperationEvent::Unreachable { since: START },
+        OperationEvent::Reachable,
+    ];
+    let call = ("Shell", r#"{"command":"sleep 9","timeout_ms":50}"#);
+    let mut world = one_call(call, [Script::Hang(back)]);
+    world.limits.parked_at_most = Duration::from_millis(1);
+    world.limits.start_within = Duration::ZERO;
+    world.limits.stop_within = Duration::ZERO;
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let (outcome, text) = world.only_call();
+    assert_eq!(outcome, CallOutcome::Unknown);
+    assert!(text.contains("did not report its end in time"), "{text}");
+}
+
+/// Takes an operation, goes away in the middle of it, and refuses from then on.
+struct GoesAway {
+    taken: ScriptedSandbox,
+    gone: AtomicBool,
+}
+
+#[async_trait]
+impl Sandbox for GoesAway {
+    async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
+        match self.gone.swap(true, Ordering::SeqCst) {
+            false => self.taken.start(operation).await,
+            true => Err(refuse(RefusalCode::Unavailable)),
+        }
+    }
+
+    async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal> {
+        self.taken.cancel(operation, epoch).await
+    }
+
+    async fn forget(&self, operation: OperationId) {
+        self.taken.forget(operation).await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_after_the_command_was_taken_is_not_told_as_not_run() {
+    let world = one_call(SHELL, []);
+    let mut ports = world.ports();
+    ports.sandbox = Arc::new(GoesAway {
+        taken: ScriptedSandbox::new([Script::Events(vec![output("half")])]),
+        gone: AtomicBool::new(false),
+    });
+    let engine = world.engine();
+    let turn = engine.run_turn(&ports, TURN, EPOCH, world.cancel.clone());
+    assert_eq!(turn.await, Ok(TurnOutcome::Completed));
+    let (outcome, text) = world.only_call();
+    assert_eq!(outcome, CallOutcome::Unknown);
+    assert!(text.ends_with("the last output was\nhalf"), "{text}");
 }
