@@ -196,11 +196,11 @@ fn exec(command: Command) -> Exec {
 
 /// Whether a process with this pid runs; a zombie does not.
 pub(crate) fn runs(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        let state = stat
-            .rsplit(") ")
-            .next()
-            .and_then(|rest| rest.chars().next());
-        !matches!(state, Some('Z' | 'X'))
-    })
+    !matches!(state(pid), None | Some('Z' | 'X'))
+}
+
+/// The state letter of a process (proc(5)); `None` where there is none.
+pub(crate) fn state(pid: u32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
 }

@@ -13,7 +13,7 @@ use shared_types::{
 use crate::{
     HostEvent,
     performing::EVENTS_WAITING,
-    testing::{Scene, argv, end, runs, shell, until},
+    testing::{LONG, Scene, argv, end, runs, shell, state, until},
 };
 
 const SIGTERM: i32 = 15;
@@ -341,18 +341,31 @@ async fn a_child_has_the_grace_to_tidy_up_though_its_leader_is_gone() {
 }
 
 #[tokio::test]
-async fn a_stopped_process_dies_as_well() {
-    for grace in [Duration::from_secs(10), Duration::ZERO] {
-        let scene = Scene::with_grace(grace);
-        let mut performing = scene.start(shell(
-            "sleep 1000 & kill -STOP $!; echo $! $$; kill -STOP $$",
-        ));
-        let pids = pids(&until(&mut performing, "\n").await);
-        performing.stop.cancel();
-        let ended = end(performing).await;
-        assert!(ended.record().tree_gone);
-        assert!(!pids.into_iter().any(runs));
+async fn a_stopped_process_hears_the_polite_signal() {
+    let scene = Scene::with_grace(LONG);
+    let script = "sleep 1000 & kill -STOP $!; echo $! $$; kill -STOP $$";
+    let mut performing = scene.start(shell(script));
+    let pids = pids(&until(&mut performing, "\n").await);
+    while !pids.iter().all(|pid| state(*pid) == Some('T')) {
+        tokio::task::yield_now().await;
     }
+    performing.stop.cancel();
+    let ended = end(performing).await;
+    assert_eq!(ended.record().status, ExitStatus::Signal(SIGTERM));
+    assert!(ended.record().tree_gone);
+    assert!(!pids.into_iter().any(runs));
+}
+
+#[tokio::test]
+async fn a_process_that_stops_itself_again_is_killed() {
+    let scene = Scene::with_grace(Duration::from_millis(50));
+    let script = "trap 'kill -STOP $$' TERM; echo $$; while :; do sleep 0.01; done";
+    let mut performing = scene.start(shell(script));
+    let pid = pids(&until(&mut performing, "\n").await)[0];
+    performing.stop.cancel();
+    let ended = end(performing).await;
+    assert_eq!(ended.record().status, ExitStatus::Signal(SIGKILL));
+    assert!(ended.record().tree_gone && !runs(pid));
 }
 
 #[tokio::test]
