@@ -32,7 +32,7 @@ pub(super) fn glob(
     let mut more = false;
     let seen = start.walk(allowance, |below| {
         if pattern.is_match(below)
-            && let Ok((_, stat)) = start.open(below)
+            && let Ok(stat) = start.stat(below)
         {
             newest.push((Reverse(modified(&stat)), below.to_owned()));
             if newest.len() > wanted {

@@ -101,6 +101,13 @@ impl Start {
         open_ordinary(&self.handle, below, Links::Refuse)
     }
 
+    /// What the host says of a file that the walk found; it need not be readable.
+    pub(super) fn stat(&self, below: &Path) -> Result<Stat, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let file = open_beneath(&self.handle, below, flags, Links::Refuse)?;
+        rustix::fs::fstat(file)
+    }
+
     /// Visits every ordinary file by its path below the start, until `visit` breaks. What cannot
     /// be read, or has gone meanwhile, is passed over.
     pub(super) fn walk(
