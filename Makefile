@@ -1,12 +1,18 @@
-# The few verbs of the project. `make help` lists them.
-.PHONY: help test check
+# The few verbs of the project. `make` lists them.
+.PHONY: help up test check bench
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+up: ## build and start the server and a runner on this machine
+	@deploy/up
+
+test: check ## every test, after the lints
+	@tests/run
 
 check: ## formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-test: check ## every test
-	cargo nextest run --workspace --locked
+bench: ## figures against real peers, as ratios
+	@tests/bench

@@ -42,8 +42,17 @@ impl Gantry {
 
     /// A server whose model is the test's own.
     pub async fn scripted(model: &ModelServer) -> Self {
-        let environment = [("OPENAI_BASE_URL", model.base_url()), ("GANTRY_MODEL", "scripted".to_owned())];
-        Self::start(environment.map(|(name, value)| (name.to_owned(), value)).into(), Vec::new()).await
+        let environment = [
+            ("OPENAI_BASE_URL", model.base_url()),
+            ("GANTRY_MODEL", "scripted".to_owned()),
+        ];
+        Self::start(
+            environment
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+            Vec::new(),
+        )
+        .await
     }
 
     /// A server that ends TLS with a certificate of its own.
@@ -62,8 +71,15 @@ impl Gantry {
             trust: Trust::Platform,
             token: String::new(),
         };
-        let code = gantry.start_server().await.expect("the first start prints a sign-in code");
-        let signed_in = gantry.client_with(None).sign_in(&code, "test").await.expect("the code signs in");
+        let code = gantry
+            .start_server()
+            .await
+            .expect("the first start prints a sign-in code");
+        let signed_in = gantry
+            .client_with(None)
+            .sign_in(&code, "test")
+            .await
+            .expect("the code signs in");
         gantry.token = signed_in.token;
         gantry
     }
@@ -74,14 +90,20 @@ impl Gantry {
         let listen = self.url.rsplit("://").next().unwrap_or_default().to_owned();
         let mut arguments = vec!["run".to_owned(), "--listen".to_owned(), listen];
         arguments.extend(self.arguments.clone());
-        let mut server = Process::start("gantry-server", &arguments, self.home.path(), &self.environment);
+        let mut server = Process::start(
+            "gantry-server",
+            &arguments,
+            self.home.path(),
+            &self.environment,
+        );
         let mut code = None;
         loop {
             let line = server.line().await;
             if let Some(printed) = line.strip_prefix("sign-in code: ") {
                 code = Some(printed.to_owned());
             } else if let Some(fingerprint) = line.strip_prefix("certificate: ") {
-                let digest = shared_types::Digest::from_hex(fingerprint).expect("a SHA-256 in hexadecimal");
+                let digest =
+                    shared_types::Digest::from_hex(fingerprint).expect("a SHA-256 in hexadecimal");
                 self.trust = Trust::Pinned(*digest.as_bytes());
             } else if let Some(url) = line.strip_prefix("listening on ") {
                 self.url = url.to_owned();
@@ -99,7 +121,11 @@ impl Gantry {
 
     /// Asks the server to stop with SIGTERM and returns its exit code.
     pub async fn stop_server(&mut self) -> Option<i32> {
-        self.server.take().expect("the server runs").terminate().await
+        self.server
+            .take()
+            .expect("the server runs")
+            .terminate()
+            .await
     }
 
     /// The server's process id.
@@ -146,7 +172,12 @@ impl Gantry {
 
     /// Enrols a runner with a token of its own and waits until it is connected.
     pub async fn runner(&self, name: &str) -> Runner {
-        let token = self.client().create_join_token(name).await.expect("a join token").token;
+        let token = self
+            .client()
+            .create_join_token(name)
+            .await
+            .expect("a join token")
+            .token;
         let mut runner = Runner::enrol(&self.url, &token, name).await;
         runner.start();
         self.until_online(name, true).await;
@@ -156,10 +187,19 @@ impl Gantry {
     /// Waits until the server holds the runner for online, or for offline.
     pub async fn until_online(&self, name: &str, online: bool) {
         let client = self.client();
-        eventually(&format!("runner {name} is {}", if online { "online" } else { "offline" }), || async {
-            let runners = client.runners().await.ok()?;
-            runners.iter().any(|runner| runner.name == name && runner.online == online).then_some(())
-        })
+        eventually(
+            &format!(
+                "runner {name} is {}",
+                if online { "online" } else { "offline" }
+            ),
+            || async {
+                let runners = client.runners().await.ok()?;
+                runners
+                    .iter()
+                    .any(|runner| runner.name == name && runner.online == online)
+                    .then_some(())
+            },
+        )
         .await;
     }
 
@@ -189,7 +229,10 @@ impl Gantry {
 ///
 /// # Panics
 /// If there is none within [`PATIENCE`].
-pub async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut ask: impl FnMut() -> F) -> T {
+pub async fn eventually<T, F: Future<Output = Option<T>>>(
+    what: &str,
+    mut ask: impl FnMut() -> F,
+) -> T {
     let asking = async {
         loop {
             if let Some(answer) = ask().await {

@@ -13,8 +13,8 @@ use server_router::{
 use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, SessionId, TenantId, UserId,
-    event::Place,
+    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, RunnerId, SessionId, TenantId,
+    UserId, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -95,6 +95,18 @@ impl Fleet for UserFleet {
             demanded,
             runners,
         })
+    }
+
+    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        match self.store.runner(self.tenant, runner).await {
+            Ok(row) if row.revoked_at.is_some() => Ok(RunnerState::Revoked),
+            Ok(row) if row.link.is_some() => Ok(RunnerState::Online),
+            Ok(row) => Ok(RunnerState::Offline {
+                since: row.last_seen_at,
+            }),
+            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
+            Err(error) => Err(PortError::new(error)),
+        }
     }
 }
 

@@ -29,8 +29,7 @@ pub enum Property {
 }
 
 /// The set of properties that a runner has proved for a sandbox. Policy demands a subset.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Isolation(BTreeSet<Property>);
 
 impl Isolation {
@@ -92,6 +91,20 @@ impl FromStr for Isolation {
     }
 }
 
+impl Serialize for Isolation {
+    /// As its text form: what records and people see is the same word.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Isolation {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// A name that no isolation property has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no isolation property is called {0:?}")]
@@ -105,8 +118,11 @@ mod tests {
     fn nothing_satisfies_a_demand_for_more_than_is_proved() {
         let proved = Isolation::of([Property::FileWrites]);
         let demanded = Isolation::of([Property::FileWrites, Property::Network]);
-        assert!(demanded.satisfies(&proved));
         assert!(!proved.satisfies(&demanded));
+        assert!(
+            demanded.satisfies(&proved),
+            "more than is demanded is enough"
+        );
         assert!(Isolation::none().satisfies(&Isolation::none()));
         assert_eq!(proved.missing(&demanded).to_string(), "network");
     }

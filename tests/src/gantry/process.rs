@@ -22,8 +22,17 @@ pub struct Process {
 
 impl Process {
     /// Starts a program of this workspace in a home, with nothing of our environment but PATH.
-    pub fn start(name: &'static str, arguments: &[String], home: &Path, environment: &[(String, String)]) -> Self {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(home.join(format!("{name}.log"))).expect("a log file");
+    pub fn start(
+        name: &'static str,
+        arguments: &[String],
+        home: &Path,
+        environment: &[(String, String)],
+    ) -> Self {
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(home.join(format!("{name}.log")))
+            .expect("a log file");
         let mut child = Command::new(binary(name))
             .args(arguments)
             .env_clear()
@@ -37,7 +46,12 @@ impl Process {
             .spawn()
             .expect("the program starts");
         let stdout = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        Self { name, home: home.to_owned(), child, stdout }
+        Self {
+            name,
+            home: home.to_owned(),
+            child,
+            stdout,
+        }
     }
 
     /// The next line that it prints.
@@ -47,7 +61,11 @@ impl Process {
     pub async fn line(&mut self) -> String {
         match tokio::time::timeout(PATIENCE, self.stdout.next_line()).await {
             Ok(Ok(Some(line))) => line,
-            _ => panic!("{} printed no line; its log:\n{}", self.name, log_of(self.name, &self.home)),
+            _ => panic!(
+                "{} printed no line; its log:\n{}",
+                self.name,
+                log_of(self.name, &self.home)
+            ),
         }
     }
 
@@ -71,15 +89,25 @@ impl Process {
     pub async fn ended(&mut self) -> Option<i32> {
         match tokio::time::timeout(PATIENCE, self.child.wait()).await {
             Ok(status) => status.expect("it can be waited for").code(),
-            Err(_) => panic!("{} did not end; its log:\n{}", self.name, log_of(self.name, &self.home)),
+            Err(_) => panic!(
+                "{} did not end; its log:\n{}",
+                self.name,
+                log_of(self.name, &self.home)
+            ),
         }
     }
 }
 
 /// Sends a signal to a process that we started.
 pub(super) fn signal(pid: u32, name: &str) {
-    let sent = std::process::Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
-    assert!(sent.expect("kill starts").success(), "SIG{name} can be sent to {pid}");
+    let sent = std::process::Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid.to_string())
+        .status();
+    assert!(
+        sent.expect("kill starts").success(),
+        "SIG{name} can be sent to {pid}"
+    );
 }
 
 /// What a program has logged in a home.
@@ -88,7 +116,10 @@ pub(super) fn log_of(name: &str, home: &Path) -> String {
 }
 
 /// The path that programs are looked up in.
-#[expect(clippy::disallowed_methods, reason = "the environment of the tests is theirs to pass on")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment of the tests is theirs to pass on"
+)]
 pub(super) fn path() -> String {
     std::env::var("PATH").expect("there is a PATH")
 }
@@ -99,9 +130,16 @@ pub(super) fn path() -> String {
 /// If it was not built.
 pub fn binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows where it is");
-    let folder = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let folder = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("tests lie in target/PROFILE/deps");
     let path = folder.join(name);
-    assert!(path.exists(), "{} is not built: run `make test`, or `cargo build --workspace --bins` before", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built: run `make test`, or `cargo build --workspace --bins` before",
+        path.display()
+    );
     path
 }
 
@@ -109,7 +147,10 @@ pub fn binary(name: &str) -> PathBuf {
 pub fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The state is the first field after the program's name, which is in parentheses.
-    stat.rsplit(')').next().and_then(|rest| rest.trim().chars().next()).is_some_and(|state| state != 'Z' && state != 'X')
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.trim().chars().next())
+        .is_some_and(|state| state != 'Z' && state != 'X')
 }
 
 /// The children of a process.
@@ -117,9 +158,20 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     let parent = |entry: &std::fs::DirEntry| -> Option<(u32, u32)> {
         let child: u32 = entry.file_name().to_str()?.parse().ok()?;
         let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let parent = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+        let parent = stat
+            .rsplit(')')
+            .next()?
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()?;
         Some((child, parent))
     };
     let entries = std::fs::read_dir("/proc").expect("there is a /proc");
-    entries.flatten().filter_map(|entry| parent(&entry)).filter(|(_, parent)| *parent == pid).map(|(child, _)| child).collect()
+    entries
+        .flatten()
+        .filter_map(|entry| parent(&entry))
+        .filter(|(_, parent)| *parent == pid)
+        .map(|(child, _)| child)
+        .collect()
 }

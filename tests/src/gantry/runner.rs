@@ -16,16 +16,26 @@ pub struct Runner {
 impl Runner {
     /// Enrols with the token on standard input, as a script would.
     pub async fn enrol(server: &str, token: &str, name: &str) -> Self {
-        let runner = Self { home: tempfile::tempdir().expect("a temporary folder"), process: None };
+        let runner = Self {
+            home: tempfile::tempdir().expect("a temporary folder"),
+            process: None,
+        };
         std::fs::create_dir(runner.workspace()).expect("a workspace");
         let output = runner.try_enrol(server, token, name).await;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         runner
     }
 
     /// A home that is not enrolled anywhere.
     pub fn stranger() -> Self {
-        let runner = Self { home: tempfile::tempdir().expect("a temporary folder"), process: None };
+        let runner = Self {
+            home: tempfile::tempdir().expect("a temporary folder"),
+            process: None,
+        };
         std::fs::create_dir(runner.workspace()).expect("a workspace");
         runner
     }
@@ -46,7 +56,10 @@ impl Runner {
             .spawn()
             .expect("the runner starts");
         let mut stdin = enrol.stdin.take().expect("stdin is piped");
-        stdin.write_all(token.as_bytes()).await.expect("the token can be written");
+        stdin
+            .write_all(token.as_bytes())
+            .await
+            .expect("the token can be written");
         drop(stdin);
         enrol.wait_with_output().await.expect("the runner ends")
     }
@@ -56,7 +69,12 @@ impl Runner {
         assert!(self.process.is_none(), "the runner runs already");
         // A variable that no command may see.
         let environment = [("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
-        self.process = Some(Process::start("gantry-runner", &["run".to_owned()], self.home.path(), &environment));
+        self.process = Some(Process::start(
+            "gantry-runner",
+            &["run".to_owned()],
+            self.home.path(),
+            &environment,
+        ));
     }
 
     /// Kills the daemon with SIGKILL.
@@ -66,7 +84,11 @@ impl Runner {
 
     /// Asks the daemon to stop with SIGTERM and returns its exit code.
     pub async fn stop(&mut self) -> Option<i32> {
-        self.process.take().expect("the runner runs").terminate().await
+        self.process
+            .take()
+            .expect("the runner runs")
+            .terminate()
+            .await
     }
 
     /// Waits for the daemon's own end and returns its exit code.

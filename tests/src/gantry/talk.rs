@@ -31,7 +31,12 @@ pub struct Told {
 impl Talk {
     pub(super) async fn begin(client: Client) -> Self {
         let session = client.create_session("").await.expect("a session").id;
-        Self { follow: client.follow(session, 0), client, session, heard: Vec::new() }
+        Self {
+            follow: client.follow(session, 0),
+            client,
+            session,
+            heard: Vec::new(),
+        }
     }
 
     /// The session.
@@ -47,23 +52,43 @@ impl Talk {
 
     /// Sends a message.
     pub async fn send(&mut self, text: &str) -> TurnId {
-        self.client.send(self.session, text, &self.client.new_client_id()).await.expect("the message is accepted").turn
+        self.client
+            .send(self.session, text, &self.client.new_client_id())
+            .await
+            .expect("the message is accepted")
+            .turn
     }
 
     /// Asks to stop the turn that is under way.
     pub async fn cancel(&mut self) {
-        self.client.cancel(self.session).await.expect("the wish is accepted");
+        self.client
+            .cancel(self.session)
+            .await
+            .expect("the wish is accepted");
     }
 
     /// Waits for the turn's end.
     pub async fn ended(&mut self, turn: TurnId) -> Told {
         self.until("the turn ends", |item| matches!(event(item), Some(Event::TurnEnded { turn: ended, .. }) if *ended == turn)).await;
-        let events: Vec<SessionEvent> = self.heard.iter().filter_map(recorded).filter(|event| event.known().and_then(Event::turn) == Some(turn)).cloned().collect();
-        let Some(Event::TurnEnded { outcome, reason, .. }) = events.last().and_then(SessionEvent::known) else {
+        let events: Vec<SessionEvent> = self
+            .heard
+            .iter()
+            .filter_map(recorded)
+            .filter(|event| event.known().and_then(Event::turn) == Some(turn))
+            .cloned()
+            .collect();
+        let Some(Event::TurnEnded {
+            outcome, reason, ..
+        }) = events.last().and_then(SessionEvent::known)
+        else {
             panic!("the end of a turn is its last event");
         };
         let (outcome, reason) = (*outcome, reason.clone());
-        Told { events, outcome, reason }
+        Told {
+            events,
+            outcome,
+            reason,
+        }
     }
 
     /// Waits until this much of a command's output has been seen.
@@ -78,13 +103,19 @@ impl Talk {
 
     /// Waits until a call of the turn was placed on a runner.
     pub async fn until_placed(&mut self) {
-        self.until("a call is placed", |item| matches!(event(item), Some(Event::CallPlaced { .. }))).await;
+        self.until("a call is placed", |item| {
+            matches!(event(item), Some(Event::CallPlaced { .. }))
+        })
+        .await;
     }
 
     async fn until(&mut self, what: &str, is_it: impl Fn(&Followed) -> bool) {
         loop {
             let Ok(item) = tokio::time::timeout(PATIENCE, self.follow.next()).await else {
-                panic!("it did not happen within {PATIENCE:?}: {what}; heard: {:#?}", self.heard);
+                panic!(
+                    "it did not happen within {PATIENCE:?}: {what}; heard: {:#?}",
+                    self.heard
+                );
             };
             let item = item.expect("following goes on").expect("following goes on");
             let found = is_it(&item);

@@ -13,7 +13,11 @@ async fn a_sign_in_code_works_once_and_a_new_start_prints_none() {
     let mut gantry = Gantry::practice().await;
     gantry.stop_server().await;
     assert_eq!(gantry.start_server().await, None, "the owner is signed in");
-    let wrong = gantry.client_with(None).sign_in("00000-00000", "test").await.expect_err("it is wrong");
+    let wrong = gantry
+        .client_with(None)
+        .sign_in("00000-00000", "test")
+        .await
+        .expect_err("it is wrong");
     assert_eq!(refused(&wrong), ("unauthenticated", 401));
 }
 
@@ -23,7 +27,10 @@ async fn guessing_codes_is_slowed_down() {
     let stranger = gantry.client_with(None);
     let mut last = None;
     for guess in 0..12 {
-        last = stranger.sign_in(&format!("0000{guess}-aaaaa"), "test").await.err();
+        last = stranger
+            .sign_in(&format!("0000{guess}-aaaaa"), "test")
+            .await
+            .err();
     }
     assert_eq!(refused(&last.expect("all are wrong")), ("too_many", 429));
 }
@@ -32,8 +39,15 @@ async fn guessing_codes_is_slowed_down() {
 async fn nothing_answers_without_a_credential_but_the_two_probes() {
     let gantry = Gantry::practice().await;
     let http = reqwest::Client::new();
-    let document: serde_json::Value =
-        http.get(format!("{}/api/v1/openapi.json", gantry.url())).bearer_auth(gantry.token()).send().await.expect("an answer").json().await.expect("JSON");
+    let document: serde_json::Value = http
+        .get(format!("{}/api/v1/openapi.json", gantry.url()))
+        .bearer_auth(gantry.token())
+        .send()
+        .await
+        .expect("an answer")
+        .json()
+        .await
+        .expect("JSON");
     let mut tried = 0;
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for method in methods.as_object().expect("methods").keys() {
@@ -41,9 +55,18 @@ async fn nothing_answers_without_a_credential_but_the_two_probes() {
                 continue;
             }
             let method = method.to_uppercase().parse().expect("a method");
-            let url = format!("{}{}", gantry.url(), path.replace("{id}", "ses_00000000000000000000000000"));
+            let url = format!(
+                "{}{}",
+                gantry.url(),
+                path.replace("{id}", "ses_00000000000000000000000000")
+            );
             for token in ["", "gantry_key_", "gantry_user_AAAA", "x"] {
-                let answer = http.request(reqwest::Method::clone(&method), &url).bearer_auth(token).send().await.expect("an answer");
+                let answer = http
+                    .request(reqwest::Method::clone(&method), &url)
+                    .bearer_auth(token)
+                    .send()
+                    .await
+                    .expect("an answer");
                 assert_eq!(answer.status(), 401, "{method} {path}");
                 tried += 1;
             }
@@ -51,10 +74,27 @@ async fn nothing_answers_without_a_credential_but_the_two_probes() {
     }
     assert!(tried > 40, "the document names the routes");
     for path in ["/metrics", "/api/v1/openapi.json", "/api/v1/stream"] {
-        assert_eq!(http.get(format!("{}{path}", gantry.url())).send().await.expect("an answer").status(), 401, "{path}");
+        assert_eq!(
+            http.get(format!("{}{path}", gantry.url()))
+                .send()
+                .await
+                .expect("an answer")
+                .status(),
+            401,
+            "{path}"
+        );
     }
     for path in ["/livez", "/readyz"] {
-        assert_eq!(http.get(format!("{}{path}", gantry.url())).send().await.expect("an answer").text().await.expect("text"), "ok\n");
+        assert_eq!(
+            http.get(format!("{}{path}", gantry.url()))
+                .send()
+                .await
+                .expect("an answer")
+                .text()
+                .await
+                .expect("text"),
+            "ok\n"
+        );
     }
 }
 
@@ -62,42 +102,78 @@ async fn nothing_answers_without_a_credential_but_the_two_probes() {
 async fn metrics_are_served_to_whoever_has_a_key_and_a_revoked_key_is_worth_nothing() {
     let gantry = Gantry::practice().await;
     gantry.talk().await.say("hello").await;
-    let made = gantry.client().create_key("prometheus").await.expect("a key");
+    let made = gantry
+        .client()
+        .create_key("prometheus")
+        .await
+        .expect("a key");
     let scrape = || async {
-        let answer = reqwest::Client::new().get(format!("{}/metrics", gantry.url())).bearer_auth(&made.key).send().await.expect("an answer");
+        let answer = reqwest::Client::new()
+            .get(format!("{}/metrics", gantry.url()))
+            .bearer_auth(&made.key)
+            .send()
+            .await
+            .expect("an answer");
         (answer.status().as_u16(), answer.text().await.expect("text"))
     };
     let (status, text) = scrape().await;
     assert_eq!(status, 200);
-    assert!(text.contains("gantry_turns_ended_total{outcome=\"completed\"} 1"), "{text}");
-    gantry.client().remove_key(made.entry.id).await.expect("it is revoked");
+    assert!(
+        text.contains("gantry_turns_ended_total{outcome=\"completed\"} 1"),
+        "{text}"
+    );
+    gantry
+        .client()
+        .remove_key(made.entry.id)
+        .await
+        .expect("it is revoked");
     assert_eq!(scrape().await.0, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_spent_and_empty_join_tokens_are_refused_and_enrol_nothing() {
     let gantry = Gantry::practice().await;
-    let token = gantry.client().create_join_token("").await.expect("a token").token;
+    let token = gantry
+        .client()
+        .create_join_token("")
+        .await
+        .expect("a token")
+        .token;
     let other = Gantry::practice().await;
-    let foreign = other.client().create_join_token("").await.expect("a token").token;
+    let foreign = other
+        .client()
+        .create_join_token("")
+        .await
+        .expect("a token")
+        .token;
     let refusals = [
         ("", "empty"),
         ("gantry_join_AAAA", "damaged"),
         ("sk-12345", "not a Gantry token"),
-        (foreign.as_str(), "another server"),
+        (foreign.as_str(), "not the one that is expected"),
     ];
     let stranger = Runner::stranger();
     for (token, words) in refusals {
         let output = stranger.try_enrol(gantry.url(), token, "stranger").await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success(), "{token:?} enrolled");
-        assert!(said.contains(words), "{token:?} should be refused with {words:?}: {said}");
-        assert!(token.is_empty() || !said.contains(token), "the token shows: {said}");
+        assert!(
+            said.contains(words),
+            "{token:?} should be refused with {words:?}: {said}"
+        );
+        assert!(
+            token.is_empty() || !said.contains(token),
+            "the token shows: {said}"
+        );
     }
     assert!(gantry.client().runners().await.expect("a list").is_empty());
     Runner::enrol(gantry.url(), &token, "first").await;
     let output = stranger.try_enrol(gantry.url(), &token, "second").await;
-    assert!(String::from_utf8_lossy(&output.stderr).contains("used already"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("used already"),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(gantry.client().runners().await.expect("a list").len(), 1);
 }
 
@@ -114,13 +190,24 @@ async fn over_tls_a_runner_trusts_the_server_that_its_token_pins() {
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_are_in_no_log() {
     let gantry = Gantry::practice().await;
-    let token = gantry.client().create_join_token("").await.expect("a token").token;
+    let token = gantry
+        .client()
+        .create_join_token("")
+        .await
+        .expect("a token")
+        .token;
     let mut runner = Runner::enrol(gantry.url(), &token, "laptop").await;
     runner.start();
     gantry.until_online("laptop", true).await;
     gantry.talk().await.say("run echo hi").await;
     for log in [gantry.log(), runner.log()] {
-        assert!(!log.is_empty() && !log.contains(&token) && !log.contains(gantry.token()), "{log}");
-        assert!(!log.contains("gantry_join_") && !log.contains("gantry_user_") && !log.contains("eyJ"), "{log}");
+        assert!(
+            !log.is_empty() && !log.contains(&token) && !log.contains(gantry.token()),
+            "{log}"
+        );
+        assert!(
+            !log.contains("gantry_join_") && !log.contains("gantry_user_") && !log.contains("eyJ"),
+            "{log}"
+        );
     }
 }

@@ -6,15 +6,29 @@ async fn of_two_runners_the_chosen_one_is_used_and_the_record_says_so() {
     let gantry = Gantry::practice().await;
     let first = gantry.runner("first").await;
     let second = gantry.runner("second").await;
-    gantry.client().use_runner("second").await.expect("it can be chosen");
+    gantry
+        .client()
+        .use_runner("second")
+        .await
+        .expect("it can be chosen");
     let mut talk = gantry.talk().await;
     let told = talk.say("run touch here").await;
     assert_eq!(told.places()[0].runner_name, "second");
-    assert_eq!((first.file("here"), second.file("here")), (None, Some(String::new())));
-    gantry.client().use_runner("first").await.expect("it can be chosen");
+    assert_eq!(
+        (first.file("here"), second.file("here")),
+        (None, Some(String::new()))
+    );
+    gantry
+        .client()
+        .use_runner("first")
+        .await
+        .expect("it can be chosen");
     let told = talk.say("run touch there").await;
     assert_eq!(told.places()[0].runner_name, "first");
-    assert_eq!((first.file("there"), second.file("there")), (Some(String::new()), None));
+    assert_eq!(
+        (first.file("there"), second.file("there")),
+        (Some(String::new()), None)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,8 +39,13 @@ async fn with_the_chosen_runner_offline_the_answer_says_since_when_and_nothing_r
     assert_eq!(chosen.stop().await, Some(0));
     gantry.until_online("chosen", false).await;
     let told = gantry.talk().await.say("run touch ran").await;
-    let [(CallOutcome::Refused, text)] = told.calls()[..] else { panic!("{:?}", told.calls()) };
-    assert!(text.contains("chosen") && text.contains("offline since 20"), "{text}");
+    let [(CallOutcome::Refused, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(
+        text.contains("chosen") && text.contains("offline since 20"),
+        "{text}"
+    );
     assert!(told.places().is_empty());
     assert_eq!((chosen.file("ran"), other.file("ran")), (None, None));
 }
@@ -36,7 +55,9 @@ async fn without_a_runner_the_turn_ends_and_says_how_to_get_one() {
     let gantry = Gantry::practice().await;
     let told = gantry.talk().await.say("run touch ran").await;
     assert_eq!(told.outcome, TurnOutcome::Completed);
-    let [(CallOutcome::Refused, text)] = told.calls()[..] else { panic!("{:?}", told.calls()) };
+    let [(CallOutcome::Refused, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
     assert!(text.contains("runner"), "{text}");
 }
 
@@ -48,7 +69,11 @@ async fn a_removed_runner_is_off_at_once_and_cannot_come_back() {
     let id = client.runners().await.expect("a list")[0].id;
     client.remove_runner(id).await.expect("it is removed");
     assert!(client.runners().await.expect("a list").is_empty());
-    assert_ne!(runner.ended().await, Some(0), "a runner that was removed says so and ends");
+    assert_ne!(
+        runner.ended().await,
+        Some(0),
+        "a runner that was removed says so and ends"
+    );
     let told = gantry.talk().await.say("run touch ran").await;
     assert_eq!(told.calls()[0].0, CallOutcome::Refused);
     assert_eq!(runner.file("ran"), None);

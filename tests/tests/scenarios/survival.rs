@@ -5,7 +5,8 @@ use tests::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_killed_in_mid_tool_ends_the_same_turn_after_its_restart_with_one_effect_and_the_real_output() {
+async fn a_server_killed_in_mid_tool_ends_the_same_turn_after_its_restart_with_one_effect_and_the_real_output()
+ {
     let model = ModelServer::start().await;
     let mut gantry = Gantry::scripted(&model).await;
     let runner = gantry.runner("laptop").await;
@@ -23,10 +24,16 @@ async fn a_server_killed_in_mid_tool_ends_the_same_turn_after_its_restart_with_o
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
     assert_eq!(told.answer(), "done");
-    let [(CallOutcome::Completed, text)] = told.calls()[..] else { panic!("{:?}", told.calls()) };
+    let [(CallOutcome::Completed, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
     assert!(text.contains("before\nafter"), "{text}");
     assert_eq!(runner.file("effects").as_deref(), Some("effect\n"));
-    assert_eq!(told.places().len(), 1, "a stored intent is never placed again");
+    assert_eq!(
+        told.places().len(),
+        1,
+        "a stored intent is never placed again"
+    );
     assert_eq!(model.requests().len(), 2, "no answer is asked for twice");
 }
 
@@ -48,7 +55,11 @@ async fn a_tool_that_ends_while_the_server_is_dead_is_not_run_again() {
     gantry.start_server().await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
-    assert!(told.calls()[0].1.contains("before\nafter"), "{:?}", told.calls());
+    assert!(
+        told.calls()[0].1.contains("before\nafter"),
+        "{:?}",
+        told.calls()
+    );
     assert_eq!(runner.file("effects").as_deref(), Some("effect\n"));
 }
 
@@ -57,14 +68,20 @@ async fn a_turn_survives_the_death_of_the_server_while_the_model_answers() {
     let model = ModelServer::start().await;
     let mut gantry = Gantry::scripted(&model).await;
     let hold = std::sync::Arc::new(tokio::sync::Notify::new());
-    model.script(vec![Reply::Raw(vec![tests::model_server::Step::Hold(hold)]), Reply::text("at last")]);
+    model.script(vec![
+        Reply::Raw(vec![tests::model_server::Step::Hold(hold)]),
+        Reply::text("at last"),
+    ]);
     let mut talk = gantry.talk().await;
     let turn = talk.send("go").await;
     model.wait_for_requests(1).await;
     gantry.kill_server().await;
     gantry.start_server().await;
     let told = talk.ended(turn).await;
-    assert_eq!((told.outcome, told.answer()), (TurnOutcome::Completed, "at last"));
+    assert_eq!(
+        (told.outcome, told.answer()),
+        (TurnOutcome::Completed, "at last")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +89,10 @@ async fn the_runner_reconnects_between_two_messages() {
     let gantry = Gantry::practice().await;
     let mut runner = gantry.runner("laptop").await;
     let mut talk = gantry.talk().await;
-    assert_eq!(talk.say("run echo one").await.calls()[0].0, CallOutcome::Completed);
+    assert_eq!(
+        talk.say("run echo one").await.calls()[0].0,
+        CallOutcome::Completed
+    );
     runner.kill().await;
     gantry.until_online("laptop", false).await;
     runner.start();
@@ -87,7 +107,10 @@ async fn a_runner_killed_in_mid_tool_leaves_an_unknown_outcome_and_nothing_is_ru
     let gantry = Gantry::scripted(&model).await;
     let mut runner = gantry.runner("laptop").await;
     model.script(vec![
-        Reply::call("Shell", r#"{"command":"echo effect >> effects; echo before; sleep 1000"}"#),
+        Reply::call(
+            "Shell",
+            r#"{"command":"echo effect >> effects; echo before; sleep 1000"}"#,
+        ),
         Reply::text("I see"),
     ]);
     let mut talk = gantry.talk().await;
@@ -97,8 +120,13 @@ async fn a_runner_killed_in_mid_tool_leaves_an_unknown_outcome_and_nothing_is_ru
     talk.until_notice("offline since").await;
     runner.start();
     let told = talk.ended(turn).await;
-    let [(CallOutcome::Unknown, text)] = told.calls()[..] else { panic!("{:?}", told.calls()) };
-    assert!(text.contains("unknown") && text.contains("before"), "{text}");
+    let [(CallOutcome::Unknown, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(
+        text.contains("unknown") && text.contains("before"),
+        "{text}"
+    );
     assert_eq!(runner.file("effects").as_deref(), Some("effect\n"));
 }
 
@@ -107,8 +135,14 @@ async fn a_message_sent_twice_with_the_same_client_id_is_one_turn() {
     let gantry = Gantry::practice().await;
     let client = gantry.client();
     let session = client.create_session("").await.expect("a session").id;
-    let first = client.send(session, "hello", "same").await.expect("accepted");
-    let second = client.send(session, "hello", "same").await.expect("accepted");
+    let first = client
+        .send(session, "hello", "same")
+        .await
+        .expect("accepted");
+    let second = client
+        .send(session, "hello", "same")
+        .await
+        .expect("accepted");
     assert_eq!(first, second);
 }
 

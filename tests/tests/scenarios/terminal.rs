@@ -14,11 +14,22 @@ async fn chat_shows_the_call_its_place_its_output_and_the_answer() {
     std::fs::write(runner.workspace().join("hello.txt"), "hi\n").expect("it can be written");
     let output = gantry.cli(&["chat", "what is in this folder?"]).await;
     let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}{}", text(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{said}{}",
+        text(&output.stderr)
+    );
     assert!(said.contains("practice model (no AI)"), "{said}");
-    assert!(said.contains("List") && said.contains("laptop") && said.contains("isolation: none"), "{said}");
+    assert!(
+        said.contains("List") && said.contains("laptop") && said.contains("isolation: none"),
+        "{said}"
+    );
     assert!(said.contains("hello.txt"), "{said}");
-    assert!(!said.contains('\u{1b}'), "no colours where nobody looks: {said:?}");
+    assert!(
+        !said.contains('\u{1b}'),
+        "no colours where nobody looks: {said:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,9 +37,18 @@ async fn json_is_one_object_a_line_with_every_event() {
     let gantry = Gantry::practice().await;
     let _runner = gantry.runner("laptop").await;
     let output = gantry.cli(&["chat", "run echo hi", "--json"]).await;
-    let lines: Vec<serde_json::Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["event"]["type"].as_str()).collect();
-    assert!(kinds.contains(&"call.ended") && kinds.last() == Some(&"turn.ended"), "{kinds:?}");
+    let lines: Vec<serde_json::Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let kinds: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["event"]["type"].as_str())
+        .collect();
+    assert!(
+        kinds.contains(&"call.ended") && kinds.last() == Some(&"turn.ended"),
+        "{kinds:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,9 +56,19 @@ async fn output_cannot_drive_the_terminal() {
     let model = ModelServer::start().await;
     let gantry = Gantry::scripted(&model).await;
     let _runner = gantry.runner("laptop").await;
-    model.script(vec![Reply::call("Shell", r#"{"command":"printf '\\033]0;owned\\007 \\033[2Jx'"}"#), Reply::text("\u{1b}[31mred")]);
+    model.script(vec![
+        Reply::call(
+            "Shell",
+            r#"{"command":"printf '\\033]0;owned\\007 \\033[2Jx'"}"#,
+        ),
+        Reply::text("\u{1b}[31mred"),
+    ]);
     let output = gantry.cli(&["chat", "go"]).await;
-    assert!(!output.stdout.contains(&0x1b) && !output.stdout.contains(&0x07), "{:?}", text(&output.stdout));
+    assert!(
+        !output.stdout.contains(&0x1b) && !output.stdout.contains(&0x07),
+        "{:?}",
+        text(&output.stdout)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,7 +79,10 @@ async fn runners_are_listed_and_chosen() {
     let chosen = gantry.cli(&["runners", "use", "second"]).await;
     assert_eq!(chosen.status.code(), Some(0), "{}", text(&chosen.stderr));
     let listed = text(&gantry.cli(&["runners"]).await.stdout);
-    assert!(listed.contains("first") && listed.contains("second") && listed.contains("none"), "{listed}");
+    assert!(
+        listed.contains("first") && listed.contains("second") && listed.contains("none"),
+        "{listed}"
+    );
     let json = text(&gantry.cli(&["runners", "--json"]).await.stdout);
     let active: Vec<String> = json
         .lines()
@@ -60,7 +93,11 @@ async fn runners_are_listed_and_chosen() {
     assert_eq!(active, ["second"]);
     let unknown = gantry.cli(&["runners", "use", "third"]).await;
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(text(&unknown.stderr).contains("third") || text(&unknown.stderr).contains("runner"), "{}", text(&unknown.stderr));
+    assert!(
+        text(&unknown.stderr).contains("third") || text(&unknown.stderr).contains("runner"),
+        "{}",
+        text(&unknown.stderr)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,7 +105,10 @@ async fn sessions_are_listed_with_the_beginning_of_their_first_message() {
     let gantry = Gantry::practice().await;
     gantry.talk().await.say("a message to be remembered").await;
     let listed = text(&gantry.cli(&["sessions"]).await.stdout);
-    assert!(listed.contains("a message to be remembered") && listed.contains("ses_"), "{listed}");
+    assert!(
+        listed.contains("a message to be remembered") && listed.contains("ses_"),
+        "{listed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,5 +121,9 @@ async fn without_a_server_or_a_sign_in_the_next_step_is_said() {
         .output()
         .expect("it starts");
     assert_ne!(output.status.code(), Some(0));
-    assert!(text(&output.stderr).contains("gantry login"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("gantry login"),
+        "{}",
+        text(&output.stderr)
+    );
 }
