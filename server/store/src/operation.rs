@@ -5,10 +5,9 @@
 //! outcome is JSON that this crate does not read.
 
 use shared_types::{
-    Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SandboxId,
-    SessionEvent, SessionId, TenantId, Timestamp, TurnId, event::Place, limits::MAX_NAME_BYTES,
+    Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
+    SessionId, TenantId, Timestamp, TurnId, event::Place, limits::MAX_NAME_BYTES,
 };
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
@@ -17,6 +16,11 @@ use crate::{
     error::bounded,
     event, session, turn,
 };
+
+mod row;
+
+use row::verdict;
+pub use row::{OperationRow, StoredOutcome, Verdict};
 
 /// Largest outcome in bytes of JSON: a whole frame of a link as an array of numbers.
 pub const MAX_OUTCOME_BYTES: usize = 16 * 1024 * 1024;
@@ -59,54 +63,6 @@ pub struct NewOperation {
     pub deadline_at: Timestamp,
 }
 
-/// An operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationRow {
-    /// Its id.
-    pub id: OperationId,
-    /// The session that owns it.
-    pub session: SessionId,
-    /// The turn that asked.
-    pub turn: TurnId,
-    /// The model call, from 1.
-    pub step: u32,
-    /// The place of the call in the answer, from 0.
-    pub ordinal: u32,
-    /// 0, or more where a pure operation was run again after it was lost.
-    pub attempt: u32,
-    /// The digest of the canonical request.
-    pub digest: Digest,
-    /// The epoch of the worker that placed it.
-    pub epoch: Epoch,
-    /// The runner that it was sent to.
-    pub runner: RunnerId,
-    /// The sandbox that it runs in.
-    pub sandbox: SandboxId,
-    /// The runner's incarnation that it was sent to.
-    pub incarnation: Incarnation,
-    /// What a second run would do.
-    pub effect: Effect,
-    /// When it is to be over.
-    pub deadline_at: Timestamp,
-    /// When it was placed.
-    pub placed_at: Timestamp,
-    /// When someone first asked to stop it.
-    pub cancel_requested_at: Option<Timestamp>,
-    /// What became of it.
-    pub outcome: Option<StoredOutcome>,
-    /// When its call ended: nobody waits for the outcome any more.
-    pub closed_at: Option<Timestamp>,
-}
-
-/// What became of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredOutcome {
-    /// The outcome as it was given.
-    pub json: String,
-    /// When it was stored.
-    pub at: Timestamp,
-}
-
 /// Whether an intent is new.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Placed {
@@ -129,21 +85,6 @@ pub enum Settled {
     },
     /// Another one was stored before, and stays.
     Already(StoredOutcome),
-}
-
-/// What a runner that remembers an operation is to do with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// The store does not know it on this runner.
-    Unknown,
-    /// Its outcome is stored: the runner may forget it.
-    Settled,
-    /// Someone wants it stopped, and its outcome is not known.
-    CancelRequested,
-    /// Its call ended without its outcome, which is still wanted.
-    Closed,
-    /// Its call waits for it.
-    Open,
 }
 
 impl Store {
@@ -356,14 +297,6 @@ impl Store {
     }
 }
 
-impl OperationRow {
-    /// What the runner is to do with it.
-    pub fn verdict(&self) -> Verdict {
-        let settled_at = self.outcome.as_ref().map(|outcome| outcome.at);
-        verdict(settled_at, self.cancel_requested_at, self.closed_at)
-    }
-}
-
 /// Marks the operations of a call that ended.
 pub(crate) async fn close(
     tx: &mut Connection,
@@ -385,21 +318,6 @@ pub(crate) async fn close(
     .execute(tx)
     .await?;
     Ok(())
-}
-
-/// A stored outcome goes before everything: the runner's copy has served. A wish to stop goes
-/// before a closed call, because the process may still run.
-fn verdict(
-    settled: Option<Timestamp>,
-    cancelled: Option<Timestamp>,
-    closed: Option<Timestamp>,
-) -> Verdict {
-    match (settled, cancelled, closed) {
-        (Some(_), _, _) => Verdict::Settled,
-        (None, Some(_), _) => Verdict::CancelRequested,
-        (None, None, Some(_)) => Verdict::Closed,
-        (None, None, None) => Verdict::Open,
-    }
 }
 
 async fn find(
@@ -448,35 +366,4 @@ async fn insert(
     .execute(tx)
     .await?;
     Ok(())
-}
-
-impl FromRow<'_, Row> for OperationRow {
-    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
-        let outcome = row
-            .maybe_text("outcome")?
-            .zip(row.maybe_time("outcome_at")?)
-            .map(|(json, at)| StoredOutcome { json, at });
-        Ok(Self {
-            id: row.parsed("id")?,
-            session: row.parsed("session_id")?,
-            turn: row.parsed("turn_id")?,
-            step: row.small("step")?,
-            ordinal: row.small("ordinal")?,
-            attempt: row.small("attempt")?,
-            digest: row.digest("digest")?,
-            epoch: Epoch(row.count("epoch")?),
-            runner: row.parsed("runner_id")?,
-            sandbox: row.parsed("sandbox_id")?,
-            incarnation: Incarnation {
-                journal: row.parsed("journal_id")?,
-                boot: row.text("boot_id")?,
-            },
-            effect: row.word("effect")?,
-            deadline_at: row.time("deadline_at")?,
-            placed_at: row.time("placed_at")?,
-            cancel_requested_at: row.maybe_time("cancel_requested_at")?,
-            outcome,
-            closed_at: row.maybe_time("closed_at")?,
-        })
-    }
 }

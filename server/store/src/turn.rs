@@ -1,13 +1,11 @@
 //! Turns: the work that one input starts. A turn is queued, runs under an epoch, and ends once.
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
-use serde::{Deserialize, Serialize};
 use shared_types::{
     Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
     event::TurnOutcome,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
@@ -16,6 +14,10 @@ use crate::{
     error::bounded,
     event, session,
 };
+
+mod row;
+
+pub use row::{TurnRow, TurnState, UnfinishedTurn};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
@@ -57,50 +59,6 @@ pub struct Sent {
     pub repeated: bool,
 }
 
-/// A turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnRow {
-    /// Its id.
-    pub id: TurnId,
-    /// The session that it belongs to.
-    pub session: SessionId,
-    /// The client's idempotency key.
-    pub client_id: Option<String>,
-    /// The number of the event of its input.
-    pub input_seq: u64,
-    /// How far it is.
-    pub state: TurnState,
-    /// When its input was accepted.
-    pub created_at: Timestamp,
-    /// When someone first asked to stop it.
-    pub cancel_requested_at: Option<Timestamp>,
-}
-
-/// How far a turn is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TurnState {
-    /// No worker has taken it.
-    Queued,
-    /// A worker took it, and may be gone since.
-    Running {
-        /// Where the worker runs.
-        replica: ReplicaId,
-        /// The epoch that it writes under.
-        epoch: Epoch,
-        /// Since when.
-        since: Timestamp,
-    },
-    /// It is over.
-    Ended {
-        /// How.
-        outcome: TurnOutcome,
-        /// Why, where it did not complete.
-        reason: Option<String>,
-        /// When.
-        at: Timestamp,
-    },
-}
-
 /// What a claim does where a turn of the session runs already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfRunning {
@@ -133,19 +91,6 @@ pub enum Cancel {
     Repeated,
     /// The turn is over; nothing was written.
     Ended,
-}
-
-/// A turn that has not ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnfinishedTurn {
-    /// The tenant.
-    pub tenant: TenantId,
-    /// The session.
-    pub session: SessionId,
-    /// The turn.
-    pub turn: TurnId,
-    /// Whether a worker had taken it.
-    pub running: bool,
 }
 
 impl Store {
@@ -472,50 +417,4 @@ async fn raise(
 fn title(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(TITLE_LETTERS).collect()
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    Queued,
-    Running,
-    Ended,
-}
-
-impl FromRow<'_, Row> for TurnRow {
-    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
-        let state = match row.word("state")? {
-            State::Queued => TurnState::Queued,
-            State::Running => TurnState::Running {
-                replica: row.parsed("claimed_by")?,
-                epoch: Epoch(row.count("claimed_epoch")?),
-                since: row.time("claimed_at")?,
-            },
-            State::Ended => TurnState::Ended {
-                outcome: row.word("outcome")?,
-                reason: row.maybe_text("reason")?,
-                at: row.time("ended_at")?,
-            },
-        };
-        Ok(Self {
-            id: row.parsed("id")?,
-            session: row.parsed("session_id")?,
-            client_id: row.maybe_text("client_id")?,
-            input_seq: row.count("input_seq")?,
-            state,
-            created_at: row.time("created_at")?,
-            cancel_requested_at: row.maybe_time("cancel_requested_at")?,
-        })
-    }
-}
-
-impl FromRow<'_, Row> for UnfinishedTurn {
-    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            tenant: row.parsed("tenant_id")?,
-            session: row.parsed("session_id")?,
-            turn: row.parsed("id")?,
-            running: matches!(row.word("state")?, State::Running),
-        })
-    }
 }

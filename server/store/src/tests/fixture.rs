@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -39,6 +39,10 @@ impl Fixture {
             path,
             _folder: folder,
         }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// As after a restart of the server.

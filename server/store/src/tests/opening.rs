@@ -1,6 +1,8 @@
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
-use super::fixture::at;
+use shared_types::Generation;
+
+use super::fixture::{Fixture, at, link_claim};
 use crate::{NewTenant, NewUser, OpenError, Store};
 
 async fn refusal(path: &Path) -> OpenError {
@@ -69,6 +71,31 @@ async fn a_job_beside_the_server_neither_makes_nor_changes_the_database() {
     change(&server, "DELETE FROM _sqlx_migrations").await;
     let error = Store::open_beside(&path).await.expect_err("it is older");
     assert!(matches!(error, OpenError::Older { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_job_beside_the_server_waits_for_its_writes_and_the_server_for_the_job() {
+    let fixture = Fixture::sqlite().await;
+    let ours = fixture.tenant().await;
+    let runner = ours.runner("laptop").await;
+    let beside = Store::open_beside(fixture.path()).await;
+    let beside = beside.expect("it is there");
+    let mut writes = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (tenant, claim) = (ours.id, link_claim(1, 0));
+        let db = if number % 2 == 0 {
+            &fixture.db
+        } else {
+            &beside
+        };
+        let db = db.clone();
+        writes.spawn(async move { db.link_claim(tenant, runner, &claim, at(1)).await });
+    }
+    for write in writes.join_all().await {
+        write.expect("it had its turn");
+    }
+    let row = fixture.db.runner(ours.id, runner).await;
+    assert_eq!(row.expect("it is there").generation, Generation(40));
 }
 
 #[tokio::test]

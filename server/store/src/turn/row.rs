@@ -1,0 +1,110 @@
+//! A turn as it is stored.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId, event::TurnOutcome};
+use sqlx::FromRow;
+
+use crate::{columns::Columns as _, database::Row};
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRow {
+    /// Its id.
+    pub id: TurnId,
+    /// The session that it belongs to.
+    pub session: SessionId,
+    /// The client's idempotency key.
+    pub client_id: Option<String>,
+    /// The number of the event of its input.
+    pub input_seq: u64,
+    /// How far it is.
+    pub state: TurnState,
+    /// When its input was accepted.
+    pub created_at: Timestamp,
+    /// When someone first asked to stop it.
+    pub cancel_requested_at: Option<Timestamp>,
+}
+
+/// How far a turn is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnState {
+    /// No worker has taken it.
+    Queued,
+    /// A worker took it, and may be gone since.
+    Running {
+        /// Where the worker runs.
+        replica: ReplicaId,
+        /// The epoch that it writes under.
+        epoch: Epoch,
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It is over.
+    Ended {
+        /// How.
+        outcome: TurnOutcome,
+        /// Why, where it did not complete.
+        reason: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnfinishedTurn {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// The session.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// Whether a worker had taken it.
+    pub running: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Queued,
+    Running,
+    Ended,
+}
+
+impl FromRow<'_, Row> for TurnRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        let state = match row.word("state")? {
+            State::Queued => TurnState::Queued,
+            State::Running => TurnState::Running {
+                replica: row.parsed("claimed_by")?,
+                epoch: Epoch(row.count("claimed_epoch")?),
+                since: row.time("claimed_at")?,
+            },
+            State::Ended => TurnState::Ended {
+                outcome: row.word("outcome")?,
+                reason: row.maybe_text("reason")?,
+                at: row.time("ended_at")?,
+            },
+        };
+        Ok(Self {
+            id: row.parsed("id")?,
+            session: row.parsed("session_id")?,
+            client_id: row.maybe_text("client_id")?,
+            input_seq: row.count("input_seq")?,
+            state,
+            created_at: row.time("created_at")?,
+            cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+        })
+    }
+}
+
+impl FromRow<'_, Row> for UnfinishedTurn {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            session: row.parsed("session_id")?,
+            turn: row.parsed("id")?,
+            running: matches!(row.word("state")?, State::Running),
+        })
+    }
+}
