@@ -44,7 +44,9 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.verb {
         Verb::Run(args) => serve(Settings::resolve(*args, &home)?, &folder).await,
         Verb::SignInCode => operator::sign_in_code(&folder).await,
-        Verb::JoinToken { name } => operator::join_token(&folder, &name).await,
+        Verb::JoinToken { name, valid_for } => {
+            operator::join_token(&folder, &name, valid_for).await
+        }
     }
 }
 

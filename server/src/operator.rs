@@ -15,11 +15,13 @@ pub(crate) async fn sign_in_code(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Prints a join token whose runner will be the first owner's.
-pub(crate) async fn join_token(folder: &Path, name: &str) -> anyhow::Result<()> {
-    println!(
-        "{}",
-        operator(folder).await?.join_token(name).await?.reveal()
-    );
+pub(crate) async fn join_token(
+    folder: &Path,
+    name: &str,
+    valid_for_s: Option<u32>,
+) -> anyhow::Result<()> {
+    let operator = operator(folder).await?;
+    println!("{}", operator.join_token(name, valid_for_s).await?.reveal());
     Ok(())
 }
 

@@ -32,11 +32,14 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     /// Print a new one-time code with which the owner can sign in.
     SignInCode,
-    /// Print a token with which one runner can enrol within ten minutes.
+    /// Print a token with which one runner can enrol.
     JoinToken {
         /// The name that the runner will have; without it the runner says.
         #[arg(long, default_value = "")]
         name: String,
+        /// How many seconds it can be used, from 1 to 86400 [default: 600].
+        #[arg(long, value_name = "SECONDS")]
+        valid_for: Option<u32>,
     },
 }
 

@@ -38,15 +38,21 @@ impl Operator {
         self.access.issue_code(first.tenant, first.owner).await
     }
 
-    /// A join token whose runner will be the first owner's.
+    /// A join token whose runner will be the first owner's, good for `valid_for_s` seconds or for
+    /// ten minutes.
     ///
     /// # Errors
-    /// If the name cannot name a runner.
-    pub async fn join_token(&self, name: &str) -> Result<Token, AppError> {
+    /// If the name cannot name a runner, or the token would be good for no time or more than a
+    /// day.
+    pub async fn join_token(
+        &self,
+        name: &str,
+        valid_for_s: Option<u32>,
+    ) -> Result<Token, AppError> {
         let first = self.access.bootstrap().await?;
         let made = self
             .join_tokens
-            .make(first.tenant, first.owner, name)
+            .make(first.tenant, first.owner, name, valid_for_s)
             .await?;
         Ok(made.token)
     }

@@ -11,8 +11,10 @@ use shared_types::{
 
 use crate::{AppError, OpContext};
 
-/// How long a join token can be used.
-pub(crate) const JOIN_TOKEN_FOR: Duration = Duration::from_secs(600);
+/// How long a join token can be used, where nobody says otherwise.
+const JOIN_TOKEN_FOR: Duration = Duration::from_secs(600);
+/// The longest that a join token can be asked to be good for, in seconds: a day.
+const JOIN_TOKEN_AT_MOST_S: u32 = 86_400;
 /// Runners that one list carries.
 const LIST_AT_MOST: u32 = 1000;
 
@@ -132,16 +134,21 @@ impl Runners {
         Ok(())
     }
 
-    /// Makes a token with which one runner can enrol, as the asking user's.
+    /// Makes a token with which one runner can enrol, as the asking user's. It is good for
+    /// `valid_for_s` seconds, or for ten minutes.
     ///
     /// # Errors
-    /// If the name cannot name a runner.
+    /// If the name cannot name a runner, or the token would be good for no time or more than a
+    /// day.
     pub async fn create_join_token(
         &self,
         ctx: &OpContext,
         name: &str,
+        valid_for_s: Option<u32>,
     ) -> Result<MadeJoinToken, AppError> {
-        self.join_tokens.make(ctx.tenant, ctx.user, name).await
+        self.join_tokens
+            .make(ctx.tenant, ctx.user, name, valid_for_s)
+            .await
     }
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
@@ -201,12 +208,22 @@ impl JoinTokens {
         tenant: TenantId,
         owner: UserId,
         name: &str,
+        valid_for_s: Option<u32>,
     ) -> Result<MadeJoinToken, AppError> {
         if !name.is_empty() && !is_name(name) {
             return Err(AppError::Invalid(format!(
                 "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
             )));
         }
+        let valid_for = match valid_for_s {
+            None => JOIN_TOKEN_FOR,
+            Some(seconds @ 1..=JOIN_TOKEN_AT_MOST_S) => Duration::from_secs(seconds.into()),
+            Some(seconds) => {
+                return Err(AppError::Invalid(format!(
+                    "a join token cannot be valid for {seconds} s: ask for 1 to {JOIN_TOKEN_AT_MOST_S}"
+                )));
+            }
+        };
         let now = self.clock.now();
         let token = Token::join(self.identity_key, &*self.entropy);
         let made = NewJoinToken {
@@ -215,7 +232,7 @@ impl JoinTokens {
             name: name.to_owned(),
             labels: Default::default(),
             hash: token.hash(),
-            expires_at: now.after(JOIN_TOKEN_FOR),
+            expires_at: now.after(valid_for),
         };
         self.store.create_join_token(tenant, &made, now).await?;
         Ok(MadeJoinToken {

@@ -193,6 +193,11 @@ messages! {
         /// The name that the runner will have; empty lets the runner say.
         #[serde(default)]
         pub name: String,
+        /// How many seconds it can be used, from 1 to 86400; absent for 600.
+        // Left out where it is absent: a server that does not know it yet would refuse it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86400))]
+        pub valid_for_s: Option<u32>,
     }
 
     /// A join token; shown once.

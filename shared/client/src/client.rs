@@ -234,6 +234,7 @@ impl Client {
     pub async fn create_join_token(&self, name: &str) -> Result<JoinToken, ClientError> {
         let body = CreateJoinToken {
             name: name.to_owned(),
+            valid_for_s: None,
         };
         self.http.call(Method::POST, &["join-tokens"], &body).await
     }

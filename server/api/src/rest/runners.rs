@@ -71,7 +71,11 @@ pub(crate) async fn create_join_token(
     State(doors): State<Doors>,
     Body(ask): Body<CreateJoinToken>,
 ) -> Result<(StatusCode, Json<JoinToken>), Refused> {
-    let made = doors.app.runners.create_join_token(&ctx, &ask.name).await?;
+    let made = doors
+        .app
+        .runners
+        .create_join_token(&ctx, &ask.name, ask.valid_for_s)
+        .await?;
     Ok((
         StatusCode::CREATED,
         Json(JoinToken {
