@@ -214,6 +214,7 @@ async fn active_runner(client: &Client, me: &shared_api::Me) -> Result<String, C
 
 fn state(runner: &Runner, now: Timestamp) -> String {
     match runner.last_seen {
+        _ if runner.locked => "locked: its folder was copied".to_owned(),
         _ if runner.online => "online".to_owned(),
         Some(seen) => format!("offline, last seen {}", ago(now, seen)),
         None => "never connected".to_owned(),

@@ -90,6 +90,11 @@ CREATE TABLE runners (
     journal_id       TEXT,
     boot_id          TEXT,
     journal_sequence INTEGER NOT NULL DEFAULT 0,
+    -- Copies of a runner's folder betray themselves by an old join state: the one that a link has
+    -- used last, and the newest that was handed out.
+    join_state         INTEGER NOT NULL DEFAULT 0,
+    offered_join_state INTEGER NOT NULL DEFAULT 0,
+    locked_at          INTEGER,
     PRIMARY KEY (tenant_id, id),
     UNIQUE (id),
     FOREIGN KEY (tenant_id, owner_id) REFERENCES users (tenant_id, id),

@@ -25,13 +25,19 @@ pub fn enrol(challenge: &[u8], join_token: &str) -> Vec<u8> {
 }
 
 /// What the runner's key signs in `AuthenticateRequest`.
-pub fn authenticate(challenge: &[u8], audience: &str, runner: RunnerId) -> Vec<u8> {
+pub fn authenticate(
+    challenge: &[u8],
+    audience: &str,
+    runner: RunnerId,
+    join_state: u64,
+) -> Vec<u8> {
     message(
         "gantry.authenticate.v1",
         &[
             challenge,
             audience.as_bytes(),
             runner.to_string().as_bytes(),
+            &join_state.to_be_bytes(),
         ],
     )
 }

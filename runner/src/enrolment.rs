@@ -17,6 +17,7 @@ use tonic::{Status, transport::Channel};
 
 use crate::{
     connection::{Accept, ConnectError, Connection},
+    home::{Home, HomeError},
     key::{RunnerKey, ServerIdentity},
     server_url::ServerUrl,
 };
@@ -95,22 +96,28 @@ impl Proven {
         ))
     }
 
-    /// Proves that this is the runner that enrolled; returns an access token for one link.
+    /// Proves that this is the runner that enrolled; returns an access token for one link. The
+    /// join state that comes with it is on disk before the token can be used: without it the
+    /// server would take this runner for a copy of itself.
     pub(crate) async fn authenticate(
         &self,
         key: &RunnerKey,
+        home: &Home,
         runner: RunnerId,
     ) -> Result<String, EnrolmentError> {
-        let message = signing::authenticate(&self.challenge, &self.audience, runner);
+        let join_state = home.join_state()?;
+        let message = signing::authenticate(&self.challenge, &self.audience, runner, join_state);
         let request = v1::AuthenticateRequest {
             runner: runner.to_string(),
             challenge: self.challenge.clone(),
             signature: key.sign(&message),
+            join_state,
         };
         let reply = call(client(&self.channel).authenticate(request)).await?;
         if reply.access_token.is_empty() {
             return Err(EnrolmentError::Nonsense("an access token"));
         }
+        home.save_join_state(reply.join_state)?;
         Ok(reply.access_token)
     }
 
@@ -181,4 +188,6 @@ pub(crate) enum EnrolmentError {
     Silent,
     #[error("the server's answer lacks {0}: it may be of another version")]
     Nonsense(&'static str),
+    #[error(transparent)]
+    Home(#[from] HomeError),
 }

@@ -1,6 +1,7 @@
 //! Where a runner keeps what it must not forget: `$GANTRY_HOME/runner`.
 //!
-//! `identity.key` is its own key, `runner.toml` says where it belongs, `lock` is held by the one
+//! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
+//! copy of itself, `lock` is held by the one
 //! process that uses the folder. Files are put into place whole, so that a crash leaves the old
 //! one or the new one; `runner.toml` comes last, and without it the runner is not enrolled.
 
@@ -118,11 +119,13 @@ impl Home {
 
     /// Makes the prepared key and `enrolled` those that count.
     pub(crate) fn enrol(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
-        match fs::remove_file(self.directory.join("runner.toml")) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(self.failed("remove", "runner.toml")(error));
+        for name in ["runner.toml", "join-state"] {
+            match fs::remove_file(self.directory.join(name)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(self.failed("remove", name)(error));
+                }
+                _ => {}
             }
-            _ => {}
         }
         fs::rename(
             self.directory.join("identity.key.new"),
@@ -134,16 +137,39 @@ impl Home {
 
     /// Replaces `runner.toml`.
     pub(crate) fn save(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
-        let put = || {
-            let text = toml::to_string(enrolled).map_err(io::Error::other)?;
-            let unfinished = self.directory.join("runner.toml.new");
-            let mut file = File::create(&unfinished)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(unfinished, self.directory.join("runner.toml"))?;
-            File::open(&self.directory)?.sync_all()
-        };
-        put().map_err(self.failed("write", "runner.toml"))
+        let text = toml::to_string(enrolled).map_err(io::Error::other);
+        text.and_then(|text| self.put("runner.toml", &text))
+            .map_err(self.failed("write", "runner.toml"))
+    }
+
+    /// What the server gave at the newest connect, and wants to see at the next one; 0 before the
+    /// first.
+    pub(crate) fn join_state(&self) -> Result<u64, HomeError> {
+        let path = self.directory.join("join-state");
+        match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map_err(|_| HomeError::Damaged {
+                path,
+                reason: "it holds no number".to_owned(),
+            }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(self.failed("read", "join-state")(error)),
+        }
+    }
+
+    /// Keeps what the server gave; on disk when this returns.
+    pub(crate) fn save_join_state(&self, state: u64) -> Result<(), HomeError> {
+        self.put("join-state", &format!("{state}\n"))
+            .map_err(self.failed("write", "join-state"))
+    }
+
+    /// Replaces a file, whole or not at all.
+    fn put(&self, name: &str, text: &str) -> io::Result<()> {
+        let unfinished = self.directory.join(format!("{name}.new"));
+        let mut file = File::create(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(unfinished, self.directory.join(name))?;
+        File::open(&self.directory)?.sync_all()
     }
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(io::Error) -> HomeError {

@@ -100,7 +100,9 @@ impl Link {
     async fn connect(&self) -> Result<(Proven, String), EnrolmentError> {
         let identity = &self.enrolled.server_identity;
         let proven = Proven::connect(&self.url, identity, self.entropy.as_ref()).await?;
-        let token = proven.authenticate(&self.key, self.enrolled.runner).await?;
+        let token = proven
+            .authenticate(&self.key, &self.home, self.enrolled.runner)
+            .await?;
         Ok((proven, token))
     }
 

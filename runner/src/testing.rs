@@ -199,6 +199,7 @@ impl enrolment::Enrolment for State {
         Ok(Response::new(v1::AuthenticateReply {
             access_token: "access".to_owned(),
             expires_in_s: 600,
+            join_state: 1,
         }))
     }
 }

@@ -3,6 +3,7 @@
 mod scenarios {
     mod access;
     mod bad_input;
+    mod clones;
     mod placement;
     mod survival;
     mod terminal;

@@ -7,8 +7,10 @@
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use proto::signing;
-use server_router::links::LinkIdentity;
-use server_store::{Actor, AttemptKind, AuditEntry, EnrolRefusal, NewRunner, RunnerRow, Store};
+use server_router::links::{LinkIdentity, Links};
+use server_store::{
+    Actor, AttemptKind, AuditEntry, EnrolRefusal, JoinState, NewRunner, RunnerRow, Store,
+};
 use shared_types::{
     Clock, Digest, Entropy, RunnerId, TenantId, Timestamp, Token, TokenKind, limits::is_name,
 };
@@ -27,6 +29,11 @@ const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
 const STRANGER: AppError =
     AppError::Unauthenticated("this runner is not known here; enrol it with a new join token");
 
+const LOCKED: AppError = AppError::Forbidden(
+    "this runner is locked, because its folder was copied: find the copy, remove the runner \
+     (gantry runners remove), and enrol it anew",
+);
+
 /// The use cases of this file.
 #[derive(Clone)]
 pub struct Enrolment {
@@ -35,6 +42,7 @@ pub struct Enrolment {
 
 struct Inner {
     store: Store,
+    links: Links,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     identity: SigningKey,
@@ -91,6 +99,7 @@ impl Enrolment {
     /// `identity` signs what join tokens pin; `link_keys` sign link tokens, the first of them.
     pub(crate) fn new(
         store: Store,
+        links: Links,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         identity: SigningKey,
@@ -107,6 +116,7 @@ impl Enrolment {
         Self {
             inner: Arc::new(Inner {
                 store,
+                links,
                 clock,
                 entropy,
                 identity,
@@ -236,30 +246,41 @@ impl Enrolment {
         })
     }
 
-    /// A link token for a runner that signs the challenge.
+    /// A link token, and the next join state, for a runner that signs the challenge. A copy of a
+    /// runner betrays itself by an old join state: then the runner is locked, and its link ends.
     ///
     /// # Errors
-    /// If the runner is not known (any more) or the signature does not hold.
+    /// If the runner is not known (any more), the signature does not hold, or it is locked.
     pub async fn authenticate(
         &self,
         runner: RunnerId,
         challenge: &[u8],
         signature: &[u8],
-    ) -> Result<String, AppError> {
+        join_state: u64,
+    ) -> Result<(String, u64), AppError> {
         let inner = &*self.inner;
         let row = self.living(runner).await?;
-        let signed = signing::authenticate(challenge, inner.tokens.audience(), runner);
+        let audience = inner.tokens.audience();
+        let signed = signing::authenticate(challenge, audience, runner, join_state);
         if !inner.challenges.holds(challenge, &*inner.clock)
             || !verifies(&row.public_key, &signed, signature)
         {
             return Err(STRANGER);
         }
+        let now = inner.clock.now();
+        let renewed = inner.store.renew_join_state(runner, join_state, now);
+        let JoinState::Renewed(next) = renewed.await? else {
+            tracing::error!(runner.id = %runner, runner.name = row.name, "the runner is locked: its folder was copied");
+            inner.links.revoke(runner).await;
+            return Err(LOCKED);
+        };
         let claims = LinkClaims {
             tenant: row.tenant,
             runner,
             key: Digest::of(&row.public_key),
+            join_state: next,
         };
-        Ok(inner.tokens.issue(&claims, &*inner.clock))
+        Ok((inner.tokens.issue(&claims, &*inner.clock), next))
     }
 
     /// Whom a link token speaks for, if it holds.
@@ -291,6 +312,16 @@ impl Enrolment {
             self.refused(row.tenant, row.id).await?;
             return Err(STRANGER);
         }
+        let store = &self.inner.store;
+        if !store
+            .use_join_state(row.tenant, row.id, claims.join_state)
+            .await?
+        {
+            // Not a lock by itself: the token may be from before the runner's newest one.
+            return Err(AppError::Unavailable(
+                "the access token was replaced by a newer one".into(),
+            ));
+        }
         Ok(LinkIdentity {
             tenant: row.tenant,
             runner: row.id,
@@ -300,8 +331,10 @@ impl Enrolment {
 
     async fn living(&self, runner: RunnerId) -> Result<RunnerRow, AppError> {
         match self.inner.store.runner_for_authentication(runner).await {
-            Ok(Some(row)) if row.revoked_at.is_none() => Ok(row),
-            Ok(_) => Err(STRANGER),
+            Ok(Some(row)) if row.revoked_at.is_some() => Err(STRANGER),
+            Ok(Some(row)) if row.locked_at.is_some() => Err(LOCKED),
+            Ok(Some(row)) => Ok(row),
+            Ok(None) => Err(STRANGER),
             Err(error) => Err(error.into()),
         }
     }

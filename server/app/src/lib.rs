@@ -137,6 +137,7 @@ impl App {
         let turns = Turns::start(Arc::new(bench), parts.stop, &tasks);
         let enrolment = Enrolment::new(
             store.clone(),
+            links.clone(),
             clock.clone(),
             entropy.clone(),
             parts.identity,

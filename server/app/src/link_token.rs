@@ -35,6 +35,8 @@ pub struct LinkClaims {
     pub runner: RunnerId,
     /// SHA-256 of the public key that has to sign the link's challenge.
     pub key: Digest,
+    /// What marks the link as newer than those of copies; see `server_store::JoinState`.
+    pub join_state: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,6 +45,7 @@ struct Claims {
     aud: String,
     sub: RunnerId,
     tenant: TenantId,
+    join_state: u64,
     cnf: Confirmation,
     nbf: i64,
     exp: i64,
@@ -84,6 +87,7 @@ impl LinkTokens {
             aud: self.audience.clone(),
             sub: who.runner,
             tenant: who.tenant,
+            join_state: who.join_state,
             cnf: Confirmation {
                 key_sha256: who.key,
             },
@@ -123,6 +127,7 @@ impl LinkTokens {
             tenant: claims.tenant,
             runner: claims.sub,
             key: claims.cnf.key_sha256,
+            join_state: claims.join_state,
         })
     }
 }
@@ -142,6 +147,7 @@ mod tests {
             tenant: TenantId::from_u128(1),
             runner: RunnerId::from_u128(2),
             key: Digest::of(b"key"),
+            join_state: 3,
         };
         (
             SeededEntropy::new(1),

@@ -31,6 +31,8 @@ pub struct Runner {
     pub last_seen: Option<Timestamp>,
     /// Whether the asking user chose it.
     pub active: bool,
+    /// Whether it is locked, because its folder was copied.
+    pub locked: bool,
     /// What its sandbox is proved to keep apart.
     pub isolation: Isolation,
     /// The directory that it works in.
@@ -162,6 +164,7 @@ impl Runners {
         Ok(Runner {
             active: active == Some(row.id),
             online: row.link.is_some(),
+            locked: row.locked_at.is_some(),
             last_seen: row.last_seen_at,
             id: row.id,
             name: row.name,

@@ -31,15 +31,17 @@ macro_rules! select_runners {
         concat!(
             "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
-                 last_seen_at, journal_id, boot_id, journal_sequence
+                 last_seen_at, journal_id, boot_id, journal_sequence, locked_at
              FROM runners ",
             $rest
         )
     };
 }
 
+mod join_state;
 mod link; // below the macro, so that it can use it
 
+pub use join_state::JoinState;
 pub use link::{LinkClaim, LinkClaimed};
 
 /// A runner that wants to enrol.
@@ -98,6 +100,8 @@ pub struct RunnerRow {
     pub incarnation: Option<Incarnation>,
     /// Operations that its journal had accepted at its newest link.
     pub journal_sequence: u64,
+    /// When it was seen that its folder was copied; it links no more.
+    pub locked_at: Option<Timestamp>,
 }
 
 /// A link that is held.
@@ -414,6 +418,7 @@ impl FromRow<'_, Row> for RunnerRow {
             last_seen_at: row.maybe_time("last_seen_at")?,
             incarnation,
             journal_sequence: row.count("journal_sequence")?,
+            locked_at: row.maybe_time("locked_at")?,
         })
     }
 }

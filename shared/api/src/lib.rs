@@ -162,6 +162,9 @@ messages! {
         pub last_seen: Option<Timestamp>,
         /// Whether the asking user chose it.
         pub active: bool,
+        /// Whether it is locked, because its folder was copied: remove it and enrol it anew.
+        #[serde(default)]
+        pub locked: bool,
         /// What its sandbox is proved to keep apart: `none`, or properties joined by `+`.
         pub isolation: String,
         /// The directory that it works in, for people.

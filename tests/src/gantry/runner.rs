@@ -40,6 +40,21 @@ impl Runner {
         runner
     }
 
+    /// Somebody's copy of a runner's whole folder, in the same workspace.
+    pub fn copy_of(original: &Runner) -> Self {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let copied = std::process::Command::new("cp")
+            .arg("-a")
+            .arg(original.home.path().join("runner"))
+            .arg(home.path())
+            .status();
+        assert!(copied.expect("cp starts").success());
+        Self {
+            home,
+            process: None,
+        }
+    }
+
     /// Tries to enrol and returns what the program said.
     pub async fn try_enrol(&self, server: &str, token: &str, name: &str) -> std::process::Output {
         let mut enrol = Command::new(binary("gantry-runner"))

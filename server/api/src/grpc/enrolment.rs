@@ -78,16 +78,17 @@ impl v1::enrolment_server::Enrolment for Service {
             .runner
             .parse()
             .map_err(|_| Status::unauthenticated("the runner is not known here; enrol it again"))?;
-        let access_token = self
+        let (access_token, join_state) = self
             .app
             .enrolment
-            .authenticate(runner, &wire.challenge, &wire.signature)
+            .authenticate(runner, &wire.challenge, &wire.signature, wire.join_state)
             .await
             .map_err(|error| status(&error))?;
         let expires_in_s = u32::try_from(server_app::LINK_TOKEN_FOR.as_secs()).unwrap_or(u32::MAX);
         Ok(Response::new(v1::AuthenticateReply {
             access_token,
             expires_in_s,
+            join_state,
         }))
     }
 }

@@ -93,6 +93,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         online: runner.online,
         last_seen: runner.last_seen,
         active: runner.active,
+        locked: runner.locked,
         isolation: runner.isolation.to_string(),
         workspace: runner.workspace,
         hostname: runner.hostname,

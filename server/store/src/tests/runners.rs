@@ -1,7 +1,7 @@
 use shared_types::{Generation, ReplicaId, SandboxId};
 
 use super::fixture::{Fixture, REPLICA, at, link_claim, new_runner, token_hash};
-use crate::{EnrolRefusal, LinkRow, StoreError};
+use crate::{EnrolRefusal, JoinState, LinkRow, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -16,6 +16,7 @@ on_every_backend!(
     a_runner_is_found_by_name_and_by_id_and_the_id_goes_first,
     runners_are_listed_by_name_in_pages,
     what_a_runner_reports_is_bounded,
+    a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good,
 );
 
 async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
@@ -264,4 +265,46 @@ async fn what_a_runner_reports_is_bounded(fixture: Fixture) {
     assert!(matches!(many, Err(StoreError::Full(_))));
     let row = db.runner(ours.id, runner).await.expect("it is there");
     assert_eq!(row.generation, Generation(0), "nothing was written");
+}
+
+async fn a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let db = &fixture.db;
+    let row = db
+        .enrol(&ours.join_token("").await, &new_runner("r"), at(1))
+        .await;
+    let runner = row.expect("the token is good").id;
+    let shown = async |state| {
+        db.renew_join_state(runner, state, at(2))
+            .await
+            .expect("it answers")
+    };
+    let used = async |state| {
+        db.use_join_state(ours.id, runner, state)
+            .await
+            .expect("it answers")
+    };
+    assert_eq!(shown(0).await, JoinState::Renewed(1));
+    assert_eq!(
+        shown(0).await,
+        JoinState::Renewed(1),
+        "the answer may have been lost"
+    );
+    assert!(used(1).await);
+    assert_eq!(shown(1).await, JoinState::Renewed(2));
+    assert!(!used(1).await, "a token of before the renewal");
+    assert!(used(2).await);
+    assert_eq!(shown(1).await, JoinState::Locked, "a copy");
+    assert_eq!(shown(2).await, JoinState::Locked, "the original as well");
+    assert!(!used(2).await);
+    let row = db.runner(ours.id, runner).await.expect("it is there");
+    assert_eq!(row.locked_at, Some(at(2)));
+    let audit = db.audit_after(ours.id, 0, 100).await.expect("it answers");
+    assert_eq!(
+        audit
+            .iter()
+            .filter(|row| row.kind == "runner.locked")
+            .count(),
+        1
+    );
 }

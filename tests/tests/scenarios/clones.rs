@@ -1,0 +1,39 @@
+use shared_types::event::CallOutcome;
+use tests::gantry::{Gantry, Runner, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anything() {
+    let gantry = Gantry::practice().await;
+    let mut original = gantry.runner("laptop").await;
+    let mut copy = Runner::copy_of(&original);
+    copy.start();
+    // The copy takes the link over; the original comes back with a state that is used up.
+    eventually("the runner is locked", || async {
+        let runners = gantry.client().runners().await.ok()?;
+        (runners.len() == 1 && runners[0].locked && !runners[0].online).then_some(())
+    })
+    .await;
+    assert_eq!(original.ended().await, Some(1));
+    assert_eq!(copy.ended().await, Some(1));
+    assert!(
+        original.log().contains("its folder was copied"),
+        "{}",
+        original.log()
+    );
+    let told = gantry.talk().await.say("run touch ran").await;
+    assert_eq!(told.calls()[0].0, CallOutcome::Refused);
+    assert_eq!((original.file("ran"), copy.file("ran")), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_restarts_often_is_no_copy() {
+    let gantry = Gantry::practice().await;
+    let mut runner = gantry.runner("laptop").await;
+    for _ in 0..3 {
+        runner.kill().await;
+        gantry.until_online("laptop", false).await;
+        runner.start();
+        gantry.until_online("laptop", true).await;
+    }
+    assert!(!gantry.client().runners().await.expect("a list")[0].locked);
+}
