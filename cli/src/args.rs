@@ -114,6 +114,15 @@ pub(crate) enum Runners {
     Add {
         /// The name that it will have; without one, the machine says
         name: Option<String>,
+        /// How many seconds the token can be used, up to 30 days [default: 600]
+        #[arg(long, value_name = "SECONDS")]
+        valid_for: Option<u32>,
+        /// How many machines may enrol with it, up to 1000 [default: 1]
+        #[arg(long, value_name = "MACHINES")]
+        uses: Option<u32>,
+        /// Remove those runners when they say goodbye
+        #[arg(long)]
+        ephemeral: bool,
     },
     /// Revoke and forget a runner
     Remove {

@@ -1,7 +1,7 @@
 //! Lists, and what is done with single entries of them.
 
 use anyhow::Context as _;
-use shared_api::Runner;
+use shared_api::{CreateJoinToken, Runner};
 use shared_client::{Client, ClientError};
 use shared_types::{Clock, CredentialId, SessionId, SystemClock, Timestamp};
 
@@ -83,8 +83,12 @@ pub(crate) async fn use_runner(client: &Client, screen: Screen, name: &str) -> a
     ))
 }
 
-pub(crate) async fn add_runner(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
-    let token = client.create_join_token(name).await?;
+pub(crate) async fn add_runner(
+    client: &Client,
+    screen: Screen,
+    terms: &CreateJoinToken,
+) -> anyhow::Result<()> {
+    let token = client.create_join_token(terms).await?;
     let server = client.server();
     screen.note("paste this on the other machine:");
     screen.line(&format!(
@@ -93,8 +97,12 @@ pub(crate) async fn add_runner(client: &Client, screen: Screen, name: &str) -> a
     ))?;
     let left = token.expires_at.since(SystemClock::new().now());
     let left = duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+    let often = match terms.uses {
+        None | Some(1) => "once".to_owned(),
+        Some(uses) => format!("{uses} times"),
+    };
     screen.note(&format!(
-        "it works once, within {left}; then: gantry-runner run"
+        "it works {often}, within {left}; then: gantry-runner run"
     ));
     if is_loopback(&server) {
         screen.note(&format!(

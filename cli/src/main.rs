@@ -4,6 +4,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
+use shared_api::CreateJoinToken;
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
@@ -108,8 +109,19 @@ async fn run(
         Command::Runners { json, command } => match command {
             None => lists::runners(&client, screen, json).await?,
             Some(Runners::Use { name }) => lists::use_runner(&client, screen, &name).await?,
-            Some(Runners::Add { name }) => {
-                lists::add_runner(&client, screen, &name.unwrap_or_default()).await?;
+            Some(Runners::Add {
+                name,
+                valid_for,
+                uses,
+                ephemeral,
+            }) => {
+                let terms = CreateJoinToken {
+                    name: name.unwrap_or_default(),
+                    valid_for_s: valid_for,
+                    uses,
+                    ephemeral,
+                };
+                lists::add_runner(&client, screen, &terms).await?;
             }
             Some(Runners::Remove { name }) => lists::remove_runner(&client, screen, &name).await?,
         },

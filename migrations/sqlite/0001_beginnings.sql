@@ -79,6 +79,7 @@ CREATE TABLE runners (
     architecture     TEXT    NOT NULL,  -- empty before the first link
     version          TEXT    NOT NULL,
     features         TEXT    NOT NULL,  -- JSON array of strings
+    ephemeral        INTEGER NOT NULL CHECK (ephemeral IN (0, 1)),  -- removed when it says goodbye
     enrolled_at      INTEGER NOT NULL,
     revoked_at       INTEGER,
     -- The link. A runner is online while a replica holds it.
@@ -128,12 +129,12 @@ CREATE TABLE join_tokens (
     hash       TEXT    NOT NULL UNIQUE,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
-    spent_at   INTEGER,
-    spent_by   TEXT,
+    uses       INTEGER NOT NULL CHECK (uses > 0),  -- runners that may enrol with it
+    used       INTEGER NOT NULL DEFAULT 0,         -- runners that have; audit names them
+    ephemeral  INTEGER NOT NULL CHECK (ephemeral IN (0, 1)),  -- of the runners that enrol with it
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, owner_id) REFERENCES users (tenant_id, id),
-    FOREIGN KEY (tenant_id, spent_by) REFERENCES runners (tenant_id, id),
-    CHECK ((spent_at IS NULL) = (spent_by IS NULL))
+    CHECK (used <= uses)
 ) STRICT;
 
 CREATE TABLE sessions (

@@ -8,7 +8,7 @@ use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use clap::Parser as _;
 use server_api::{Door, Doors};
-use server_app::{App, Parts, keys::SigningKey};
+use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Model, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Store;
 use shared_telemetry::MetricsHandle;
@@ -44,8 +44,19 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.verb {
         Verb::Run(args) => serve(Settings::resolve(*args, &home)?, &folder).await,
         Verb::SignInCode => operator::sign_in_code(&folder).await,
-        Verb::JoinToken { name, valid_for } => {
-            operator::join_token(&folder, &name, valid_for).await
+        Verb::JoinToken {
+            name,
+            valid_for,
+            uses,
+            ephemeral,
+        } => {
+            let terms = JoinTerms {
+                name,
+                valid_for_s: valid_for,
+                uses,
+                ephemeral,
+            };
+            operator::join_token(&folder, terms).await
         }
     }
 }

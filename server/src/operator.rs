@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use server_app::{Operator, keys::SigningKey};
+use server_app::{JoinTerms, Operator, keys::SigningKey};
 use server_store::Store;
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
@@ -14,14 +14,12 @@ pub(crate) async fn sign_in_code(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a join token whose runner will be the first owner's.
-pub(crate) async fn join_token(
-    folder: &Path,
-    name: &str,
-    valid_for_s: Option<u32>,
-) -> anyhow::Result<()> {
-    let operator = operator(folder).await?;
-    println!("{}", operator.join_token(name, valid_for_s).await?.reveal());
+/// Prints a join token whose runners will be the first owner's.
+pub(crate) async fn join_token(folder: &Path, terms: JoinTerms) -> anyhow::Result<()> {
+    println!(
+        "{}",
+        operator(folder).await?.join_token(terms).await?.reveal()
+    );
     Ok(())
 }
 

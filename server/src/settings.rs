@@ -32,14 +32,20 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     /// Print a new one-time code with which the owner can sign in.
     SignInCode,
-    /// Print a token with which one runner can enrol.
+    /// Print a token with which one runner, or a fleet of them, can enrol.
     JoinToken {
         /// The name that the runner will have; without it the runner says.
         #[arg(long, default_value = "")]
         name: String,
-        /// How many seconds it can be used, from 1 to 86400 [default: 600].
-        #[arg(long, value_name = "SECONDS")]
-        valid_for: Option<u32>,
+        /// How many seconds it can be used, from 1 to 2592000 (30 days).
+        #[arg(long, value_name = "SECONDS", default_value = "600")]
+        valid_for: u32,
+        /// How many runners may enrol with it, from 1 to 1000.
+        #[arg(long, value_name = "RUNNERS", default_value = "1")]
+        uses: u32,
+        /// Remove those runners when they say goodbye.
+        #[arg(long)]
+        ephemeral: bool,
     },
 }
 

@@ -174,7 +174,7 @@ impl Gantry {
     pub async fn runner(&self, name: &str) -> Runner {
         let token = self
             .client()
-            .create_join_token(name)
+            .create_join_token(&shared_api::CreateJoinToken::one(name))
             .await
             .expect("a join token")
             .token;

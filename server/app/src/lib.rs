@@ -24,7 +24,7 @@ use std::sync::Arc;
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
 use server_llm::{Model, ModelInfo};
-use server_router::links::{LinkOptions, Links};
+use server_router::links::{LinkEnd, LinkOptions, Links};
 use server_store::Store;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
@@ -37,7 +37,7 @@ pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
 pub use operator::Operator;
-pub use runners::{MadeJoinToken, Runner, Runners};
+pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::Live;
 pub use server_router::links::LinkIdentity;
 pub use server_store::{CredentialKind, Role};
@@ -195,9 +195,15 @@ impl App {
         outbound: mpsc::Sender<v1::ServerFrame>,
     ) {
         metrics::gauge!("gantry_links").increment(1);
+        let who = identity.clone();
         let end = self.links.attach(identity, hello, inbound, outbound).await;
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
+        if matches!(end, LinkEnd::Goodbye(_))
+            && let Err(error) = self.runners.said_goodbye(&who).await
+        {
+            tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be looked up");
+        }
     }
 
     /// Waits, after the stop, until the background work has let go of the store, and closes it.

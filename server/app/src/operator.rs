@@ -5,7 +5,12 @@ use std::sync::Arc;
 use server_store::Store;
 use shared_types::{Clock, Entropy, Token};
 
-use crate::{AppError, access::Access, keys::SigningKey, runners::JoinTokens};
+use crate::{
+    AppError,
+    access::Access,
+    keys::SigningKey,
+    runners::{JoinTerms, JoinTokens},
+};
 
 /// The use cases of this file.
 pub struct Operator {
@@ -38,21 +43,15 @@ impl Operator {
         self.access.issue_code(first.tenant, first.owner).await
     }
 
-    /// A join token whose runner will be the first owner's, good for `valid_for_s` seconds or for
-    /// ten minutes.
+    /// A join token whose runners will be the first owner's.
     ///
     /// # Errors
-    /// If the name cannot name a runner, or the token would be good for no time or more than a
-    /// day.
-    pub async fn join_token(
-        &self,
-        name: &str,
-        valid_for_s: Option<u32>,
-    ) -> Result<Token, AppError> {
+    /// If the terms are out of bounds.
+    pub async fn join_token(&self, terms: JoinTerms) -> Result<Token, AppError> {
         let first = self.access.bootstrap().await?;
         let made = self
             .join_tokens
-            .make(first.tenant, first.owner, name, valid_for_s)
+            .make(first.tenant, first.owner, terms)
             .await?;
         Ok(made.token)
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_router::links::Links;
+use server_router::links::{LinkIdentity, Links};
 use server_store::{NewJoinToken, RunnerRow, Store};
 use shared_types::{
     Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token, UserId,
@@ -11,10 +11,10 @@ use shared_types::{
 
 use crate::{AppError, OpContext};
 
-/// How long a join token can be used, where nobody says otherwise.
-const JOIN_TOKEN_FOR: Duration = Duration::from_secs(600);
-/// The longest that a join token can be asked to be good for, in seconds: a day.
-const JOIN_TOKEN_AT_MOST_S: u32 = 86_400;
+/// Longest time that a join token can be used, in seconds: 30 days, for fleets.
+const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
+/// Most runners that one token enrols.
+const FLEET_AT_MOST: u32 = 1000;
 /// Runners that one list carries.
 const LIST_AT_MOST: u32 = 1000;
 
@@ -136,21 +136,29 @@ impl Runners {
         Ok(())
     }
 
-    /// Makes a token with which one runner can enrol, as the asking user's. It is good for
-    /// `valid_for_s` seconds, or for ten minutes.
+    /// Makes a token with which runners can enrol, as the asking user's.
     ///
     /// # Errors
-    /// If the name cannot name a runner, or the token would be good for no time or more than a
-    /// day.
+    /// If the terms are out of bounds.
     pub async fn create_join_token(
         &self,
         ctx: &OpContext,
-        name: &str,
-        valid_for_s: Option<u32>,
+        terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
-        self.join_tokens
-            .make(ctx.tenant, ctx.user, name, valid_for_s)
-            .await
+        self.join_tokens.make(ctx.tenant, ctx.user, terms).await
+    }
+
+    /// Removes a runner that said goodbye, if it is ephemeral.
+    pub(crate) async fn said_goodbye(&self, who: &LinkIdentity) -> Result<(), AppError> {
+        let row = self.store.runner(who.tenant, who.runner).await?;
+        if row.ephemeral && row.revoked_at.is_none() {
+            let now = self.clock.now();
+            self.store
+                .revoke_runner(row.tenant, row.id, row.owner, now)
+                .await?;
+            tracing::info!(runner.id = %row.id, runner.name = row.name, "an ephemeral runner left and was removed");
+        }
+        Ok(())
     }
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
@@ -210,32 +218,20 @@ impl JoinTokens {
         &self,
         tenant: TenantId,
         owner: UserId,
-        name: &str,
-        valid_for_s: Option<u32>,
+        terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
-        if !name.is_empty() && !is_name(name) {
-            return Err(AppError::Invalid(format!(
-                "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
-            )));
-        }
-        let valid_for = match valid_for_s {
-            None => JOIN_TOKEN_FOR,
-            Some(seconds @ 1..=JOIN_TOKEN_AT_MOST_S) => Duration::from_secs(seconds.into()),
-            Some(seconds) => {
-                return Err(AppError::Invalid(format!(
-                    "a join token cannot be valid for {seconds} s: ask for 1 to {JOIN_TOKEN_AT_MOST_S}"
-                )));
-            }
-        };
+        terms.check()?;
         let now = self.clock.now();
         let token = Token::join(self.identity_key, &*self.entropy);
         let made = NewJoinToken {
             id: JoinTokenId::generate(&*self.clock, &*self.entropy),
             owner,
-            name: name.to_owned(),
+            name: terms.name,
             labels: Default::default(),
             hash: token.hash(),
-            expires_at: now.after(valid_for),
+            expires_at: now.after(Duration::from_secs(terms.valid_for_s.into())),
+            uses: terms.uses,
+            ephemeral: terms.ephemeral,
         };
         self.store.create_join_token(tenant, &made, now).await?;
         Ok(MadeJoinToken {
@@ -243,6 +239,59 @@ impl JoinTokens {
             token,
             expires_at: made.expires_at,
         })
+    }
+}
+
+/// What a join token is good for.
+#[derive(Debug, Clone)]
+pub struct JoinTerms {
+    /// The name that the runner will have; empty lets the runner say.
+    pub name: String,
+    /// How many seconds it can be used, from 1 to 30 days.
+    pub valid_for_s: u32,
+    /// How many runners may enrol with it, from 1 to 1000.
+    pub uses: u32,
+    /// Whether those runners are removed when they say goodbye.
+    pub ephemeral: bool,
+}
+
+impl Default for JoinTerms {
+    /// One runner, of a name of its own, within ten minutes.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            valid_for_s: 600,
+            uses: 1,
+            ephemeral: false,
+        }
+    }
+}
+
+impl JoinTerms {
+    fn check(&self) -> Result<(), AppError> {
+        let Self {
+            name,
+            valid_for_s,
+            uses,
+            ..
+        } = self;
+        let refused = if !name.is_empty() && !is_name(name) {
+            format!(
+                "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
+            )
+        } else if !(1..=JOIN_TOKEN_AT_MOST_S).contains(valid_for_s) {
+            format!(
+                "a join token cannot be valid for {valid_for_s} s: ask for 1 to {JOIN_TOKEN_AT_MOST_S}"
+            )
+        } else if !(1..=FLEET_AT_MOST).contains(uses) {
+            format!("a join token cannot enrol {uses} runners: ask for 1 to {FLEET_AT_MOST}")
+        } else if *uses > 1 && !name.is_empty() {
+            "several runners cannot have one name: leave the name out, and each says its own"
+                .to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(AppError::Invalid(refused))
     }
 }
 

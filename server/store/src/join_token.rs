@@ -1,11 +1,11 @@
-//! Tokens with which a runner enrols, once. Only the hash of a token is stored; it is spent in
+//! Tokens with which a runner enrols: once, or a bounded number of times for a fleet. Only the hash of a token is stored; it is spent in
 //! [`Store::enrol`].
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 use shared_types::{
-    JoinTokenId, RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
+    JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
 };
 use sqlx::FromRow;
 
@@ -32,6 +32,10 @@ pub struct NewJoinToken {
     pub hash: TokenHash,
     /// Until when it can be used.
     pub expires_at: Timestamp,
+    /// How many runners may enrol with it; at least 1.
+    pub uses: u32,
+    /// Whether those runners are removed when they say goodbye.
+    pub ephemeral: bool,
 }
 
 /// A join token.
@@ -51,8 +55,12 @@ pub struct JoinTokenRow {
     pub created_at: Timestamp,
     /// Until when it can be used.
     pub expires_at: Timestamp,
-    /// When it was spent, and on which runner.
-    pub spent: Option<(Timestamp, RunnerId)>,
+    /// How many runners may enrol with it.
+    pub uses: u32,
+    /// How many have.
+    pub used: u32,
+    /// Whether those runners are removed when they say goodbye.
+    pub ephemeral: bool,
 }
 
 impl Store {
@@ -72,8 +80,9 @@ impl Store {
         let mut tx = self.write().await?;
         sqlx::query(
             "INSERT INTO join_tokens
-                 (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                 (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
+                  ephemeral)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(tenant.to_string())
         .bind(token.id.to_string())
@@ -83,13 +92,15 @@ impl Store {
         .bind(token.hash.to_string())
         .bind(now.as_micros())
         .bind(token.expires_at.as_micros())
+        .bind(i64::from(token.uses))
+        .bind(i64::from(token.ephemeral))
         .execute(&mut *tx)
         .await?;
         let made = AuditEntry {
             actor: Actor::User(token.owner),
             kind: "join_token.created",
             subject: token.id.to_string(),
-            detail: json!({ "name": token.name, "expires_at": token.expires_at }),
+            detail: json!({ "name": token.name, "expires_at": token.expires_at, "uses": token.uses }),
         };
         audit::record(&mut tx, tenant, &made, now).await?;
         Ok(tx.commit().await?)
@@ -115,7 +126,7 @@ pub(crate) async fn by_hash(
 ) -> Result<Option<JoinTokenRow>, StoreError> {
     let row: Option<Row> = sqlx::query(
         "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
-             spent_at, spent_by
+             uses, used, ephemeral
          FROM join_tokens WHERE hash = $1",
     )
     .bind(hash.to_string())
@@ -137,9 +148,9 @@ impl FromRow<'_, Row> for JoinTokenRow {
             labels: row.json("labels")?,
             created_at: row.time("created_at")?,
             expires_at: row.time("expires_at")?,
-            spent: row
-                .maybe_time("spent_at")?
-                .zip(row.maybe_parsed("spent_by")?),
+            uses: row.small("uses")?,
+            used: row.small("used")?,
+            ephemeral: row.count("ephemeral")? == 1,
         })
     }
 }

@@ -31,7 +31,7 @@ macro_rules! select_runners {
         concat!(
             "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
-                 last_seen_at, journal_id, boot_id, journal_sequence, locked_at
+                 last_seen_at, journal_id, boot_id, journal_sequence, locked_at, ephemeral
              FROM runners ",
             $rest
         )
@@ -86,6 +86,8 @@ pub struct RunnerRow {
     pub version: String,
     /// Requests beyond the first protocol version that it serves.
     pub features: Vec<String>,
+    /// Whether it is removed when it says goodbye.
+    pub ephemeral: bool,
     /// When it enrolled.
     pub enrolled_at: Timestamp,
     /// When it was revoked.
@@ -297,7 +299,7 @@ async fn insert(
     runner: &NewRunner,
     now: Timestamp,
 ) -> Result<(), EnrolRefusal> {
-    if token.spent.is_some() {
+    if token.used >= token.uses {
         return Err(EnrolRefusal::Spent);
     }
     if token.expires_at <= now {
@@ -315,8 +317,8 @@ async fn insert(
     bounded("the runner's version", &runner.version, MAX_HOST_BYTES)?;
     let inserted = sqlx::query(
         "INSERT INTO runners (tenant_id, id, owner_id, name, labels, public_key, hostname, os,
-             architecture, version, features, enrolled_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9)
+             architecture, version, features, enrolled_at, ephemeral)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9, $10)
          ON CONFLICT (tenant_id, name) WHERE revoked_at IS NULL DO NOTHING",
     )
     .bind(token.tenant.to_string())
@@ -328,6 +330,7 @@ async fn insert(
     .bind(&runner.hostname)
     .bind(&runner.version)
     .bind(now.as_micros())
+    .bind(i64::from(token.ephemeral))
     .execute(tx)
     .await?;
     if inserted.rows_affected() == 0 {
@@ -343,11 +346,9 @@ async fn spend(
     now: Timestamp,
 ) -> Result<(), EnrolRefusal> {
     let spent = sqlx::query(
-        "UPDATE join_tokens SET spent_at = $1, spent_by = $2
-         WHERE tenant_id = $3 AND id = $4 AND spent_at IS NULL",
+        "UPDATE join_tokens SET used = used + 1
+         WHERE tenant_id = $1 AND id = $2 AND used < uses",
     )
-    .bind(now.as_micros())
-    .bind(runner.to_string())
     .bind(token.tenant.to_string())
     .bind(token.id.to_string())
     .execute(&mut *tx)
@@ -411,6 +412,7 @@ impl FromRow<'_, Row> for RunnerRow {
             architecture: row.text("architecture")?,
             version: row.text("version")?,
             features: row.json("features")?,
+            ephemeral: row.count("ephemeral")? == 1,
             enrolled_at: row.time("enrolled_at")?,
             revoked_at: row.maybe_time("revoked_at")?,
             generation: Generation(row.count("generation")?),

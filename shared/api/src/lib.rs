@@ -190,17 +190,25 @@ messages! {
         pub runner: String,
     }
 
-    /// Makes a token with which one runner may enrol.
+    /// Makes a token with which one runner, or a fleet of them, may enrol.
     #[serde(deny_unknown_fields)]
     pub struct CreateJoinToken {
         /// The name that the runner will have; empty lets the runner say.
         #[serde(default)]
         pub name: String,
-        /// How many seconds it can be used, from 1 to 86400; absent for 600.
+        /// How many seconds it can be used, from 1 to 2592000 (30 days); absent for 600.
         // Left out where it is absent: a server that does not know it yet would refuse it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86400))]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 2592000))]
         pub valid_for_s: Option<u32>,
+        /// How many runners may enrol with it, from 1 to 1000; absent for 1. More than one
+        /// need a name of their own each.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
+        pub uses: Option<u32>,
+        /// Whether those runners are removed when they say goodbye.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub ephemeral: bool,
     }
 
     /// A join token; shown once.
@@ -248,6 +256,18 @@ messages! {
     pub struct Keys {
         /// The keys, the newest first.
         pub keys: Vec<Key>,
+    }
+}
+
+impl CreateJoinToken {
+    /// One runner of this name (empty lets the runner say), within ten minutes.
+    pub fn one(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            valid_for_s: None,
+            uses: None,
+            ephemeral: false,
+        }
     }
 }
 

@@ -227,16 +227,15 @@ impl Client {
         self.http.delete(&["runners", &id.to_string()]).await
     }
 
-    /// Makes a token with which one runner may enrol; an empty `name` lets the runner say.
+    /// Makes a token with which runners may enrol.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
-    pub async fn create_join_token(&self, name: &str) -> Result<JoinToken, ClientError> {
-        let body = CreateJoinToken {
-            name: name.to_owned(),
-            valid_for_s: None,
-        };
-        self.http.call(Method::POST, &["join-tokens"], &body).await
+    pub async fn create_join_token(
+        &self,
+        terms: &CreateJoinToken,
+    ) -> Result<JoinToken, ClientError> {
+        self.http.call(Method::POST, &["join-tokens"], terms).await
     }
 
     /// The keys and sign-ins, the newest first.

@@ -1,5 +1,5 @@
 use shared_client::ClientError;
-use tests::gantry::{Gantry, Runner};
+use tests::gantry::{Gantry, Runner, eventually};
 
 fn refused(error: &ClientError) -> (&str, u16) {
     match error {
@@ -135,14 +135,14 @@ async fn wrong_spent_and_empty_join_tokens_are_refused_and_enrol_nothing() {
     let gantry = Gantry::practice().await;
     let token = gantry
         .client()
-        .create_join_token("")
+        .create_join_token(&shared_api::CreateJoinToken::one(""))
         .await
         .expect("a token")
         .token;
     let other = Gantry::practice().await;
     let foreign = other
         .client()
-        .create_join_token("")
+        .create_join_token(&shared_api::CreateJoinToken::one(""))
         .await
         .expect("a token")
         .token;
@@ -192,7 +192,7 @@ async fn secrets_are_in_no_log() {
     let gantry = Gantry::practice().await;
     let token = gantry
         .client()
-        .create_join_token("")
+        .create_join_token(&shared_api::CreateJoinToken::one(""))
         .await
         .expect("a token")
         .token;
@@ -210,4 +210,37 @@ async fn secrets_are_in_no_log() {
             "{log}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fleet_token_enrols_as_many_as_it_says_and_ephemeral_runners_leave_nothing_behind() {
+    let gantry = Gantry::practice().await;
+    let client = gantry.client();
+    let terms = shared_api::CreateJoinToken {
+        uses: Some(2),
+        ephemeral: true,
+        ..shared_api::CreateJoinToken::one("")
+    };
+    let token = client
+        .create_join_token(&terms)
+        .await
+        .expect("a token")
+        .token;
+    let mut first = Runner::enrol(gantry.url(), &token, "first").await;
+    let _second = Runner::enrol(gantry.url(), &token, "second").await;
+    let third = Runner::stranger()
+        .try_enrol(gantry.url(), &token, "third")
+        .await;
+    assert!(String::from_utf8_lossy(&third.stderr).contains("used already"));
+    first.start();
+    gantry.until_online("first", true).await;
+    assert_eq!(first.stop().await, Some(0));
+    eventually("the runner is gone", || async {
+        let runners = client.runners().await.ok()?;
+        runners
+            .iter()
+            .all(|runner| runner.name != "first")
+            .then_some(())
+    })
+    .await;
 }

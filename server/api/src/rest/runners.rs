@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use server_app::AppError;
+use server_app::{AppError, JoinTerms};
 use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
 use shared_types::RunnerId;
 
@@ -63,7 +63,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Make a token with which one runner may enrol.
+/// Make a token with which one runner, or a fleet of them, may enrol.
 #[utoipa::path(post, path = "/api/v1/join-tokens", request_body = CreateJoinToken, responses(
     (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn create_join_token(
@@ -74,7 +74,7 @@ pub(crate) async fn create_join_token(
     let made = doors
         .app
         .runners
-        .create_join_token(&ctx, &ask.name, ask.valid_for_s)
+        .create_join_token(&ctx, terms(ask))
         .await?;
     Ok((
         StatusCode::CREATED,
@@ -84,6 +84,16 @@ pub(crate) async fn create_join_token(
             expires_at: made.expires_at,
         }),
     ))
+}
+
+fn terms(ask: CreateJoinToken) -> JoinTerms {
+    let usual = JoinTerms::default();
+    JoinTerms {
+        name: ask.name,
+        valid_for_s: ask.valid_for_s.unwrap_or(usual.valid_for_s),
+        uses: ask.uses.unwrap_or(usual.uses),
+        ephemeral: ask.ephemeral,
+    }
 }
 
 fn to_runner(runner: server_app::Runner) -> Runner {

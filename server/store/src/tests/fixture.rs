@@ -92,6 +92,8 @@ impl Tenant {
             labels: BTreeMap::from([("zone".to_owned(), "home".to_owned())]),
             hash: token_hash(),
             expires_at: at(600),
+            uses: 1,
+            ephemeral: false,
         };
         self.db
             .create_join_token(self.id, &token, at(0))

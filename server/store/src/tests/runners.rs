@@ -1,7 +1,7 @@
-use shared_types::{Generation, ReplicaId, SandboxId};
+use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId};
 
 use super::fixture::{Fixture, REPLICA, at, link_claim, new_runner, token_hash};
-use crate::{EnrolRefusal, JoinState, LinkRow, StoreError};
+use crate::{EnrolRefusal, JoinState, LinkRow, NewJoinToken, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -17,6 +17,7 @@ on_every_backend!(
     runners_are_listed_by_name_in_pages,
     what_a_runner_reports_is_bounded,
     a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good,
+    a_fleet_token_enrols_as_many_runners_as_it_says_and_no_more,
 );
 
 async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
@@ -40,7 +41,7 @@ async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
     assert_eq!(runners.len(), 1);
     let token = fixture.db.join_token_by_hash(&hash).await;
     let token = token.expect("it answers").expect("it is there");
-    assert_eq!(token.spent, Some((at(1), runners[0].id)));
+    assert_eq!((token.used, token.uses), (1, 1));
 }
 
 async fn the_token_decides_the_name_and_the_labels(fixture: Fixture) {
@@ -307,4 +308,31 @@ async fn a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good(fixt
             .count(),
         1
     );
+}
+
+async fn a_fleet_token_enrols_as_many_runners_as_it_says_and_no_more(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let token = NewJoinToken {
+        id: JoinTokenId::from_u128(77),
+        owner: ours.owner,
+        name: String::new(),
+        labels: Default::default(),
+        hash: token_hash(),
+        expires_at: at(600),
+        uses: 2,
+        ephemeral: true,
+    };
+    let made = fixture.db.create_join_token(ours.id, &token, at(0)).await;
+    made.expect("it is made");
+    for name in ["a", "b"] {
+        let row = fixture
+            .db
+            .enrol(&token.hash, &new_runner(name), at(1))
+            .await;
+        assert!(row.expect("there is a use left").ephemeral);
+    }
+    let refusal = fixture.db.enrol(&token.hash, &new_runner("c"), at(1)).await;
+    assert!(matches!(refusal, Err(EnrolRefusal::Spent)));
+    let runners = fixture.db.list_runners(ours.id, "", 10).await;
+    assert_eq!(runners.expect("it answers").len(), 2);
 }

@@ -55,6 +55,8 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         labels: Default::default(),
         hash: token_hash(),
         expires_at: at(9),
+        uses: 1,
+        ephemeral: false,
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
