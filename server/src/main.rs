@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use settings::{Cli, ModelChoice, Settings, Tls, Verb};
+use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
 
 /// How often old samples are dropped from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
@@ -39,10 +39,14 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run(cli: Cli) -> anyhow::Result<()> {
     shared_tls::install_provider();
-    let folder = cli.home()?.join("server");
-    let home = cli.home()?;
+    let environment = Environment::read();
+    let home = cli.home(&environment)?;
+    let folder = home.join("server");
     match cli.verb {
-        Verb::Run(args) => serve(Settings::resolve(*args, &home)?, &folder).await,
+        Verb::Run(args) => {
+            let settings = Settings::resolve(*args, environment, &home)?;
+            serve(settings, &folder).await
+        }
         Verb::SignInCode => operator::sign_in_code(&folder).await,
         Verb::JoinToken {
             name,

@@ -1,6 +1,6 @@
 //! What an operator can set: flags and environment over `gantry.toml` over defaults.
 //!
-//! This is the one place of the server that reads the environment (through clap). A key that the
+//! This is the one place of the server that reads the environment. A key that the
 //! file has and this does not know is an error, never silently without effect.
 
 use std::{
@@ -20,8 +20,6 @@ pub(crate) struct Cli {
     /// Where all state lives [default: ~/.gantry].
     #[arg(long, env = "GANTRY_HOME", global = true)]
     home: Option<PathBuf>,
-    #[arg(env = "HOME", hide = true, long)]
-    user_home: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -69,20 +67,33 @@ pub(crate) struct RunArgs {
     /// The address of an OpenAI-compatible server.
     #[arg(long, env = "OPENAI_BASE_URL", hide_env_values = true)]
     base_url: Option<String>,
-    /// From the environment only, so that it shows in no process list.
-    #[arg(
-        long = "openai-api-key-from-environment",
-        env = "OPENAI_API_KEY",
-        hide = true,
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
     /// What to log, such as `info` or `info,server_router=debug`.
     #[arg(long, env = "GANTRY_LOG")]
     log: Option<String>,
     /// `text` or `json`.
     #[arg(long, env = "GANTRY_LOG_FORMAT")]
     log_format: Option<String>,
+}
+
+/// What comes from the environment alone: a flag would show the key in the process list.
+#[derive(Default)]
+pub(crate) struct Environment {
+    user_home: Option<PathBuf>,
+    openai_api_key: Option<String>,
+}
+
+impl Environment {
+    /// The one place of the server that reads it; what has a flag as well is read by clap.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "`main` reads the environment and passes it down"
+    )]
+    pub(crate) fn read() -> Self {
+        Self {
+            user_home: std::env::var_os("HOME").map(PathBuf::from),
+            openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
+        }
+    }
 }
 
 /// `gantry.toml`.
@@ -159,8 +170,8 @@ pub(crate) enum ModelChoice {
 
 impl Cli {
     /// Where all state lives.
-    pub(crate) fn home(&self) -> anyhow::Result<PathBuf> {
-        match (&self.home, &self.user_home) {
+    pub(crate) fn home(&self, environment: &Environment) -> anyhow::Result<PathBuf> {
+        match (&self.home, &environment.user_home) {
             (Some(home), _) => Ok(home.clone()),
             (None, Some(user)) => Ok(user.join(".gantry")),
             (None, None) => {
@@ -172,7 +183,11 @@ impl Cli {
 
 impl Settings {
     /// What the flags, the environment and the file say together.
-    pub(crate) fn resolve(args: RunArgs, home: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn resolve(
+        args: RunArgs,
+        environment: Environment,
+        home: &Path,
+    ) -> anyhow::Result<Self> {
         let file = read_file(args.config.as_deref(), home)?;
         let listen = args
             .listen
@@ -195,7 +210,7 @@ impl Settings {
                 "{listen} can be reached from other machines and would speak plain text: add --tls, or --behind-proxy where something before the server ends TLS"
             );
         }
-        let key = match (args.api_key, file.model.key_file) {
+        let key = match (environment.openai_api_key, file.model.key_file) {
             (Some(key), _) => ApiKey::new(&key),
             (None, Some(path)) => {
                 let text = std::fs::read_to_string(&path).with_context(|| {
@@ -284,7 +299,7 @@ mod tests {
     fn resolve(toml: &str, args: RunArgs) -> anyhow::Result<Settings> {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join("gantry.toml"), toml).expect("it is written");
-        Settings::resolve(args, home.path())
+        Settings::resolve(args, Environment::default(), home.path())
     }
 
     fn error(toml: &str, args: RunArgs) -> String {
