@@ -123,7 +123,6 @@ fn assemble(
     let sandbox = SandboxId::derive(enrolled.runner, SANDBOX);
     let introduction = Introduction {
         runner: enrolled.runner,
-        incarnation: incarnation.clone(),
         capabilities: capabilities(&options.facts, sandbox, &host),
     };
     tracing::info!(

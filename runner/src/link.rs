@@ -6,8 +6,9 @@
 
 mod session;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
+use shared_link::runner::Ended;
 use shared_types::{Clock, Digest, Entropy};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -141,18 +142,10 @@ pub(crate) enum LinkError {
     Lost(Status),
     #[error("the server ended the link")]
     Closed,
-    #[error("the server ended the link: {0}")]
-    Goodbye(String),
-    #[error("the server was silent for {} s", .0.as_secs())]
-    Silent(Duration),
-    #[error("the server did not send {0} when it should have: it may be of another version")]
-    OutOfTurn(&'static str),
-    #[error(
-        "the server speaks version {0} of the link protocol, this runner {oldest} to {newest}: install the gantry-runner that fits the server",
-        oldest = proto::OLDEST_PROTOCOL_VERSION,
-        newest = proto::PROTOCOL_VERSION
-    )]
-    Version(u32),
+    #[error("the server sent an access token that cannot be used")]
+    AccessToken,
+    #[error(transparent)]
+    Ended(#[from] Ended),
     #[error(transparent)]
     Gone(#[from] Gone),
 }
@@ -164,7 +157,7 @@ impl LinkError {
             Self::Connect(EnrolmentError::Refused(status)) | Self::Refused(status) => {
                 is_final(status.code())
             }
-            Self::Version(_) | Self::Gone(_) => true,
+            Self::Ended(Ended::Version(_)) | Self::Gone(_) => true,
             _ => false,
         }
     }

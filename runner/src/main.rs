@@ -6,7 +6,6 @@
 mod backoff;
 mod cli;
 mod connection;
-mod convert;
 mod daemon;
 mod enrol;
 mod enrolment;

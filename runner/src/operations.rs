@@ -4,16 +4,13 @@
 //! The task outlives every link. It reads all output at once, whoever listens, so that a slow
 //! server never slows a command; towards the link it waits for room.
 
-mod admission;
-mod delivery;
-mod memory;
-mod table;
-
 use std::{collections::HashMap, pin::Pin};
 
 use futures_util::{Stream, StreamExt as _, stream};
 use proto::v1;
 use runner_host::{Host, HostEvent, Stop};
+use shared_link::runner::{Act, Table};
+pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
 use shared_sandbox::Outcome;
 use shared_types::{Incarnation, OperationId, Refusal, RefusalCode, SandboxId};
 use tokio::sync::{
@@ -21,10 +18,6 @@ use tokio::sync::{
     oneshot, watch,
 };
 use tokio_stream::{StreamMap, wrappers::ReceiverStream};
-
-use crate::convert::Order;
-pub(crate) use table::Unfinished;
-use table::{Act, Table};
 
 /// Orders that wait for the table.
 const ORDERS_WAITING: usize = 64;
@@ -38,18 +31,6 @@ pub(crate) struct Operations {
     orders: mpsc::Sender<(LinkId, Order)>,
     wishes: mpsc::Sender<Wish>,
     unfinished: watch::Receiver<Unfinished>,
-}
-
-/// Tells the links of one daemon apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkId(u64);
-
-/// A link as the table begins it.
-#[derive(Debug)]
-pub(crate) struct Opened {
-    pub(crate) link: LinkId,
-    pub(crate) journal_sequence: u64,
-    pub(crate) inventory: Vec<v1::InventoryEntry>,
 }
 
 /// The task that owns the operations has ended; the daemon cannot go on.
@@ -73,7 +54,6 @@ impl Operations {
             orders: orders_waiting,
             wishes: wishes_waiting,
             unfinished: unfinished_now,
-            link: LinkId(0),
             outgoing: None,
             stops: HashMap::new(),
             events: StreamMap::new(),
@@ -146,8 +126,7 @@ pub(crate) struct OperationsService {
     orders: mpsc::Receiver<(LinkId, Order)>,
     wishes: mpsc::Receiver<Wish>,
     unfinished: watch::Sender<Unfinished>,
-    /// The present link, or the last one.
-    link: LinkId,
+    /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
     /// Of everything that runs.
     stops: HashMap<OperationId, Stop>,
@@ -175,7 +154,8 @@ impl OperationsService {
                 Event::Order(link, order) => self.order(link, order),
                 Event::Host(id, event) => self.host_event(id, event),
                 Event::Room(permit) => self.send(permit),
-                Event::LinkGone => self.unlink(),
+                // The session sees it as well, and closes the link.
+                Event::LinkGone => self.outgoing = None,
                 Event::NobodyLeft => return,
             }
             let now = self.table.unfinished();
@@ -202,17 +182,11 @@ impl OperationsService {
     fn wish(&mut self, wish: Wish) {
         match wish {
             Wish::OpenLink { outgoing, reply } => {
-                let (journal_sequence, inventory) = self.table.link();
-                self.link = LinkId(self.link.0 + 1);
                 self.outgoing = Some(outgoing);
                 // A link that gave up meanwhile is closed or replaced by its owner.
-                let _ = reply.send(Opened {
-                    link: self.link,
-                    journal_sequence,
-                    inventory,
-                });
+                let _ = reply.send(self.table.open_link());
             }
-            Wish::CloseLink(link) if link == self.link => self.unlink(),
+            Wish::CloseLink(link) if self.table.close_link(link) => self.outgoing = None,
             Wish::CloseLink(_) => {}
             Wish::Drain => self.table.drain(),
             Wish::Orphan => self.stops.values().for_each(Stop::orphan),
@@ -220,10 +194,7 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) {
-        if link != self.link || self.outgoing.is_none() {
-            return;
-        }
-        match self.table.order(order) {
+        match self.table.order(link, order) {
             Some(Act::Start {
                 operation,
                 request,
@@ -268,11 +239,6 @@ impl OperationsService {
             };
             permit = room.send(frame).try_reserve_owned().ok();
         }
-    }
-
-    fn unlink(&mut self) {
-        self.outgoing = None;
-        self.table.unlink();
     }
 }
 

@@ -15,6 +15,7 @@ use proto::{
     signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
+use shared_link::runner::Incoming;
 use shared_sandbox::{Command, Exec, Request};
 use shared_tls::ServerTls;
 use shared_types::{
@@ -31,10 +32,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, service::Routes};
 
-use crate::{
-    convert::Incoming,
-    key::{RunnerKey, ServerIdentity},
-};
+use crate::key::{RunnerKey, ServerIdentity};
 
 /// Longer than anything that is waited for in a test may take.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -322,18 +320,8 @@ pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
     }
 }
 
-/// The frame that asks for it; scripts only.
+/// The frame that asks for it.
 pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
-    let request = incoming.request.as_ref().map(|request| match request {
-        Request::Exec(Exec {
-            command: Command::Shell(script),
-            ..
-        }) => v1::operation::Request::Exec(v1::Exec {
-            command: Some(v1::exec::Command::Shell(script.clone())),
-            ..v1::Exec::default()
-        }),
-        other => panic!("not a script: {other:?}"),
-    });
     server_frame::Kind::Operation(v1::Operation {
         operation: incoming.id.to_string(),
         digest: incoming.digest.as_bytes().to_vec(),
@@ -345,6 +333,6 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         run_for_ms: incoming.run_for.as_millis() as u64,
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
-        request,
+        request: incoming.request.as_ref().map(shared_link::wire::request),
     })
 }

@@ -1,12 +1,12 @@
 //! The whole daemon against a server double: real commands, a real link, and its end.
 
 use proto::v1::{exit_record, runner_frame::Kind};
+use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::{
-    convert::Incoming,
     home::Enrolled,
     key::RunnerKey,
     testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell},

@@ -1,29 +1,26 @@
-//! One link, from its first frame to its last.
+//! One link, from its first frame to its last: drives [`shared_link::runner::Session`].
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use proto::{
-    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, signing,
-    v1::{self, runner_frame, runner_link_client::RunnerLinkClient, server_frame},
+    PROTOCOL_VERSION, signing,
+    v1::{self, runner_frame, runner_link_client::RunnerLinkClient},
 };
+use shared_link::runner::{self, Ended, Opened, Todo};
 use shared_types::{
-    Entropy, Incarnation, RunnerId,
-    limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE, MAX_FRAME_BYTES},
+    Entropy, RunnerId,
+    limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
 };
 use tokio::{
     sync::mpsc,
-    time::{sleep, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Status, Streaming, metadata::MetadataValue, transport::Channel};
+use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
 use super::LinkError;
-use crate::{
-    convert::{self, Received, frame},
-    key::RunnerKey,
-    operations::{LinkId, Opened, Operations},
-};
+use crate::{key::RunnerKey, operations::Operations};
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
 const FRAMES_WAITING: usize = 8;
@@ -35,7 +32,6 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Introduction {
     pub(crate) runner: RunnerId,
-    pub(crate) incarnation: Incarnation,
     pub(crate) capabilities: v1::Capabilities,
 }
 
@@ -49,6 +45,13 @@ pub(crate) struct Session<'a> {
     pub(crate) goodbye: &'a CancellationToken,
 }
 
+/// What can happen to a link.
+enum Event {
+    Frame(Box<v1::ServerFrame>),
+    Time,
+    Goodbye,
+}
+
 impl Session<'_> {
     /// Links and serves until the link ends; only a polite end of ours is no error. The table of
     /// operations knows the link for exactly that long.
@@ -56,9 +59,14 @@ impl Session<'_> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let mut incoming = call(channel, token, waiting).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
-        let link = opened.link;
-        let served = self.serve(&mut incoming, &outgoing, opened, token).await;
-        self.operations.close_link(link).await;
+        let served = self.serve(&mut incoming, &outgoing, &opened, token).await;
+        self.operations.close_link(opened.link).await;
+        let reason = served.as_ref().err().map(LinkError::to_string);
+        tracing::info!(
+            runner.id = %self.introduction.runner,
+            reason = reason.as_deref().unwrap_or("the runner stops"),
+            "runner disconnected"
+        );
         if served.is_ok() {
             leave(incoming, outgoing).await;
         }
@@ -69,114 +77,80 @@ impl Session<'_> {
         &self,
         incoming: &mut Streaming<v1::ServerFrame>,
         outgoing: &mpsc::Sender<v1::RunnerFrame>,
-        opened: Opened,
+        opened: &Opened,
         token: &str,
     ) -> Result<(), LinkError> {
-        let link = opened.link;
-        let welcome = self.shake_hands(incoming, outgoing, opened, token).await?;
-        let spoken = OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION;
-        if !spoken.contains(&welcome.protocol_version) {
-            return Err(LinkError::Version(welcome.protocol_version));
+        let began = Instant::now();
+        let mut session = runner::Session::new(Duration::ZERO);
+        loop {
+            let event = tokio::select! {
+                frame = incoming.message() => {
+                    let frame = frame.map_err(LinkError::of)?;
+                    Event::Frame(Box::new(frame.ok_or(LinkError::Closed)?))
+                }
+                () = sleep_until(began + session.wake_at()) => Event::Time,
+                () = self.goodbye.cancelled() => Event::Goodbye,
+            };
+            match event {
+                Event::Frame(frame) => {
+                    let todo = session.frame(*frame, began.elapsed())?;
+                    // A server that sends orders but takes no answers is as good as silent.
+                    let within = session.silence();
+                    let done = self.carry_out(todo, outgoing, opened, token);
+                    tokio::select! {
+                        done = timeout(within, done) => done.map_err(|_| Ended::Silent(within))??,
+                        () = self.goodbye.cancelled() => return Ok(()),
+                    }
+                }
+                Event::Time => {
+                    let mut random = [0];
+                    self.entropy.fill(&mut random);
+                    // Where frames wait already, they are the sign of life.
+                    if let Some(beat) = session.tick(began.elapsed(), random[0])?
+                        && let Err(mpsc::error::TrySendError::Closed(_)) = outgoing.try_send(beat)
+                    {
+                        return Err(LinkError::Closed);
+                    }
+                }
+                Event::Goodbye => return Ok(()),
+            }
         }
-        tracing::info!(
-            runner.id = %self.introduction.runner,
-            link.generation = welcome.generation,
-            "runner connected"
-        );
-        let silence = millis_or(welcome.silence_ms, LINK_SILENCE);
-        let every = millis_or(welcome.heartbeat_every_ms, HEARTBEAT_EVERY);
-        let ended = tokio::select! {
-            error = self.listen(incoming, outgoing, link, silence) => Err(error),
-            error = self.beat(outgoing, every) => Err(error),
-            () = self.goodbye.cancelled() => Ok(()),
-        };
-        let reason = ended.as_ref().err().map(LinkError::to_string);
-        tracing::info!(
-            runner.id = %self.introduction.runner,
-            link.generation = welcome.generation,
-            reason = reason.as_deref().unwrap_or("the runner stops"),
-            "runner disconnected"
-        );
-        ended
     }
 
-    /// Challenge, hello, welcome.
-    async fn shake_hands(
+    async fn carry_out(
         &self,
-        incoming: &mut Streaming<v1::ServerFrame>,
+        todo: Todo,
         outgoing: &mpsc::Sender<v1::RunnerFrame>,
-        opened: Opened,
+        opened: &Opened,
         token: &str,
-    ) -> Result<v1::Welcome, LinkError> {
-        let Some(server_frame::Kind::Challenge(challenge)) = next(incoming, HELLO_WITHIN).await?
-        else {
-            return Err(LinkError::OutOfTurn("a challenge"));
+    ) -> Result<(), LinkError> {
+        let answer = match todo {
+            Todo::Introduce { nonce } => self.hello(&nonce, opened, token),
+            Todo::Answer(answer) => *answer,
+            Todo::Order(order) => return Ok(self.operations.order(opened.link, order).await?),
+            Todo::Linked { generation } => {
+                tracing::info!(
+                    runner.id = %self.introduction.runner,
+                    link.generation = generation,
+                    "runner connected"
+                );
+                return Ok(());
+            }
+            Todo::Nothing => return Ok(()),
         };
-        let signed = signing::link(&challenge.nonce, token);
-        let hello = v1::Hello {
-            signature: self.key.sign(&signed),
+        outgoing.send(answer).await.map_err(|_| LinkError::Closed)
+    }
+
+    fn hello(&self, nonce: &[u8], opened: &Opened, token: &str) -> v1::RunnerFrame {
+        frame(runner_frame::Kind::Hello(v1::Hello {
+            signature: self.key.sign(&signing::link(nonce, token)),
             protocol_version: PROTOCOL_VERSION,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
-            incarnation: Some((&self.introduction.incarnation).into()),
+            incarnation: Some((&opened.incarnation).into()),
             journal_sequence: opened.journal_sequence,
             capabilities: Some(self.introduction.capabilities.clone()),
-            inventory: opened.inventory,
-        };
-        let hello = frame(runner_frame::Kind::Hello(hello));
-        outgoing.send(hello).await.map_err(|_| LinkError::Closed)?;
-        match next(incoming, HELLO_WITHIN).await? {
-            Some(server_frame::Kind::Welcome(welcome)) => Ok(welcome),
-            Some(server_frame::Kind::Goodbye(goodbye)) => Err(LinkError::Goodbye(goodbye.reason)),
-            _ => Err(LinkError::OutOfTurn("a welcome")),
-        }
-    }
-
-    /// Hands on what the server sends, until it is silent or ends the link.
-    async fn listen(
-        &self,
-        incoming: &mut Streaming<v1::ServerFrame>,
-        outgoing: &mpsc::Sender<v1::RunnerFrame>,
-        link: LinkId,
-        silence: Duration,
-    ) -> LinkError {
-        let mut handle = async || {
-            let frame = v1::ServerFrame {
-                kind: next(incoming, silence).await?,
-            };
-            // A server that sends orders but takes no answers is as good as silent.
-            let done = async {
-                match convert::received(frame) {
-                    Received::Order(order) => Ok(self.operations.order(link, order).await?),
-                    Received::Answer(answer) => {
-                        let sent = outgoing.send(answer).await;
-                        sent.map_err(|_| LinkError::Closed)
-                    }
-                    Received::Goodbye(reason) => Err(LinkError::Goodbye(reason)),
-                    Received::Nothing => Ok(()),
-                }
-            };
-            let done = timeout(silence, done).await;
-            done.unwrap_or(Err(LinkError::Silent(silence)))
-        };
-        loop {
-            if let Err(error) = handle().await {
-                return error;
-            }
-        }
-    }
-
-    /// Says that this end lives, every `every` ± 20 %.
-    async fn beat(&self, outgoing: &mpsc::Sender<v1::RunnerFrame>, every: Duration) -> LinkError {
-        loop {
-            let mut random = [0];
-            self.entropy.fill(&mut random);
-            sleep(every.mul_f64(0.8 + 0.4 * f64::from(random[0]) / 255.0)).await;
-            let heartbeat = frame(runner_frame::Kind::Heartbeat(v1::Heartbeat {}));
-            // Where frames wait already, they are the sign of life.
-            if let Err(mpsc::error::TrySendError::Closed(_)) = outgoing.try_send(heartbeat) {
-                return LinkError::Closed;
-            }
-        }
+            inventory: opened.inventory.clone(),
+        }))
     }
 }
 
@@ -188,24 +162,13 @@ async fn call(
     let mut request = Request::new(ReceiverStream::new(waiting));
     let mut bearer: MetadataValue<_> = format!("Bearer {token}")
         .parse()
-        .map_err(|_| LinkError::OutOfTurn("an access token"))?;
+        .map_err(|_| LinkError::AccessToken)?;
     bearer.set_sensitive(true);
     request.metadata_mut().insert("authorization", bearer);
     let mut client = RunnerLinkClient::new(channel).max_decoding_message_size(MAX_FRAME_BYTES);
     let answer = timeout(HELLO_WITHIN, client.link(request)).await;
-    let answer = answer.map_err(|_| LinkError::Silent(HELLO_WITHIN))?;
+    let answer = answer.map_err(|_| Ended::Silent(HELLO_WITHIN))?;
     Ok(answer.map_err(LinkError::of)?.into_inner())
-}
-
-/// The next frame within this time.
-async fn next(
-    incoming: &mut Streaming<v1::ServerFrame>,
-    within: Duration,
-) -> Result<Option<server_frame::Kind>, LinkError> {
-    let message = timeout(within, incoming.message()).await;
-    let message = message.map_err(|_| LinkError::Silent(within))?;
-    let frame = message.map_err(|status: Status| LinkError::of(status))?;
-    Ok(frame.ok_or(LinkError::Closed)?.kind)
 }
 
 /// Says goodbye, and gives it and what was sent before it the time to leave.
@@ -221,11 +184,6 @@ async fn leave(mut incoming: Streaming<v1::ServerFrame>, outgoing: mpsc::Sender<
     let _ = timeout(GOODBYE_WITHIN, &mut left).await;
 }
 
-/// A time that the server chose, held to what makes sense.
-fn millis_or(millis: u32, default: Duration) -> Duration {
-    const BOUNDS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(300));
-    match millis {
-        0 => default,
-        millis => Duration::from_millis(millis.into()).clamp(BOUNDS.0, BOUNDS.1),
-    }
+fn frame(kind: runner_frame::Kind) -> v1::RunnerFrame {
+    v1::RunnerFrame { kind: Some(kind) }
 }

@@ -54,7 +54,6 @@ impl Runner {
             key: RunnerKey::generate(&SeededEntropy::new(1)),
             introduction: Introduction {
                 runner: RUNNER,
-                incarnation: incarnation(),
                 capabilities: v1::Capabilities::default(),
             },
             operations,

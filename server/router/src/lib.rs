@@ -5,7 +5,7 @@
 //! is sent, and a stored operation is never placed again (contract A1–A4). The router reaches the
 //! store only through [`ports`], and runs nothing itself.
 
-mod convert;
+mod frame;
 pub mod links;
 mod mailbox;
 pub mod placement;

@@ -4,6 +4,9 @@
 //! made, so no method names one. The router never sees SQL.
 
 use async_trait::async_trait;
+pub use shared_link::server::{
+    Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Settled, StoredIntent, Verdict,
+};
 use shared_sandbox::Outcome;
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
@@ -58,20 +61,6 @@ pub struct FleetRunner {
     pub incarnation: Option<Incarnation>,
 }
 
-/// Whether a runner can be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunnerState {
-    /// It has a link.
-    Online,
-    /// It has none.
-    Offline {
-        /// When it was last heard of; absent where it never was.
-        since: Option<Timestamp>,
-    },
-    /// Its credential was withdrawn; it never comes back.
-    Revoked,
-}
-
 /// The operations of one owner, durable.
 #[async_trait]
 pub trait Intents: Send + Sync {
@@ -100,25 +89,6 @@ pub trait Intents: Send + Sync {
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError>;
 }
 
-/// What is stored of an operation that was placed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredIntent {
-    /// Of the canonical request.
-    pub digest: Digest,
-    /// Where it was placed; never another place.
-    pub place: Place,
-    /// The runner's incarnation when it was placed.
-    pub incarnation: Incarnation,
-    /// Its end, once that is known.
-    pub outcome: Option<Outcome>,
-    /// Whether it is to be stopped.
-    pub cancel_requested: bool,
-    /// What a second run would do.
-    pub effect: Effect,
-    /// It must have started by then or not at all.
-    pub deadline: Timestamp,
-}
-
 /// An operation that is about to be sent for the first time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewIntent {
@@ -140,15 +110,6 @@ pub struct NewIntent {
     pub incarnation: Incarnation,
     /// It must start by then or not at all.
     pub deadline: Timestamp,
-}
-
-/// What settling an operation came to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
-    /// The outcome is stored now.
-    First,
-    /// This one had been stored before, and stays.
-    Already(Outcome),
 }
 
 /// The rows of runners and links.
@@ -198,79 +159,6 @@ pub struct LinkIdentity {
     pub runner: RunnerId,
     /// What people call it.
     pub name: String,
-}
-
-/// What a runner says of itself when it links, checked and bounded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelloFacts {
-    /// The protocol version that both speak on this link.
-    pub protocol_version: u32,
-    /// The runner's build.
-    pub software_version: String,
-    /// What its memory is worth.
-    pub incarnation: Incarnation,
-    /// Operations that it accepted since its journal began.
-    pub journal_sequence: u64,
-    /// Its operating system.
-    pub os: String,
-    /// Its processor architecture.
-    pub architecture: String,
-    /// Its host's name.
-    pub hostname: String,
-    /// Requests beyond version 1 that it serves.
-    pub features: Vec<String>,
-    /// Where operations can happen on it.
-    pub sandboxes: Vec<SandboxFacts>,
-    /// The operations that it remembers.
-    pub inventory: Vec<Remembered>,
-}
-
-/// A sandbox as its runner describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SandboxFacts {
-    /// Which one; derived from the runner's id and the name.
-    pub id: SandboxId,
-    /// What the runner calls it.
-    pub name: String,
-    /// Its root on the host: for people.
-    pub root: String,
-    /// What it is proved to keep apart.
-    pub isolation: Isolation,
-}
-
-/// An operation that a runner remembers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Remembered {
-    /// Which one.
-    pub operation: OperationId,
-    /// Whether it has ended.
-    pub ended: bool,
-}
-
-/// What is to become of an operation that a runner remembers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Somebody waits for it, or will.
-    Keep,
-    /// It is to be stopped; its outcome is fetched and stored.
-    Cancel(Attachment),
-    /// Its outcome and output are stored, or nobody will ever want them: the runner drops it.
-    Forget,
-    /// Nobody waits for it: its outcome is fetched and stored.
-    Settle(Attachment),
-}
-
-/// What it takes to attach to an operation without its request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// Of the canonical request.
-    pub digest: Digest,
-    /// Where it was placed.
-    pub sandbox: SandboxId,
-    /// What it belongs to.
-    pub owner: Owner,
-    /// The owner's epoch.
-    pub epoch: Epoch,
 }
 
 /// The store did not answer, or refused.

@@ -1,19 +1,13 @@
 //! The sandbox contract over the links: an operation is placed once, committed, sent, followed
-//! over every reconnect, and settled once.
-//!
-//! Which of these applies is read from the store each time, so that a restart, a reconnect and
-//! the normal path are one path. What may be sent to whom:
-//! - the request itself goes only to the incarnation for which the intent was committed, only
-//!   while no outcome is stored and only until the deadline; a runner starts an id at most once
-//!   within an incarnation, so sending it again is an attach;
-//! - otherwise only an attach without a request, which can start nothing;
-//! - to another incarnation goes nothing at all: the operation is lost.
+//! over every reconnect, and settled once. The rules are in
+//! [`shared_link::server`].
 
 mod follow;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use shared_link::server::{self, CancelStep, Linked};
 use shared_sandbox::{CancelAnswer, Operation, Outcome, Running, Sandbox};
 use shared_types::{
     Clock, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
@@ -21,7 +15,7 @@ use shared_types::{
 use tokio::time::{Duration, timeout};
 
 use crate::{
-    convert,
+    frame,
     links::{Connection, LinkHandle, Links},
     placement::{self, Placement},
     ports::{Fleet, Intents, NewIntent, PlaceError, PortError, StoredIntent},
@@ -153,6 +147,16 @@ impl RemoteSandbox {
     }
 }
 
+/// What the protocol needs to know of a connection.
+fn linked(connection: &Connection) -> server::Connection<Linked> {
+    match connection {
+        Connection::Offline { since } => server::Connection::Offline { since: *since },
+        Connection::Linking => server::Connection::Linking,
+        Connection::Online(link) => server::Connection::Online(link.linked().clone()),
+        Connection::Revoked => server::Connection::Revoked,
+    }
+}
+
 type Cancelled = Result<CancelAnswer, Refusal>;
 
 #[async_trait]
@@ -160,7 +164,7 @@ impl Sandbox for RemoteSandbox {
     /// A second start of an operation takes its stream over: the earlier stream ends without an
     /// outcome. Dropping a stream leaves the operation running, and its outcome is stored.
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
-        convert::fits_a_frame(&operation.request)?;
+        frame::fits_a_frame(&operation.request)?;
         let (intent, fresh) = match self.find(operation.id).await? {
             Some(stored) => (stored, None),
             None => match self.place(&operation).await {
@@ -189,15 +193,14 @@ impl Sandbox for RemoteSandbox {
         // Recorded before it is sent, so that a crash in between does not lose it.
         let recorded = self.intents.request_cancel(operation).await;
         recorded.map_err(|error| not_stored("record the cancel", &error))?;
-        let lost = match self.settled_connection(intent.place.runner).await {
-            Connection::Online(link) if link.incarnation() == &intent.incarnation => {
+        let connection = self.settled_connection(intent.place.runner).await;
+        let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
+            (CancelStep::Answer(answer), _) => return Ok(answer),
+            (CancelStep::Send, Connection::Online(link)) => {
                 return self.send_cancel(link, operation, epoch).await;
             }
-            Connection::Offline { .. } | Connection::Linking => {
-                return Ok(CancelAnswer::Recorded);
-            }
-            Connection::Online(_) => follow::lost_to_new_memory(),
-            Connection::Revoked => follow::lost_to_revocation(),
+            (CancelStep::Send, _) => return Ok(CancelAnswer::Recorded),
+            (CancelStep::Lost(refusal), _) => refusal,
         };
         let outcome = Outcome::Refused(lost.clone());
         let settled = self.intents.settle(operation, &outcome).await;

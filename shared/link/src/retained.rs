@@ -14,7 +14,7 @@ use shared_types::limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES};
 pub const MAX_RETAINED_BYTES: usize = RETAINED_HEAD_BYTES + RETAINED_TAIL_BYTES;
 
 /// One output stream's bounded memory. Offsets count from 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Retained {
     head_bytes: usize,
     tail_bytes: usize,

@@ -3,81 +3,56 @@
 use std::sync::Arc;
 
 use proto::v1;
+use shared_link::server::{Command, Linked};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{Epoch, Generation, Incarnation, OperationId, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{convert::Expects, mailbox::Post};
+use crate::mailbox::Post;
 
 /// Wishes to one link that may wait; whoever has one more waits itself.
-const COMMANDS: usize = 256;
+const WISHES: usize = 256;
 
 /// Speaks to one link's task.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkHandle {
-    generation: Generation,
-    incarnation: Arc<Incarnation>,
-    commands: mpsc::Sender<Command>,
+    linked: Arc<Linked>,
+    wishes: mpsc::Sender<Wish>,
 }
 
 /// The link is gone; the operation goes on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// What others want of a link.
-pub(super) enum Command {
-    Attach {
-        id: OperationId,
-        frame: Box<v1::Operation>,
-        reader: Reader,
-    },
-    Grant {
-        id: OperationId,
-        stream: OutputStream,
-        up_to: u64,
-    },
-    Cancel {
-        id: OperationId,
-        epoch: Epoch,
-        answer: Option<CancelWaiter>,
-    },
-    Forget {
-        id: OperationId,
-    },
+/// Who reads an operation's output.
+pub(crate) type Reader = shared_link::server::Reader<Post>;
+
+/// A command, and whoever waits for what becomes of a cancel.
+pub(super) struct Wish {
+    pub(super) command: Command<Post>,
+    pub(super) answer: Option<CancelWaiter>,
 }
 
 pub(super) type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
 
-/// Who reads an operation's output.
-pub(crate) struct Reader {
-    pub(crate) post: Post,
-    /// How an operation of this kind can end.
-    pub(crate) expects: Expects,
-    /// Makes way for a reader that is there already.
-    pub(crate) yields: bool,
-}
-
 impl LinkHandle {
     /// A handle and the queue of what is wanted through it.
-    pub(super) fn new(
-        generation: Generation,
-        incarnation: Arc<Incarnation>,
-    ) -> (Self, mpsc::Receiver<Command>) {
-        let (commands, queue) = mpsc::channel(COMMANDS);
-        let handle = Self {
-            generation,
-            incarnation,
-            commands,
-        };
-        (handle, queue)
+    pub(super) fn new(linked: Linked) -> (Self, mpsc::Receiver<Wish>) {
+        let (wishes, queue) = mpsc::channel(WISHES);
+        let linked = Arc::new(linked);
+        (Self { linked, wishes }, queue)
+    }
+
+    pub(crate) fn linked(&self) -> &Linked {
+        &self.linked
     }
 
     pub(crate) fn generation(&self) -> Generation {
-        self.generation
+        self.linked.generation
     }
 
     pub(crate) fn incarnation(&self) -> &Incarnation {
-        &self.incarnation
+        &self.linked.incarnation
     }
 
     /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
@@ -88,7 +63,7 @@ impl LinkHandle {
         reader: Reader,
     ) -> Result<(), Gone> {
         let frame = Box::new(frame);
-        self.command(Command::Attach { id, frame, reader }).await
+        self.wish(Command::Attach { id, frame, reader }, None).await
     }
 
     pub(crate) async fn grant(
@@ -97,7 +72,7 @@ impl LinkHandle {
         stream: OutputStream,
         up_to: u64,
     ) -> Result<(), Gone> {
-        self.command(Command::Grant { id, stream, up_to }).await
+        self.wish(Command::Grant { id, stream, up_to }, None).await
     }
 
     /// Sends a cancel and waits for the answer, which the caller bounds.
@@ -106,29 +81,24 @@ impl LinkHandle {
         id: OperationId,
         epoch: Epoch,
     ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
-        let (sender, answer) = oneshot::channel();
-        let answer_to = Some(sender);
-        self.command(Command::Cancel {
-            id,
-            epoch,
-            answer: answer_to,
-        })
-        .await?;
+        let (waiter, answer) = oneshot::channel();
+        self.wish(Command::Cancel { id, epoch }, Some(waiter))
+            .await?;
         answer.await.map_err(|_| Gone)
     }
 
     /// Sends a cancel whose answer nobody needs.
     pub(crate) async fn cancel_unheard(&self, id: OperationId, epoch: Epoch) -> Result<(), Gone> {
-        let answer = None;
-        self.command(Command::Cancel { id, epoch, answer }).await
+        self.wish(Command::Cancel { id, epoch }, None).await
     }
 
     /// Tells the runner that it may drop the operation, unless somebody reads it.
     pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
-        self.command(Command::Forget { id }).await
+        self.wish(Command::Forget { id }, None).await
     }
 
-    async fn command(&self, command: Command) -> Result<(), Gone> {
-        self.commands.send(command).await.map_err(|_| Gone)
+    async fn wish(&self, command: Command<Post>, answer: Option<CancelWaiter>) -> Result<(), Gone> {
+        let wish = Wish { command, answer };
+        self.wishes.send(wish).await.map_err(|_| Gone)
     }
 }

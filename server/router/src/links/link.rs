@@ -1,31 +1,34 @@
-//! One link: its task, which alone knows who reads what on it.
+//! One link: the task that drives [`shared_link::server::Link`].
 //!
 //! The task never waits for a reader (mailboxes are bounded by credit) and never waits for the
 //! runner to take a frame while there is one to read from it, so neither end can block the other.
 
-mod subscriptions;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use std::{collections::VecDeque, sync::Arc};
-
-use proto::v1::{self, runner_frame, server_frame};
-use shared_types::{Generation, Incarnation, OperationId, Timestamp};
+use proto::v1::{self, server_frame};
+use shared_link::server::{
+    self, CancelAnswered, Command, Linked, Over, Times, TurnedAway, Unsettled,
+};
+use shared_types::{Generation, OperationId, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
     time::{Instant, sleep_until, timeout},
 };
 
-use self::subscriptions::Subscriptions;
 use super::{
     LinkEnd, LinkIdentity, Links, Serving,
-    handle::{Command, LinkHandle},
-    registry::Stop,
+    handle::{CancelWaiter, LinkHandle, Wish},
     settler,
 };
-use crate::{
-    convert::{self, Malformed},
-    ports::{HelloFacts, Verdict},
-};
+use crate::{mailbox::Post, ports::HelloFacts};
+
+/// Operations of one link for which a cancel's answer may be outstanding; beyond it the wish
+/// counts as recorded.
+const MAX_CANCELS: usize = 1024;
+
+/// Callers that may wait for the answer to one operation's cancel.
+const MAX_WAITERS: usize = 16;
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(
@@ -46,7 +49,8 @@ pub(super) async fn serve(
         Err(end) => (end, None),
     };
     if let Some(reason) = last_word(&end) {
-        let goodbye = frame(server_frame::Kind::Goodbye(v1::Goodbye { reason }));
+        let kind = Some(server_frame::Kind::Goodbye(v1::Goodbye { reason }));
+        let goodbye = v1::ServerFrame { kind };
         // A runner that does not take it will see the stream end.
         let _ = timeout(links.options().goodbye_within, outbound.send(goodbye)).await;
     }
@@ -63,7 +67,7 @@ async fn claim(
     who: &LinkIdentity,
     hello: v1::Hello,
 ) -> Result<(HelloFacts, Generation), LinkEnd> {
-    let facts = convert::hello::facts(who.runner, hello)
+    let facts = server::facts(who.runner, hello)
         .map_err(|malformed| LinkEnd::Violation(malformed.to_string()))?;
     let generation = serving.rows.claim(who, &facts).await;
     let generation = generation
@@ -83,19 +87,16 @@ fn last_word(end: &LinkEnd) -> Option<String> {
     })
 }
 
-/// The state of one link.
+/// One link's task.
 struct Link {
     serving: Arc<Serving>,
     who: Arc<LinkIdentity>,
     generation: Generation,
-    incarnation: Arc<Incarnation>,
-    subscriptions: Subscriptions,
-    /// Frames for the runner; commands are taken only when it is empty.
-    outgoing: VecDeque<server_frame::Kind>,
+    began: Instant,
+    machine: server::Link<Post>,
+    /// Who waits for what becomes of a cancel.
+    cancels: HashMap<OperationId, Vec<CancelWaiter>>,
     heard_at: Timestamp,
-    /// The lease ends then.
-    silent_at: Instant,
-    beat_at: Instant,
     /// Not stored again before then.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
@@ -106,8 +107,8 @@ enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, v1::ServerFrame>>),
-    Command(Option<Command>),
-    BeatDue,
+    Wish(Option<Wish>),
+    Time,
 }
 
 impl Link {
@@ -117,26 +118,21 @@ impl Link {
         generation: Generation,
         facts: &HelloFacts,
     ) -> Self {
-        let now = Instant::now();
+        let began = Instant::now();
         let options = &serving.options;
-        let milliseconds =
-            |time: std::time::Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-        let welcome = server_frame::Kind::Welcome(v1::Welcome {
-            generation: generation.0,
-            protocol_version: facts.protocol_version,
-            heartbeat_every_ms: milliseconds(options.heartbeat_every),
-            silence_ms: milliseconds(options.silence),
-        });
+        let times = Times {
+            heartbeat_every: options.heartbeat_every,
+            silence: options.silence,
+            lease: options.lease,
+        };
         Self {
             who: Arc::clone(who),
             generation,
-            incarnation: Arc::new(facts.incarnation.clone()),
-            subscriptions: Subscriptions::default(),
-            outgoing: VecDeque::from([welcome]),
+            began,
+            machine: server::Link::new(facts, generation, times, Duration::ZERO),
+            cancels: HashMap::new(),
             heard_at: serving.clock.now(),
-            silent_at: now + options.lease,
-            beat_at: now + options.heartbeat_every,
-            store_heard_at: now + options.heard_every,
+            store_heard_at: began + options.heard_every,
             storing_heard: None,
             serving,
         }
@@ -153,12 +149,11 @@ impl Link {
         let (runner, generation) = (self.who.runner, self.generation);
         let stop = match links.registry.register(runner, generation).await {
             Ok(stop) => stop,
-            Err(Stop::Replaced) => return LinkEnd::Replaced,
-            Err(Stop::Revoked) => return LinkEnd::Revoked,
+            Err(turned_away) => return turned_away.into(),
         };
         let end = self.run(links, facts, inbound, outbound, stop).await;
         // Readers learn that the link is gone from their mailboxes, then since when.
-        drop(self.subscriptions);
+        drop(self.machine);
         let since = self.heard_at;
         links.registry.unregister(runner, generation, since).await;
         if let Some(storing) = self.storing_heard {
@@ -173,10 +168,12 @@ impl Link {
         facts: &HelloFacts,
         mut inbound: mpsc::Receiver<v1::RunnerFrame>,
         outbound: &mpsc::Sender<v1::ServerFrame>,
-        mut stop: oneshot::Receiver<Stop>,
+        mut stop: oneshot::Receiver<TurnedAway>,
     ) -> LinkEnd {
-        let incarnation = Arc::clone(&self.incarnation);
-        let (handle, mut commands) = LinkHandle::new(self.generation, incarnation);
+        let (handle, mut wishes) = LinkHandle::new(Linked {
+            generation: self.generation,
+            incarnation: facts.incarnation.clone(),
+        });
         let unsettled = match self.judge(facts).await {
             Ok(unsettled) => unsettled,
             Err(end) => return end,
@@ -191,7 +188,7 @@ impl Link {
         let settling = settler.start(unsettled);
         let end = loop {
             let event = self
-                .next_event(&mut inbound, outbound, &mut commands, &mut stop)
+                .next_event(&mut inbound, outbound, &mut wishes, &mut stop)
                 .await;
             if let Err(end) = self.handle(event) {
                 break end;
@@ -201,9 +198,9 @@ impl Link {
         end
     }
 
-    /// Asks what is to become of the runner's inventory and queues the answers; returns what is
-    /// to be attached to only for its outcome.
-    async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<settler::Unsettled>, LinkEnd> {
+    /// Asks what is to become of the runner's inventory; returns what is to be attached to only
+    /// for its outcome.
+    async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<Unsettled>, LinkEnd> {
         if facts.inventory.is_empty() {
             return Ok(Vec::new());
         }
@@ -215,43 +212,24 @@ impl Link {
         let verdicts = self.serving.rows.verdicts(&self.who, &ids).await;
         let verdicts = verdicts
             .map_err(|error| LinkEnd::Failed(format!("failed to judge the inventory: {error}")))?;
-        let mut unsettled = Vec::new();
-        for (id, verdict) in verdicts {
-            match verdict {
-                Verdict::Keep => {}
-                Verdict::Forget => self.outgoing.push_back(forget(id)),
-                Verdict::Settle(attachment) => {
-                    unsettled.push(settler::Unsettled { id, attachment });
-                }
-                Verdict::Cancel(attachment) => {
-                    let cancel = convert::cancel(id, attachment.epoch, &self.incarnation);
-                    self.outgoing.push_back(cancel);
-                    unsettled.push(settler::Unsettled { id, attachment });
-                }
-            }
-        }
-        Ok(unsettled)
+        Ok(self.machine.judge(verdicts))
     }
 
     async fn next_event<'a>(
         &self,
         inbound: &mut mpsc::Receiver<v1::RunnerFrame>,
         outbound: &'a mpsc::Sender<v1::ServerFrame>,
-        commands: &mut mpsc::Receiver<Command>,
-        stop: &mut oneshot::Receiver<Stop>,
+        wishes: &mut mpsc::Receiver<Wish>,
+        stop: &mut oneshot::Receiver<TurnedAway>,
     ) -> Event<'a> {
-        let idle = self.outgoing.is_empty();
+        let idle = !self.machine.has_frames();
         tokio::select! {
-            stopped = stop => Event::Stopped(match stopped {
-                Ok(Stop::Revoked) => LinkEnd::Revoked,
-                Ok(Stop::Replaced) | Err(_) => LinkEnd::Replaced,
-            }),
+            stopped = stop => Event::Stopped(stopped.unwrap_or(TurnedAway::Older).into()),
             () = self.serving.shutdown.cancelled() => Event::Stopped(LinkEnd::Shutdown),
-            () = sleep_until(self.silent_at) => Event::Stopped(LinkEnd::Silent),
+            () = sleep_until(self.began + self.machine.wake_at()) => Event::Time,
             frame = inbound.recv() => Event::Frame(frame),
             permit = outbound.reserve(), if !idle => Event::Writable(permit.ok()),
-            command = commands.recv(), if idle => Event::Command(command),
-            () = sleep_until(self.beat_at), if idle => Event::BeatDue,
+            wish = wishes.recv(), if idle => Event::Wish(wish),
         }
     }
 
@@ -261,75 +239,59 @@ impl Link {
             Event::Frame(None) | Event::Writable(None) => return Err(LinkEnd::Closed),
             Event::Frame(Some(frame)) => {
                 self.heard();
-                self.frame(frame)?;
-            }
-            Event::Writable(Some(permit)) => {
-                if let Some(kind) = self.outgoing.pop_front() {
-                    permit.send(frame(kind));
+                if let Some(answered) = self.machine.frame(frame, self.began.elapsed())? {
+                    self.answered(answered);
                 }
             }
-            Event::Command(Some(command)) => self.command(command),
+            Event::Writable(Some(permit)) => {
+                if let Some(frame) = self.machine.next_frame() {
+                    permit.send(frame);
+                }
+            }
+            Event::Wish(Some(wish)) => self.wish(wish),
             // The settler and the registry hold handles as long as the link runs.
-            Event::Command(None) => return Err(LinkEnd::Replaced),
-            Event::BeatDue => {
-                let beat = server_frame::Kind::Heartbeat(v1::Heartbeat {});
-                self.outgoing.push_back(beat);
-                self.beat_at = Instant::now() + self.jittered_beat();
+            Event::Wish(None) => return Err(LinkEnd::Replaced),
+            Event::Time => {
+                let mut random = [0];
+                self.serving.entropy.fill(&mut random);
+                self.machine.tick(self.began.elapsed(), random[0])?;
             }
         }
         Ok(())
     }
 
-    fn frame(&mut self, frame: v1::RunnerFrame) -> Result<(), LinkEnd> {
-        use runner_frame::Kind;
-        let handled = match frame.kind {
-            // Nothing that this build knows: a newer runner may say more.
-            None | Some(Kind::Heartbeat(_)) => Ok(()),
-            Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
-            Some(Kind::Goodbye(goodbye)) => return Err(LinkEnd::Goodbye(goodbye.reason)),
-            Some(Kind::Accepted(accepted)) => self.subscriptions.accepted(&accepted),
-            Some(Kind::Output(output)) => self.subscriptions.output(output),
-            Some(Kind::Gap(gap)) => self.subscriptions.gap(&gap),
-            Some(Kind::Ended(ended)) => self.subscriptions.ended(ended),
-            Some(Kind::CancelAnswer(answer)) => self.subscriptions.cancel_answered(answer),
-        };
-        handled.map_err(|malformed| {
-            tracing::warn!(error = %malformed, "the runner broke the protocol");
-            LinkEnd::Violation(malformed.to_string())
-        })
+    fn wish(&mut self, wish: Wish) {
+        if let (Command::Cancel { id, .. }, Some(waiter)) = (&wish.command, wish.answer) {
+            self.await_cancel(*id, waiter);
+        }
+        self.machine.command(wish.command);
     }
 
-    fn command(&mut self, command: Command) {
-        let kind = match command {
-            Command::Attach { id, frame, reader } => {
-                if !self.subscriptions.attach(id, reader) {
-                    return;
-                }
-                server_frame::Kind::Operation(*frame)
+    /// Remembers who waits for the answer to a cancel. A waiter that finds no place is dropped,
+    /// and so hears at once that there will be no answer.
+    fn await_cancel(&mut self, id: OperationId, waiter: CancelWaiter) {
+        let outstanding = self.cancels.len();
+        if let Some(waiters) = self.cancels.get_mut(&id) {
+            waiters.retain(|waiter| !waiter.is_closed());
+            if waiters.len() < MAX_WAITERS {
+                waiters.push(waiter);
             }
-            Command::Grant { id, stream, up_to } => server_frame::Kind::Credit(v1::Credit {
-                operation: id.to_string(),
-                stream: convert::stream_to_wire(stream),
-                up_to,
-            }),
-            Command::Cancel { id, epoch, answer } => {
-                if let Some(answer) = answer {
-                    self.subscriptions.await_cancel(id, answer);
-                }
-                convert::cancel(id, epoch, &self.incarnation)
-            }
-            // Whoever reads it would wait for its end in vain; the next inventory says it again.
-            Command::Forget { id } if self.subscriptions.is_read(id) => return,
-            Command::Forget { id } => forget(id),
-        };
-        self.outgoing.push_back(kind);
+        } else if outstanding < MAX_CANCELS {
+            self.cancels.insert(id, vec![waiter]);
+        }
     }
 
-    /// A frame came: the lease begins anew, and now and then that is stored.
+    fn answered(&mut self, CancelAnswered { id, answer }: CancelAnswered) {
+        for waiter in self.cancels.remove(&id).unwrap_or_default() {
+            // Whoever stopped waiting was told that the wish is recorded.
+            let _ = waiter.send(answer.clone());
+        }
+    }
+
+    /// A frame came: now and then that is stored.
     fn heard(&mut self) {
         let now = Instant::now();
         self.heard_at = self.serving.clock.now();
-        self.silent_at = now + self.serving.options.lease;
         let stored = self.storing_heard.as_ref();
         if now < self.store_heard_at || stored.is_some_and(|task| !task.is_finished()) {
             return;
@@ -342,22 +304,26 @@ impl Link {
             serving.rows.heard(&who, generation).await;
         }));
     }
+}
 
-    /// The time between two beats, 20 % more or less, so that many runners do not beat as one.
-    fn jittered_beat(&self) -> std::time::Duration {
-        let mut byte = [0];
-        self.serving.entropy.fill(&mut byte);
-        let factor = 0.8 + 0.4 * f64::from(byte[0]) / 255.0;
-        self.serving.options.heartbeat_every.mul_f64(factor)
+impl From<Over> for LinkEnd {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Goodbye(reason) => Self::Goodbye(reason),
+            Over::Silent => Self::Silent,
+            Over::Violation(reason) => {
+                tracing::warn!(reason, "the runner broke the protocol");
+                Self::Violation(reason)
+            }
+        }
     }
 }
 
-fn forget(id: OperationId) -> server_frame::Kind {
-    server_frame::Kind::Forget(v1::Forget {
-        operation: id.to_string(),
-    })
-}
-
-fn frame(kind: server_frame::Kind) -> v1::ServerFrame {
-    v1::ServerFrame { kind: Some(kind) }
+impl From<TurnedAway> for LinkEnd {
+    fn from(why: TurnedAway) -> Self {
+        match why {
+            TurnedAway::Older => Self::Replaced,
+            TurnedAway::Revoked => Self::Revoked,
+        }
+    }
 }

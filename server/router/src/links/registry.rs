@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use shared_link::server::{self, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -14,27 +15,7 @@ const REQUESTS: usize = 256;
 const SWEEP_FROM: usize = 64;
 
 /// How a runner is connected to this replica.
-#[derive(Debug, Clone)]
-pub(crate) enum Connection {
-    /// No link.
-    Offline {
-        /// When it was last heard of on this replica.
-        since: Option<Timestamp>,
-    },
-    /// It links; the verdicts on its inventory are not on their way yet.
-    Linking,
-    /// Its link carries operations.
-    Online(LinkHandle),
-    /// Its credential was withdrawn; it never comes back.
-    Revoked,
-}
-
-/// Why the owner task ends a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    Replaced,
-    Revoked,
-}
+pub(crate) type Connection = server::Connection<LinkHandle>;
 
 /// Speaks to the owner task.
 #[derive(Debug, Clone)]
@@ -46,7 +27,7 @@ enum Request {
     Register {
         runner: RunnerId,
         generation: Generation,
-        reply: oneshot::Sender<Result<oneshot::Receiver<Stop>, Stop>>,
+        reply: oneshot::Sender<Result<oneshot::Receiver<TurnedAway>, TurnedAway>>,
     },
     Ready {
         runner: RunnerId,
@@ -80,7 +61,7 @@ impl Handle {
         &self,
         runner: RunnerId,
         generation: Generation,
-    ) -> Result<oneshot::Receiver<Stop>, Stop> {
+    ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
         self.ask(|reply| Request::Register {
             runner,
             generation,
@@ -157,13 +138,11 @@ struct Registry {
 }
 
 struct Entry {
+    slot: Slot<LinkHandle>,
+    /// What the slot says, for whoever follows it.
     connection: watch::Sender<Connection>,
-    current: Option<Current>,
-}
-
-struct Current {
-    generation: Generation,
-    stop: oneshot::Sender<Stop>,
+    /// Ends the current link.
+    stop: Option<oneshot::Sender<TurnedAway>>,
 }
 
 impl Registry {
@@ -174,68 +153,23 @@ impl Registry {
                 runner,
                 generation,
                 reply,
-            } => drop(reply.send(self.register(runner, generation))),
-            Request::Ready { runner, link } => self.ready(runner, link),
+            } => drop(reply.send(self.entry(runner).register(generation))),
+            Request::Ready { runner, link } => {
+                self.entry(runner)
+                    .change(|slot| slot.ready(link.generation(), link));
+            }
             Request::Unregister {
                 runner,
                 generation,
                 since,
-            } => self.unregister(runner, generation, since),
+            } => self
+                .entry(runner)
+                .change(|slot| slot.unregister(generation, since)),
             Request::Watch { runner, reply } => {
                 drop(reply.send(self.entry(runner).connection.subscribe()));
             }
-            Request::Revoke { runner } => {
-                let entry = self.entry(runner);
-                entry.connection.send_replace(Connection::Revoked);
-                if let Some(current) = entry.current.take() {
-                    let _ = current.stop.send(Stop::Revoked);
-                }
-            }
+            Request::Revoke { runner } => self.entry(runner).revoke(),
         }
-    }
-
-    fn register(
-        &mut self,
-        runner: RunnerId,
-        generation: Generation,
-    ) -> Result<oneshot::Receiver<Stop>, Stop> {
-        let entry = self.entry(runner);
-        if matches!(&*entry.connection.borrow(), Connection::Revoked) {
-            return Err(Stop::Revoked);
-        }
-        if let Some(current) = &entry.current
-            && generation <= current.generation
-        {
-            return Err(Stop::Replaced);
-        }
-        let (stop, stopped) = oneshot::channel();
-        if let Some(older) = entry.current.replace(Current { generation, stop }) {
-            let _ = older.stop.send(Stop::Replaced);
-        }
-        entry.connection.send_replace(Connection::Linking);
-        Ok(stopped)
-    }
-
-    fn ready(&mut self, runner: RunnerId, link: LinkHandle) {
-        if let Some(entry) = self.current(runner, link.generation()) {
-            entry.connection.send_replace(Connection::Online(link));
-        }
-    }
-
-    fn unregister(&mut self, runner: RunnerId, generation: Generation, since: Timestamp) {
-        if let Some(entry) = self.current(runner, generation) {
-            entry.current = None;
-            let since = Some(since);
-            entry.connection.send_replace(Connection::Offline { since });
-        }
-    }
-
-    /// The runner's entry, if the link of this generation is its current one.
-    fn current(&mut self, runner: RunnerId, generation: Generation) -> Option<&mut Entry> {
-        self.entries.get_mut(&runner).filter(|entry| {
-            let current = entry.current.as_ref();
-            current.is_some_and(|current| current.generation == generation)
-        })
     }
 
     fn entry(&mut self, runner: RunnerId) -> &mut Entry {
@@ -243,17 +177,51 @@ impl Registry {
             self.entries.retain(|_, entry| entry.is_needed());
             self.sweep_at = SWEEP_FROM + 2 * self.entries.len();
         }
-        self.entries.entry(runner).or_insert_with(|| Entry {
-            connection: watch::Sender::new(Connection::Offline { since: None }),
-            current: None,
-        })
+        self.entries.entry(runner).or_insert_with(Entry::new)
     }
 }
 
 impl Entry {
+    fn new() -> Self {
+        let slot = Slot::new();
+        Self {
+            connection: watch::Sender::new(slot.connection().clone()),
+            slot,
+            stop: None,
+        }
+    }
+
+    fn register(
+        &mut self,
+        generation: Generation,
+    ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
+        self.slot.register(generation)?;
+        let (stop, stopped) = oneshot::channel();
+        if let Some(older) = self.stop.replace(stop) {
+            let _ = older.send(TurnedAway::Older);
+        }
+        self.change(|_| true);
+        Ok(stopped)
+    }
+
+    fn revoke(&mut self) {
+        self.slot.revoke();
+        self.change(|_| true);
+        if let Some(current) = self.stop.take() {
+            let _ = current.send(TurnedAway::Revoked);
+        }
+    }
+
+    /// Tells whoever follows the slot, if this changed it.
+    fn change(&mut self, change: impl FnOnce(&mut Slot<LinkHandle>) -> bool) {
+        if change(&mut self.slot) {
+            self.connection.send_replace(self.slot.connection().clone());
+        }
+    }
+
     fn is_needed(&self) -> bool {
-        self.current.is_some()
+        self.slot.is_taken()
             || self.connection.receiver_count() > 0
-            || matches!(&*self.connection.borrow(), Connection::Revoked)
+            || matches!(self.slot.connection(), Connection::Revoked)
     }
 }

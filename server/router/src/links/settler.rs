@@ -3,16 +3,15 @@
 
 use std::sync::Arc;
 
-use proto::v1;
+use shared_link::server::{
+    Unsettled,
+    fetch::{self, Fetched},
+};
 use shared_sandbox::Outcome;
-use shared_types::OperationId;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::{LinkHandle, LinkIdentity, Reader};
-use crate::{
-    mailbox::{Mail, Mailbox},
-    ports::{Attachment, LinkRows},
-};
+use crate::{mailbox::Mailbox, ports::LinkRows};
 
 /// Operations that are read at the same time.
 const AT_ONCE: usize = 8;
@@ -23,12 +22,6 @@ pub(super) struct Settler {
     pub(super) rows: Arc<dyn LinkRows>,
     pub(super) who: Arc<LinkIdentity>,
     pub(super) link: LinkHandle,
-}
-
-/// An operation whose outcome is not stored.
-pub(super) struct Unsettled {
-    pub(super) id: OperationId,
-    pub(super) attachment: Attachment,
 }
 
 impl Settler {
@@ -46,7 +39,6 @@ impl Settler {
             while running.join_next().await.is_some() {}
         })
     }
-
     /// Reads one operation to its end, throws its output away and stores the outcome.
     async fn settle(&self, operation: Unsettled) {
         let id = operation.id;
@@ -58,51 +50,34 @@ impl Settler {
             expects: |_| true,
             yields: true,
         };
-        let frame = self.attach_only(&operation);
+        let frame = fetch::frame(&operation, self.link.incarnation());
         if self.link.attach(id, frame, reader).await.is_err() {
             return;
         }
         loop {
-            let (stream, up_to) = match mailbox.next().await {
-                Mail::Output {
-                    stream,
-                    offset,
-                    data,
-                } => (stream, offset + data.len() as u64),
-                Mail::Gap { stream, to, .. } => (stream, to),
-                Mail::Ended(outcome) => {
-                    return self.store(id, &outcome).await;
+            match fetch::mail(mailbox.next().await) {
+                Fetched::Taken(stream, up_to) => {
+                    if let Some(up_to) = mailbox.taken(stream, up_to)
+                        && self.link.grant(id, stream, up_to).await.is_err()
+                    {
+                        return;
+                    }
                 }
-                Mail::Refused(_) | Mail::Detached | Mail::Superseded => return,
-            };
-            if let Some(up_to) = mailbox.taken(stream, up_to)
-                && self.link.grant(id, stream, up_to).await.is_err()
-            {
-                return;
+                Fetched::Store(outcome) => return self.store(&operation, &outcome).await,
+                Fetched::GivenUp => return,
             }
         }
     }
 
-    async fn store(&self, id: OperationId, outcome: &Outcome) {
+    async fn store(&self, operation: &Unsettled, outcome: &Outcome) {
+        let id = operation.id;
         match self.rows.settle(&self.who, id, outcome).await {
             // A link that is gone is no loss: the next inventory's verdict says it again.
-            Ok(()) => drop(self.link.forget(id).await),
+            Ok(()) if operation.abandoned => drop(self.link.forget(id).await),
+            Ok(()) => {}
             Err(error) => {
                 tracing::warn!(operation.id = %id, %error, "failed to store an outcome");
             }
-        }
-    }
-
-    fn attach_only(&self, operation: &Unsettled) -> v1::Operation {
-        let attachment = &operation.attachment;
-        v1::Operation {
-            operation: operation.id.to_string(),
-            digest: attachment.digest.as_bytes().to_vec(),
-            sandbox: attachment.sandbox.to_string(),
-            owner: attachment.owner.to_string(),
-            epoch: attachment.epoch.0,
-            incarnation: Some(self.link.incarnation().into()),
-            ..v1::Operation::default()
         }
     }
 }

@@ -5,57 +5,57 @@ use std::time::Duration;
 
 use shared_types::{Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId};
 
-use crate::convert::Incoming;
+use super::orders::Incoming;
 
 /// Operations that run at the same time, at most.
-pub(crate) const MAX_RUNNING: usize = 64;
+pub(super) const MAX_RUNNING: usize = 64;
 
 /// Operations that are remembered, running ones included, at most.
-pub(crate) const MAX_REMEMBERED: usize = 512;
+pub(super) const MAX_REMEMBERED: usize = 512;
 
 /// Memory for output and results, at most, in bytes. A running operation counts with
 /// [`RESERVED_BYTES`], one that ended with what it really left.
-pub(crate) const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
+pub(super) const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
 
 /// What one running operation may come to retain: two full streams.
-pub(crate) const RESERVED_BYTES: usize = 2 * shared_link::retained::MAX_RETAINED_BYTES;
+pub(super) const RESERVED_BYTES: usize = 2 * crate::retained::MAX_RETAINED_BYTES;
 
 /// After how long a refused operation may be tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// What the runner knows that matters to one operation.
 #[derive(Debug, Clone)]
-pub(crate) struct View<'a> {
-    pub(crate) incarnation: &'a Incarnation,
-    pub(crate) sandbox: SandboxId,
+pub(super) struct View<'a> {
+    pub(super) incarnation: &'a Incarnation,
+    pub(super) sandbox: SandboxId,
     /// The highest epoch that was seen of the operation's owner.
-    pub(crate) epoch: Epoch,
+    pub(super) epoch: Epoch,
     /// The digest under which the operation is known already.
-    pub(crate) known: Option<Digest>,
+    pub(super) known: Option<Digest>,
     /// Whether it was cancelled before it came, or has ended and was forgotten.
-    pub(crate) tombstoned: bool,
-    pub(crate) draining: bool,
-    pub(crate) load: Load,
+    pub(super) tombstoned: bool,
+    pub(super) draining: bool,
+    pub(super) load: Load,
 }
 
 /// What all operations together take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) running: usize,
-    pub(crate) remembered: usize,
-    pub(crate) retained_bytes: usize,
+pub(super) struct Load {
+    pub(super) running: usize,
+    pub(super) remembered: usize,
+    pub(super) retained_bytes: usize,
 }
 
 /// What is to be done about an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(super) enum Admission {
     Start,
     Attach,
     Refuse(Refusal),
 }
 
 /// Decides; the first rule that applies counts.
-pub(crate) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
+pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     use RefusalCode::{Conflict, Draining, Expired, Fenced, NotFound, StaleEpoch};
     let refuse = |code, message: &str| Admission::Refuse(Refusal::new(code, message));
     if operation.incarnation.as_ref() != Some(view.incarnation) {

@@ -26,7 +26,7 @@ pub(crate) fn ended(operation: OperationId, outcome: Outcome) -> v1::RunnerFrame
         Outcome::Failed(failure) => Wire::Failed(file_failure(failure)),
         Outcome::Refused(refusal) => Wire::Refused(refusal.into()),
     };
-    super::frame(runner_frame::Kind::Ended(v1::Ended {
+    super::from_runner(runner_frame::Kind::Ended(v1::Ended {
         operation: operation.to_string(),
         outcome: Some(outcome),
     }))

@@ -11,46 +11,70 @@ use std::{
 };
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
-use shared_link::retained::Retained;
 use shared_sandbox::{ExitCause, Outcome, OutputStream, Request};
 use shared_types::{
-    Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId,
+    Digest, Epoch, Incarnation, JournalId, OperationId, Owner, Refusal, RefusalCode, SandboxId,
 };
 
 use super::{
     admission::{Admission, Load, RESERVED_BYTES, View, admit},
     delivery::Delivery,
     memory::{Epochs, Tombstones},
+    orders::{Incoming, Order, cancel_refused, refused},
 };
-use crate::convert::{self, Incoming, Order, cancel_refused, frame};
+use crate::{
+    retained::Retained,
+    wire::{self, from_runner},
+};
 
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
-pub(crate) const MAX_WAITING_ANSWERS: usize = 256;
+const MAX_WAITING_ANSWERS: usize = 256;
 
 /// What the table cannot do itself.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Act {
+pub enum Act {
     /// Perform the request.
     Start {
+        /// Which one.
         operation: OperationId,
+        /// What is asked.
         request: Request,
+        /// It is stopped after running this long.
         run_for: Duration,
     },
     /// Stop what was started.
     Stop(OperationId),
 }
 
+/// Tells the links of one runner apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkId(u64);
+
+/// A link as the table begins it: what the hello says of the runner's memory.
+#[derive(Debug)]
+pub struct Opened {
+    /// Which one.
+    pub link: LinkId,
+    /// What the memory is worth.
+    pub incarnation: Incarnation,
+    /// Operations accepted since the journal began.
+    pub journal_sequence: u64,
+    /// What is remembered.
+    pub inventory: Vec<v1::InventoryEntry>,
+}
+
 /// What is left to do before the runner may go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Unfinished {
-    pub(crate) running: usize,
+pub struct Unfinished {
+    /// Operations that run.
+    pub running: usize,
     /// What the server is yet to forget; 0 without a link, because nobody can.
-    pub(crate) unforgotten: usize,
+    pub unforgotten: usize,
 }
 
 /// See the module.
-#[derive(Debug)]
-pub(crate) struct Table {
+#[derive(Debug, Clone)]
+pub struct Table {
     incarnation: Incarnation,
     sandbox: SandboxId,
     entries: HashMap<OperationId, Entry>,
@@ -59,6 +83,8 @@ pub(crate) struct Table {
     /// Operations that were accepted since the journal began.
     accepted: u64,
     draining: bool,
+    /// The present link, or the last one.
+    link: LinkId,
     linked: bool,
     running: usize,
     /// Kept of operations that ended, in bytes.
@@ -69,7 +95,7 @@ pub(crate) struct Table {
     ready: VecDeque<OperationId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     digest: Digest,
     owner: Owner,
@@ -85,7 +111,7 @@ struct Entry {
     answer_owed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct End {
     frame: v1::RunnerFrame,
     /// What a cancel is answered with from now on.
@@ -95,7 +121,7 @@ struct End {
 
 impl Table {
     /// A table that knows nothing.
-    pub(crate) fn new(incarnation: Incarnation, sandbox: SandboxId) -> Self {
+    pub fn new(incarnation: Incarnation, sandbox: SandboxId) -> Self {
         Self {
             incarnation,
             sandbox,
@@ -104,6 +130,7 @@ impl Table {
             tombstones: Tombstones::default(),
             accepted: 0,
             draining: false,
+            link: LinkId(0),
             linked: false,
             running: 0,
             retained_bytes: 0,
@@ -112,21 +139,35 @@ impl Table {
         }
     }
 
-    /// A new link replaces the one before; nothing is told to it until it attaches. Returns the
-    /// journal's sequence and what is remembered.
-    pub(crate) fn link(&mut self) -> (u64, Vec<v1::InventoryEntry>) {
+    /// A new link replaces the one before; nothing is told to it until it attaches.
+    pub fn open_link(&mut self) -> Opened {
         self.unlink();
+        self.link = LinkId(self.link.0 + 1);
         self.linked = true;
         let remembered = self.entries.iter().filter(|(_, entry)| !entry.only_reads);
         let inventory = remembered.map(|(id, entry)| v1::InventoryEntry {
             operation: id.to_string(),
             ended: entry.end.is_some(),
         });
-        (self.accepted, inventory.collect())
+        Opened {
+            link: self.link,
+            incarnation: self.incarnation.clone(),
+            journal_sequence: self.journal_sequence(),
+            inventory: inventory.collect(),
+        }
     }
 
-    /// The link is gone. What runs goes on.
-    pub(crate) fn unlink(&mut self) {
+    /// The link is gone. What runs goes on. Returns whether it was the present one; a newer one
+    /// stays.
+    pub fn close_link(&mut self, link: LinkId) -> bool {
+        let present = link == self.link;
+        if present {
+            self.unlink();
+        }
+        present
+    }
+
+    fn unlink(&mut self) {
         self.linked = false;
         self.answers.clear();
         self.ready.clear();
@@ -143,13 +184,30 @@ impl Table {
         done.into_iter().for_each(|id| self.remove(id));
     }
 
+    /// Forgets everything and begins a new journal: what is remembered is not what happened.
+    /// Returns what is to be stopped, because nobody will ask for it.
+    pub fn begin_journal(&mut self, journal: JournalId) -> Vec<OperationId> {
+        let incarnation = Incarnation {
+            journal,
+            boot: self.incarnation.boot.clone(),
+        };
+        let before = std::mem::replace(self, Self::new(incarnation, self.sandbox));
+        self.link = before.link;
+        self.draining = before.draining;
+        let running = before.entries.into_iter().filter(|(_, e)| e.end.is_none());
+        running.map(|(id, _)| id).collect()
+    }
+
     /// Takes nothing new from now on.
-    pub(crate) fn drain(&mut self) {
+    pub fn drain(&mut self) {
         self.draining = true;
     }
 
-    /// Does what the server wants.
-    pub(crate) fn order(&mut self, order: Order) -> Option<Act> {
+    /// Does what the server wants over this link; nothing, if it is not the present one.
+    pub fn order(&mut self, link: LinkId, order: Order) -> Option<Act> {
+        if link != self.link || !self.linked {
+            return None;
+        }
         match order {
             Order::Operation(incoming) => self.operation(*incoming),
             Order::Credit {
@@ -173,7 +231,7 @@ impl Table {
     }
 
     /// A command wrote something.
-    pub(crate) fn output(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) {
+    pub fn output(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.kept[stream as usize].append(data);
             self.make_ready(id);
@@ -181,7 +239,7 @@ impl Table {
     }
 
     /// An operation ended.
-    pub(crate) fn ended(&mut self, id: OperationId, outcome: Outcome) {
+    pub fn ended(&mut self, id: OperationId, outcome: Outcome) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -194,7 +252,7 @@ impl Table {
             return;
         }
         let answer = cancel_answer(&outcome, entry.stopped);
-        let end = convert::ended(id, outcome);
+        let end = wire::ended(id, outcome);
         let kept: usize = entry.kept.iter().map(Retained::retained_bytes).sum();
         let retained_bytes = kept + prost::Message::encoded_len(&end);
         self.retained_bytes += retained_bytes;
@@ -210,18 +268,18 @@ impl Table {
     }
 
     /// Whether there is room for the answer to one more order.
-    pub(crate) fn takes_orders(&self) -> bool {
+    pub fn takes_orders(&self) -> bool {
         self.answers.len() < MAX_WAITING_ANSWERS
     }
 
     /// Whether [`Table::next_frame`] may have something.
-    pub(crate) fn has_frames(&self) -> bool {
+    pub fn has_frames(&self) -> bool {
         !self.answers.is_empty() || !self.ready.is_empty()
     }
 
     /// The next frame for the link: answers first, then each operation in turn, so that a loud
     /// one starves nothing.
-    pub(crate) fn next_frame(&mut self) -> Option<v1::RunnerFrame> {
+    pub fn next_frame(&mut self) -> Option<v1::RunnerFrame> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
@@ -251,7 +309,7 @@ impl Table {
     }
 
     /// What all operations take.
-    pub(crate) fn load(&self) -> Load {
+    fn load(&self) -> Load {
         Load {
             running: self.running,
             remembered: self.entries.len(),
@@ -259,8 +317,13 @@ impl Table {
         }
     }
 
+    /// Operations accepted since the journal began.
+    pub fn journal_sequence(&self) -> u64 {
+        self.accepted
+    }
+
     /// How far the table is from having nothing left to do.
-    pub(crate) fn unfinished(&self) -> Unfinished {
+    pub fn unfinished(&self) -> Unfinished {
         Unfinished {
             running: self.running,
             unforgotten: if self.linked { self.entries.len() } else { 0 },
@@ -280,8 +343,7 @@ impl Table {
         };
         let act = match (admit(&view, &incoming), incoming.request) {
             (Admission::Refuse(refusal), _) => {
-                self.answers
-                    .push_back(convert::refused(id.to_string(), refusal));
+                self.answers.push_back(refused(id.to_string(), refusal));
                 return None;
             }
             (Admission::Start, Some(request)) => {
@@ -302,7 +364,7 @@ impl Table {
             entry.delivery = Some(Delivery::from(incoming.from));
         }
         self.answers
-            .push_back(frame(runner_frame::Kind::Accepted(v1::Accepted {
+            .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
                 operation: id.to_string(),
             })));
         self.make_ready(id);
@@ -407,7 +469,7 @@ fn cancel_answer(outcome: &Outcome, stopped: bool) -> Answer {
 }
 
 fn answered(id: OperationId, answer: Answer) -> v1::RunnerFrame {
-    frame(runner_frame::Kind::CancelAnswer(v1::CancelAnswer {
+    from_runner(runner_frame::Kind::CancelAnswer(v1::CancelAnswer {
         operation: id.to_string(),
         answer: answer.into(),
         refusal: None,

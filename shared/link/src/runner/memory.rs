@@ -6,20 +6,20 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use shared_types::{Epoch, OperationId, Owner};
 
 /// Ids that are kept from starting again, at most; the oldest go first.
-pub(crate) const MAX_TOMBSTONES: usize = 8192;
+pub(super) const MAX_TOMBSTONES: usize = 8192;
 
 /// Owners whose epochs are known, at most; the one that was heard of longest ago goes first.
-pub(crate) const MAX_OWNERS: usize = 4096;
+pub(super) const MAX_OWNERS: usize = 4096;
 
 /// Operations that must not start any more.
-#[derive(Debug, Default)]
-pub(crate) struct Tombstones {
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tombstones {
     ids: HashSet<OperationId>,
     oldest_first: VecDeque<OperationId>,
 }
 
 impl Tombstones {
-    pub(crate) fn add(&mut self, id: OperationId) {
+    pub(super) fn add(&mut self, id: OperationId) {
         if !self.ids.insert(id) {
             return;
         }
@@ -31,19 +31,19 @@ impl Tombstones {
         }
     }
 
-    pub(crate) fn contains(&self, id: OperationId) -> bool {
+    pub(super) fn contains(&self, id: OperationId) -> bool {
         self.ids.contains(&id)
     }
 }
 
 /// The highest epoch of each owner.
-#[derive(Debug, Default)]
-pub(crate) struct Epochs {
+#[derive(Debug, Clone, Default)]
+pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,
     heard: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Heard {
     epoch: Epoch,
     /// Counts up over all owners.
@@ -52,12 +52,12 @@ struct Heard {
 
 impl Epochs {
     /// The highest epoch that was seen; 0 for an owner that is not known.
-    pub(crate) fn of(&self, owner: &Owner) -> Epoch {
+    pub(super) fn of(&self, owner: &Owner) -> Epoch {
         self.owners.get(owner).map_or(Epoch(0), |heard| heard.epoch)
     }
 
     /// Notes an epoch; a lower one than before changes nothing.
-    pub(crate) fn see(&mut self, owner: Owner, epoch: Epoch) {
+    pub(super) fn see(&mut self, owner: Owner, epoch: Epoch) {
         self.heard += 1;
         let at = self.heard;
         let heard = self.owners.entry(owner).or_insert(Heard { epoch, at });

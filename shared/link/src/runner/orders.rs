@@ -1,30 +1,26 @@
-//! The wire on one side, the sandbox contract on the other.
+//! What the server's frames ask of the table.
 //!
-//! What cannot be understood is refused here, with the id that it came with, so that the table of
-//! operations sees well-formed ones only. A request must have the digest that came with it: a
-//! field that this build does not know would otherwise change what is run without anyone noticing.
+//! What cannot be understood is refused here, with the id that it came with, so that the table
+//! sees well-formed orders only. A request must have the digest that came with it: a field that
+//! this build does not know would otherwise change what is run without anyone noticing.
 
 use std::time::Duration;
 
-use proto::v1::{self, operation::Request as WireRequest, runner_frame, server_frame};
-use shared_sandbox::{Command, Edit, Exec, Glob, Grep, List, OutputStream, Read, Request, Write};
+use proto::v1::{self, runner_frame, server_frame};
+use shared_sandbox::{OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId,
 };
 
-mod outcome;
-
-pub(crate) use outcome::ended;
+use crate::wire::{from_runner, invalid, read_request};
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Received {
+pub(super) enum Received {
     /// For the table of operations.
     Order(Order),
     /// It cannot be understood; this is the answer.
     Answer(v1::RunnerFrame),
-    /// The server ends the link on purpose.
-    Goodbye(String),
     /// Nothing to do: a sign of life, a commit (what is kept is bounded by itself, and stays for
     /// another replay until it is forgotten), or a kind of frame that this build does not know.
     Nothing,
@@ -32,41 +28,58 @@ pub(crate) enum Received {
 
 /// What the server wants of the table of operations.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Order {
+pub enum Order {
+    /// Start it, or attach to it.
     Operation(Box<Incoming>),
+    /// Its reader has more room.
     Credit {
+        /// Which operation.
         operation: OperationId,
+        /// Which of its streams.
         stream: OutputStream,
+        /// The first byte that there is no room for.
         up_to: u64,
     },
+    /// Stop it, or never start it.
     Cancel {
+        /// Which operation.
         operation: OperationId,
+        /// Of its owner.
         epoch: Epoch,
+        /// Of the runner that it was sent to; `None` where it is absent or not one.
         incarnation: Option<Incarnation>,
     },
+    /// Its end is stored: drop it.
     Forget(OperationId),
 }
 
 /// An operation as it came over the link.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Incoming {
-    pub(crate) id: OperationId,
-    pub(crate) digest: Digest,
-    pub(crate) sandbox: SandboxId,
-    pub(crate) owner: Owner,
-    pub(crate) epoch: Epoch,
+pub struct Incoming {
+    /// Which one.
+    pub id: OperationId,
+    /// Of its canonical request.
+    pub digest: Digest,
+    /// Where it happens.
+    pub sandbox: SandboxId,
+    /// What it belongs to.
+    pub owner: Owner,
+    /// The owner's epoch.
+    pub epoch: Epoch,
     /// `None` where it is absent or not one: it fits no runner then.
-    pub(crate) incarnation: Option<Incarnation>,
-    pub(crate) start_within: Duration,
-    pub(crate) run_for: Duration,
+    pub incarnation: Option<Incarnation>,
+    /// What remains of the time to start in.
+    pub start_within: Duration,
+    /// How long it may run.
+    pub run_for: Duration,
     /// Where the reader stands in stdout and stderr.
-    pub(crate) from: [u64; 2],
+    pub from: [u64; 2],
     /// `None`: attach only to what is known.
-    pub(crate) request: Option<Request>,
+    pub request: Option<Request>,
 }
 
 /// Understands a frame.
-pub(crate) fn received(frame: v1::ServerFrame) -> Received {
+pub(super) fn received(frame: v1::ServerFrame) -> Received {
     let order = match frame.kind {
         Some(server_frame::Kind::Operation(wire)) => {
             let text = wire.operation.clone();
@@ -87,40 +100,26 @@ pub(crate) fn received(frame: v1::ServerFrame) -> Received {
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
         Some(server_frame::Kind::Forget(wire)) => wire.operation.parse().ok().map(Order::Forget),
-        Some(server_frame::Kind::Goodbye(wire)) => return Received::Goodbye(wire.reason),
         _ => None,
     };
     order.map_or(Received::Nothing, Received::Order)
 }
 
-/// A frame to the server.
-pub(crate) fn frame(kind: runner_frame::Kind) -> v1::RunnerFrame {
-    v1::RunnerFrame { kind: Some(kind) }
-}
-
 /// The end of an operation that did not start.
-pub(crate) fn refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
-    frame(runner_frame::Kind::Ended(v1::Ended {
+pub(super) fn refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
+    from_runner(runner_frame::Kind::Ended(v1::Ended {
         operation: short(operation),
         outcome: Some(v1::ended::Outcome::Refused(refusal.into())),
     }))
 }
 
 /// The answer to a cancel that is not carried out.
-pub(crate) fn cancel_refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
-    frame(runner_frame::Kind::CancelAnswer(v1::CancelAnswer {
+pub(super) fn cancel_refused(operation: String, refusal: Refusal) -> v1::RunnerFrame {
+    from_runner(runner_frame::Kind::CancelAnswer(v1::CancelAnswer {
         operation: short(operation),
         answer: v1::cancel_answer::Answer::Unspecified.into(),
         refusal: Some(refusal.into()),
     }))
-}
-
-/// The wire's name of a stream.
-pub(crate) fn wire_stream(stream: OutputStream) -> v1::OutputStream {
-    match stream {
-        OutputStream::Stdout => v1::OutputStream::Stdout,
-        OutputStream::Stderr => v1::OutputStream::Stderr,
-    }
 }
 
 fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
@@ -138,7 +137,7 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
             ));
         }
         None => None,
-        Some(wire) => Some(request(wire)?),
+        Some(wire) => Some(read_request(wire)?),
     };
     if request.as_ref().is_some_and(|r| r.digest() != digest) {
         return Err(Refusal::new(
@@ -162,58 +161,6 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
     })
 }
 
-fn request(wire: WireRequest) -> Result<Request, Refusal> {
-    Ok(match wire {
-        WireRequest::Exec(wire) => Request::Exec(exec(wire)?),
-        WireRequest::Read(wire) => Request::Read(Read {
-            path: wire.path,
-            first_line: wire.first_line,
-            max_lines: wire.max_lines,
-            max_bytes: wire.max_bytes,
-        }),
-        WireRequest::Write(wire) => Request::Write(Write {
-            path: wire.path,
-            content: wire.content,
-        }),
-        WireRequest::Edit(wire) => Request::Edit(Edit {
-            path: wire.path,
-            old: wire.old,
-            new: wire.new,
-            every: wire.every,
-        }),
-        WireRequest::List(wire) => Request::List(List {
-            path: wire.path,
-            max_entries: wire.max_entries,
-        }),
-        WireRequest::Glob(wire) => Request::Glob(Glob {
-            path: wire.path,
-            pattern: wire.pattern,
-            max_paths: wire.max_paths,
-        }),
-        WireRequest::Grep(wire) => Request::Grep(Grep {
-            path: wire.path,
-            pattern: wire.pattern,
-            files: wire.files,
-            ignore_case: wire.ignore_case,
-            max_matches: wire.max_matches,
-        }),
-    })
-}
-
-fn exec(wire: v1::Exec) -> Result<Exec, Refusal> {
-    let command = match wire.command {
-        Some(v1::exec::Command::Shell(script)) => Command::Shell(script),
-        Some(v1::exec::Command::Argv(argv)) => Command::Argv(argv.words),
-        None => return Err(invalid("command")),
-    };
-    Ok(Exec {
-        command,
-        directory: wire.directory,
-        environment: wire.environment.into_iter().collect(),
-        merged: wire.merged,
-    })
-}
-
 fn credit(wire: &v1::Credit) -> Option<Order> {
     let stream = match wire.stream() {
         v1::OutputStream::Stdout => OutputStream::Stdout,
@@ -225,11 +172,6 @@ fn credit(wire: &v1::Credit) -> Option<Order> {
         stream,
         up_to: wire.up_to,
     })
-}
-
-fn invalid(what: &str) -> Refusal {
-    let message = format!("the frame carries no {what} that can be understood");
-    Refusal::new(RefusalCode::Invalid, message)
 }
 
 /// An id that is sent back as it came, unless it is no id at all and long.

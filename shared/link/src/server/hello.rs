@@ -2,12 +2,11 @@
 
 use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
 use shared_types::{
-    RunnerId, SandboxId,
+    Incarnation, Isolation, OperationId, RunnerId, SandboxId,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 
-use super::{Malformed, operation_id};
-use crate::ports::{HelloFacts, Remembered, SandboxFacts};
+use crate::wire::{Malformed, operation_id};
 
 /// Longest text that a runner may say of itself (its host's name, its version), in bytes.
 const MAX_WORD_BYTES: usize = 256;
@@ -18,8 +17,58 @@ const MAX_OFFERS: usize = 64;
 /// Most operations that a first message may list; the door bounds its bytes as well.
 const MAX_INVENTORY: usize = 4096;
 
+/// What a runner says of itself when it links, checked and bounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelloFacts {
+    /// The protocol version that both speak on this link.
+    pub protocol_version: u32,
+    /// The runner's build.
+    pub software_version: String,
+    /// What its memory is worth.
+    pub incarnation: Incarnation,
+    /// Operations that it accepted since its journal began.
+    pub journal_sequence: u64,
+    /// Its operating system.
+    pub os: String,
+    /// Its processor architecture.
+    pub architecture: String,
+    /// Its host's name.
+    pub hostname: String,
+    /// Requests beyond version 1 that it serves.
+    pub features: Vec<String>,
+    /// Where operations can happen on it.
+    pub sandboxes: Vec<SandboxFacts>,
+    /// The operations that it remembers.
+    pub inventory: Vec<Remembered>,
+}
+
+/// A sandbox as its runner describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SandboxFacts {
+    /// Which one; derived from the runner's id and the name.
+    pub id: SandboxId,
+    /// What the runner calls it.
+    pub name: String,
+    /// Its root on the host: for people.
+    pub root: String,
+    /// What it is proved to keep apart.
+    pub isolation: Isolation,
+}
+
+/// An operation that a runner remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remembered {
+    /// Which one.
+    pub operation: OperationId,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
 /// The facts in a first message from `runner`.
-pub(crate) fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed> {
+///
+/// # Errors
+/// It cannot be read, or goes beyond a bound.
+pub fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed> {
     let protocol_version = version(hello.protocol_version)?;
     let incarnation = proto::convert::incarnation(hello.incarnation)
         .ok_or_else(|| Malformed::new("the first message carries no incarnation"))?;

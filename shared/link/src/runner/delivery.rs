@@ -1,21 +1,21 @@
 //! What one link is told of one operation: output within its credit, gaps, and at last the end.
 
+use crate::retained::{Next, Retained};
 use proto::v1::{self, runner_frame};
-use shared_link::retained::{Next, Retained};
 use shared_sandbox::OutputStream;
 use shared_types::{
     OperationId,
     limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
 };
 
-use crate::convert::{frame, wire_stream};
+use crate::wire::{from_runner, stream_to_wire};
 
 /// Both streams, in this order everywhere.
-pub(crate) const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
+pub(super) const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
 /// Where the reader at the other end of the link stands.
-#[derive(Debug)]
-pub(crate) struct Delivery {
+#[derive(Debug, Clone)]
+pub(super) struct Delivery {
     lanes: [Lane; 2],
     /// The stream whose turn it is, so that neither waits for the other.
     turn: usize,
@@ -31,7 +31,7 @@ struct Lane {
 
 impl Delivery {
     /// A reader that has everything below these offsets, and room for one window more.
-    pub(crate) fn from(offsets: [u64; 2]) -> Self {
+    pub(super) fn from(offsets: [u64; 2]) -> Self {
         Self {
             lanes: offsets.map(|at| Lane {
                 at,
@@ -43,18 +43,18 @@ impl Delivery {
     }
 
     /// The reader has more room; credit never goes back.
-    pub(crate) fn credit(&mut self, stream: OutputStream, up_to: u64) {
+    pub(super) fn credit(&mut self, stream: OutputStream, up_to: u64) {
         let lane = &mut self.lanes[stream as usize];
         lane.credit = lane.credit.max(up_to);
     }
 
     /// Whether the end was told, after which nothing follows.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.ended
     }
 
     /// The next frame of output, where there is one that the reader has room for.
-    pub(crate) fn output(
+    pub(super) fn output(
         &mut self,
         id: OperationId,
         kept: &[Retained; 2],
@@ -62,7 +62,7 @@ impl Delivery {
         for index in [self.turn, 1 - self.turn] {
             let lane = &mut self.lanes[index];
             let operation = || id.to_string();
-            let stream = wire_stream(STREAMS[index]).into();
+            let stream = stream_to_wire(STREAMS[index]);
             let kind = match kept[index].next(lane.at, lane.credit, OUTPUT_CHUNK_BYTES) {
                 Next::Chunk { offset, data } => {
                     lane.at = offset + data.len() as u64;
@@ -85,13 +85,13 @@ impl Delivery {
                 Next::Nothing => continue,
             };
             self.turn = 1 - index;
-            return Some(frame(kind));
+            return Some(from_runner(kind));
         }
         None
     }
 
     /// Whether the end is all that is left to be told; `true` once only.
-    pub(crate) fn take_end(&mut self, kept: &[Retained; 2]) -> bool {
+    pub(super) fn take_end(&mut self, kept: &[Retained; 2]) -> bool {
         let all_told = (0..2).all(|index| self.lanes[index].at >= kept[index].end());
         let now = all_told && !self.ended;
         self.ended |= now;

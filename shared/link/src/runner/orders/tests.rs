@@ -1,13 +1,16 @@
 use prost::Message;
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_sandbox::{
-    EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, GrepMatch, Grepped, Listed,
-    ListedEntry, Outcome, StreamEnd,
+    Command, Edit, EntryKind, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, Glob, Grep,
+    GrepMatch, Grepped, List, Listed, ListedEntry, Outcome, Read, StreamEnd, Write,
 };
 use shared_types::limits::MAX_FRAME_BYTES;
 
 use super::*;
-use crate::testing::{incoming, operation_frame, shell};
+use crate::{
+    testing::{incoming, operation_frame, shell},
+    wire::ended,
+};
 
 /// What `incoming` looks like on the wire, with a change.
 fn wire(change: impl FnOnce(&mut v1::Operation)) -> v1::ServerFrame {
@@ -49,7 +52,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
     let text = || "t".to_owned();
     let pairs = [
         (
-            WireRequest::Exec(v1::Exec {
+            v1::operation::Request::Exec(v1::Exec {
                 command: Some(v1::exec::Command::Argv(v1::Argv {
                     words: vec![text(), text()],
                 })),
@@ -65,7 +68,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::Read(v1::Read {
+            v1::operation::Request::Read(v1::Read {
                 path: text(),
                 first_line: 1,
                 max_lines: 2,
@@ -79,7 +82,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::Write(v1::Write {
+            v1::operation::Request::Write(v1::Write {
                 path: text(),
                 content: vec![0, 255],
             }),
@@ -89,7 +92,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::Edit(v1::Edit {
+            v1::operation::Request::Edit(v1::Edit {
                 path: text(),
                 old: "a".into(),
                 new: "b".into(),
@@ -103,7 +106,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::List(v1::List {
+            v1::operation::Request::List(v1::List {
                 path: text(),
                 max_entries: 1,
             }),
@@ -113,7 +116,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::Glob(v1::Glob {
+            v1::operation::Request::Glob(v1::Glob {
                 path: text(),
                 pattern: "*".into(),
                 max_paths: 1,
@@ -125,7 +128,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
             }),
         ),
         (
-            WireRequest::Grep(v1::Grep {
+            v1::operation::Request::Grep(v1::Grep {
                 path: text(),
                 pattern: "a".into(),
                 files: "b".into(),
@@ -164,7 +167,7 @@ fn what_cannot_be_understood_is_refused_with_the_id_that_it_came_with() {
         (|o| o.sandbox.clear(), Code::Invalid),
         (|o| o.owner = "nobody".into(), Code::Invalid),
         (
-            |o| o.request = Some(WireRequest::Exec(v1::Exec::default())),
+            |o| o.request = Some(v1::operation::Request::Exec(v1::Exec::default())),
             Code::Invalid,
         ),
         (|o| o.request = None, Code::Unsupported),

@@ -62,10 +62,10 @@ pub(crate) fn outcome(wire: Option<v1::ended::Outcome>) -> Result<Outcome, Malfo
 }
 
 /// Tells whether an outcome is one that a certain kind of request can have.
-pub(crate) type Expects = fn(&Outcome) -> bool;
+pub type Expects = fn(&Outcome) -> bool;
 
 /// How an operation that asks for this can end, beside being refused.
-pub(crate) fn expected(request: &Request) -> Expects {
+pub fn expected(request: &Request) -> Expects {
     use Outcome::{Edited, Exited, Failed, Globbed, Grepped, Listed, Read, Refused, Written};
     match request {
         Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),

@@ -10,28 +10,30 @@ use proto::v1;
 use shared_sandbox::Outcome;
 use shared_types::{OperationId, limits::OUTPUT_CHUNK_BYTES};
 
-use crate::{
-    convert::{self, Expects, Malformed},
-    links::handle::{CancelWaiter, Reader},
-    mailbox::{Post, PostError},
+use super::{
+    inbox::{InboxError, Mail},
+    link::Reader,
 };
+use crate::wire::{self, Expects, Malformed};
 
-/// Operations of one link for which a cancel's answer may be outstanding; beyond it the wish
-/// counts as recorded.
-const MAX_CANCELS: usize = 1024;
-
-/// Callers that may wait for the answer to one operation's cancel.
-const MAX_WAITERS: usize = 16;
-
-/// The readers of a link and the callers that wait for an answer.
-#[derive(Default)]
-pub(super) struct Subscriptions {
-    operations: HashMap<OperationId, Subscription>,
-    cancels: HashMap<OperationId, Vec<CancelWaiter>>,
+/// Where a link puts what it brings of one operation.
+pub trait Post {
+    /// Puts it there.
+    ///
+    /// # Errors
+    /// The runner broke the protocol.
+    fn put(&self, mail: Mail) -> Result<(), InboxError>;
 }
 
-struct Subscription {
-    post: Post,
+/// The readers of a link.
+#[derive(Debug)]
+pub(super) struct Subscriptions<P> {
+    operations: HashMap<OperationId, Subscription<P>>,
+}
+
+#[derive(Debug)]
+struct Subscription<P> {
+    post: P,
     expects: Expects,
     /// `Operation` frames that the runner has not answered. While there are any, what comes is
     /// for an earlier reader.
@@ -40,16 +42,24 @@ struct Subscription {
     open: bool,
 }
 
-impl Subscriptions {
+impl<P: Post> Subscriptions<P> {
+    pub(super) fn new() -> Self {
+        Self {
+            operations: HashMap::new(),
+        }
+    }
+
     /// A reader wants the operation: returns whether the frame is to be sent.
-    pub(super) fn attach(&mut self, id: OperationId, reader: Reader) -> bool {
+    pub(super) fn attach(&mut self, id: OperationId, reader: Reader<P>) -> bool {
         match self.operations.get_mut(&id) {
             Some(_) if reader.yields => {
-                reader.post.superseded();
+                last(&reader.post, Mail::Superseded);
                 false
             }
             Some(subscription) => {
-                std::mem::replace(&mut subscription.post, reader.post).superseded();
+                let before = std::mem::replace(&mut subscription.post, reader.post);
+                last(&before, Mail::Superseded);
+                subscription.expects = reader.expects;
                 subscription.unanswered += 1;
                 true
             }
@@ -72,7 +82,7 @@ impl Subscriptions {
     }
 
     pub(super) fn accepted(&mut self, frame: &v1::Accepted) -> Result<(), Malformed> {
-        let id = convert::operation_id(&frame.operation)?;
+        let id = wire::operation_id(&frame.operation)?;
         let Some(subscription) = self.operations.get_mut(&id) else {
             return Ok(());
         };
@@ -85,28 +95,31 @@ impl Subscriptions {
     }
 
     pub(super) fn output(&mut self, frame: v1::Output) -> Result<(), Malformed> {
-        let stream = convert::output_stream(frame.stream)?;
+        let stream = wire::output_stream(frame.stream)?;
         if frame.data.len() > OUTPUT_CHUNK_BYTES {
             return Err(Malformed(format!(
                 "a piece of output has {} bytes; at most {OUTPUT_CHUNK_BYTES} are allowed",
                 frame.data.len()
             )));
         }
-        self.post(&frame.operation, |post| {
-            post.output(stream, frame.offset, frame.data)
-        })
+        let (offset, data) = (frame.offset, frame.data);
+        let mail = Mail::Output {
+            stream,
+            offset,
+            data,
+        };
+        self.post(&frame.operation, mail)
     }
 
     pub(super) fn gap(&mut self, frame: &v1::Gap) -> Result<(), Malformed> {
-        let stream = convert::output_stream(frame.stream)?;
-        self.post(&frame.operation, |post| {
-            post.gap(stream, frame.from, frame.to)
-        })
+        let stream = wire::output_stream(frame.stream)?;
+        let (from, to) = (frame.from, frame.to);
+        self.post(&frame.operation, Mail::Gap { stream, from, to })
     }
 
     pub(super) fn ended(&mut self, frame: v1::Ended) -> Result<(), Malformed> {
-        let id = convert::operation_id(&frame.operation)?;
-        let outcome = convert::outcome(frame.outcome)?;
+        let id = wire::operation_id(&frame.operation)?;
+        let outcome = wire::outcome(frame.outcome)?;
         let Some(subscription) = self.operations.get_mut(&id) else {
             return Ok(());
         };
@@ -115,62 +128,31 @@ impl Subscriptions {
                 "{id} ended with the outcome of another kind of request"
             )));
         }
-        if subscription.open {
-            subscription.open = false;
-            if subscription.unanswered == 0
-                && let Some(subscription) = self.operations.remove(&id)
-            {
-                subscription.post.ended(outcome);
-            }
-            return Ok(());
-        }
-        let Outcome::Refused(refusal) = outcome else {
+        let mail = if std::mem::take(&mut subscription.open) {
+            Mail::Ended(outcome)
+        } else if let Outcome::Refused(refusal) = outcome {
+            subscription.unanswered = subscription.unanswered.saturating_sub(1);
+            Mail::Refused(refusal)
+        } else {
             return Err(Malformed(format!("{id} ended before it was accepted")));
         };
-        subscription.unanswered -= 1;
         if subscription.unanswered == 0
             && let Some(subscription) = self.operations.remove(&id)
         {
-            subscription.post.refused(refusal);
+            last(&subscription.post, mail);
         }
         Ok(())
     }
 
-    /// Remembers who waits for the answer to a cancel. A waiter that finds no place is dropped,
-    /// and so hears at once that there will be no answer.
-    pub(super) fn await_cancel(&mut self, id: OperationId, waiter: CancelWaiter) {
-        let outstanding = self.cancels.len();
-        if let Some(waiters) = self.cancels.get_mut(&id) {
-            waiters.retain(|waiter| !waiter.is_closed());
-            if waiters.len() < MAX_WAITERS {
-                waiters.push(waiter);
-            }
-        } else if outstanding < MAX_CANCELS {
-            self.cancels.insert(id, vec![waiter]);
-        }
-    }
-
-    pub(super) fn cancel_answered(&mut self, frame: v1::CancelAnswer) -> Result<(), Malformed> {
-        let id = convert::operation_id(&frame.operation)?;
-        let answer = convert::cancel_answer(frame)?;
-        for waiter in self.cancels.remove(&id).unwrap_or_default() {
-            // Whoever stopped waiting was told that the wish is recorded.
-            let _ = waiter.send(answer.clone());
-        }
-        Ok(())
-    }
-
-    fn post(
-        &mut self,
-        operation: &str,
-        put: impl FnOnce(&Post) -> Result<(), PostError>,
-    ) -> Result<(), Malformed> {
-        let id = convert::operation_id(operation)?;
+    fn post(&mut self, operation: &str, mail: Mail) -> Result<(), Malformed> {
+        let id = wire::operation_id(operation)?;
         let Some(subscription) = self.operations.get_mut(&id) else {
             return Ok(());
         };
         match (subscription.open, subscription.unanswered) {
-            (true, 0) => put(&subscription.post)
+            (true, 0) => subscription
+                .post
+                .put(mail)
                 .map_err(|error| Malformed(format!("the output of {id} is broken: {error}"))),
             (true, _) => Ok(()),
             (false, _) => Err(Malformed(format!(
@@ -178,4 +160,9 @@ impl Subscriptions {
             ))),
         }
     }
+}
+
+fn last<P: Post>(post: &P, mail: Mail) {
+    // Only output can break a rule.
+    let _ = post.put(mail);
 }

@@ -7,8 +7,12 @@ use crate::testing::{OWNER, PLACE, incarnation, incoming, shell};
 
 fn linked() -> Table {
     let mut table = Table::new(incarnation(), PLACE);
-    table.link();
+    table.open_link();
     table
+}
+
+fn order(table: &mut Table, order: Order) -> Option<Act> {
+    table.order(table.link, order)
 }
 
 fn id(number: u128) -> OperationId {
@@ -16,15 +20,21 @@ fn id(number: u128) -> OperationId {
 }
 
 fn start(table: &mut Table, number: u128, script: &str) -> Option<Act> {
-    table.order(Order::Operation(Box::new(incoming(number, shell(script)))))
+    order(
+        table,
+        Order::Operation(Box::new(incoming(number, shell(script)))),
+    )
 }
 
 fn cancel(table: &mut Table, number: u128) -> Option<Act> {
-    table.order(Order::Cancel {
-        operation: id(number),
-        epoch: Epoch(1),
-        incarnation: Some(incarnation()),
-    })
+    order(
+        table,
+        Order::Cancel {
+            operation: id(number),
+            epoch: Epoch(1),
+            incarnation: Some(incarnation()),
+        },
+    )
 }
 
 fn exited(cause: ExitCause) -> Outcome {
@@ -86,7 +96,7 @@ fn an_operation_is_started_once_however_often_it_comes() {
         Some(Act::Start { .. })
     ));
     assert_eq!(start(&mut table, 1, "true"), None);
-    table.link();
+    table.open_link();
     assert_eq!(start(&mut table, 1, "true"), None);
     table.ended(id(1), exited(ExitCause::Exited));
     assert_eq!(start(&mut table, 1, "true"), None);
@@ -101,19 +111,23 @@ fn a_new_link_hears_nothing_until_it_attaches_and_then_all_from_where_it_stands(
     start(&mut table, 1, "true");
     table.output(id(1), OutputStream::Stdout, b"one ");
     assert_eq!(told(&mut table), ["1 accepted", "1 0 one "]);
-    table.unlink();
+    table.close_link(table.link);
     table.output(id(1), OutputStream::Stdout, b"two");
     table.ended(id(1), exited(ExitCause::Exited));
 
-    let (accepted, inventory) = table.link();
-    assert_eq!(accepted, 1);
+    let Opened {
+        journal_sequence,
+        inventory,
+        ..
+    } = table.open_link();
+    assert_eq!(journal_sequence, 1);
     assert_eq!(inventory.len(), 1);
     assert!(inventory[0].ended);
     assert_eq!(told(&mut table), [""; 0]);
     let mut attach = incoming(1, shell("true"));
     attach.from = [4, 0];
     attach.request = None;
-    table.order(Order::Operation(Box::new(attach)));
+    order(&mut table, Order::Operation(Box::new(attach)));
     assert_eq!(told(&mut table), ["1 accepted", "1 4 two", "1 ended"]);
 }
 
@@ -126,11 +140,14 @@ fn the_end_waits_for_the_last_byte_that_the_reader_has_room_for() {
     table.output(id(1), OutputStream::Stdout, &much);
     table.ended(id(1), exited(ExitCause::Exited));
     assert!(!told(&mut table).contains(&"1 ended".to_owned()));
-    table.order(Order::Credit {
-        operation: id(1),
-        stream: OutputStream::Stdout,
-        up_to: 2 * window,
-    });
+    order(
+        &mut table,
+        Order::Credit {
+            operation: id(1),
+            stream: OutputStream::Stdout,
+            up_to: 2 * window,
+        },
+    );
     assert_eq!(
         told(&mut table),
         [format!("1 {window} xxx"), "1 ended".into()]
@@ -208,16 +225,19 @@ fn a_cancel_of_another_incarnation_or_an_older_epoch_stops_nothing() {
     let mut table = linked();
     let mut newer = incoming(1, shell("sleep 9"));
     newer.epoch = Epoch(5);
-    table.order(Order::Operation(Box::new(newer)));
+    order(&mut table, Order::Operation(Box::new(newer)));
     assert_eq!(cancel(&mut table, 1), None);
     let mut other = incarnation();
     other.journal = JournalId::from_u128(99);
     for incarnation in [None, Some(other)] {
-        let act = table.order(Order::Cancel {
-            operation: id(1),
-            epoch: Epoch(5),
-            incarnation,
-        });
+        let act = order(
+            &mut table,
+            Order::Cancel {
+                operation: id(1),
+                epoch: Epoch(5),
+                incarnation,
+            },
+        );
         assert_eq!(act, None);
     }
     let expected = [
@@ -234,7 +254,7 @@ fn an_owners_epoch_never_goes_back() {
     let mut table = linked();
     let mut newer = incoming(1, shell("true"));
     newer.epoch = Epoch(5);
-    table.order(Order::Operation(Box::new(newer)));
+    order(&mut table, Order::Operation(Box::new(newer)));
     assert_eq!(start(&mut table, 2, "true"), None);
     assert_eq!(told(&mut table), ["1 accepted", "2 refused StaleEpoch"]);
     assert_eq!(table.epochs.of(&OWNER), Epoch(5));
@@ -244,12 +264,12 @@ fn an_owners_epoch_never_goes_back() {
 fn what_is_forgotten_frees_its_memory_and_is_never_run_again() {
     let mut table = linked();
     start(&mut table, 1, "true");
-    table.order(Order::Forget(id(1)));
+    order(&mut table, Order::Forget(id(1)));
     assert_eq!(table.load().remembered, 1, "what runs is not forgotten");
     table.output(id(1), OutputStream::Stdout, b"output");
     table.ended(id(1), exited(ExitCause::Exited));
     assert!(table.load().retained_bytes > 0);
-    table.order(Order::Forget(id(1)));
+    order(&mut table, Order::Forget(id(1)));
     assert_eq!(table.load(), Load::default());
     assert_eq!(start(&mut table, 1, "true"), None);
     assert_eq!(
@@ -271,7 +291,7 @@ fn a_read_is_dropped_once_its_end_was_told_and_may_come_again() {
         })
     };
     for _ in 0..2 {
-        let act = table.order(Order::Operation(Box::new(incoming(1, list()))));
+        let act = order(&mut table, Order::Operation(Box::new(incoming(1, list()))));
         assert!(matches!(act, Some(Act::Start { .. })));
         table.ended(id(1), content());
         assert_eq!(told(&mut table), ["1 accepted", "1 ended"]);
@@ -283,11 +303,14 @@ fn a_read_is_dropped_once_its_end_was_told_and_may_come_again() {
 fn a_read_that_nobody_waits_for_any_more_leaves_nothing() {
     let mut table = linked();
     for number in [1, 2] {
-        table.order(Order::Operation(Box::new(incoming(number, list()))));
+        order(
+            &mut table,
+            Order::Operation(Box::new(incoming(number, list()))),
+        );
     }
     let failure = || Outcome::Failed(FileFailure::NotFound { path: "a".into() });
     table.ended(id(1), failure());
-    let (_, inventory) = table.link();
+    let inventory = table.open_link().inventory;
     assert!(inventory.is_empty());
     assert_eq!(table.load().remembered, 1);
     table.ended(id(2), failure());
@@ -324,7 +347,7 @@ fn a_draining_table_takes_nothing_new_but_still_attaches() {
         unforgotten: 1,
     };
     assert_eq!(table.unfinished(), left);
-    table.unlink();
+    table.close_link(table.link);
     assert_eq!(
         table.unfinished(),
         Unfinished::default(),

@@ -1,0 +1,159 @@
+//! One link as the runner sees it: challenge, hello, welcome, then orders and signs of life both
+//! ways, until one end falls silent or says goodbye.
+
+use std::time::Duration;
+
+use proto::{
+    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
+    v1::{self, runner_frame, server_frame},
+};
+use shared_types::limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE};
+
+use super::orders::{self, Order, Received};
+use crate::{
+    pulse::{Beat, Pulse},
+    wire::from_runner,
+};
+
+/// What a server may choose for the times of a link.
+const TIMES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(300));
+
+/// See the module.
+#[derive(Debug)]
+pub struct Session {
+    stage: Stage,
+    pulse: Pulse,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Waits for the challenge.
+    Called,
+    /// Waits for the welcome.
+    Introduced,
+    Linked,
+}
+
+/// What the driver does about a frame.
+#[derive(Debug, PartialEq)]
+pub enum Todo {
+    /// Sign this nonce and send the hello.
+    Introduce {
+        /// The challenge's.
+        nonce: Vec<u8>,
+    },
+    /// Nothing: the link serves from now on.
+    Linked {
+        /// The link's generation.
+        generation: u64,
+    },
+    /// Hand it to the table.
+    Order(Order),
+    /// Send it.
+    Answer(Box<v1::RunnerFrame>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Why the link is over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// The server ended it on purpose.
+    #[error("the server ended the link: {0}")]
+    Goodbye(String),
+    /// What the runner remembers is older than what the server has seen of it: the table is to
+    /// begin a new journal.
+    #[error("the server has seen more of this runner's journal than there is: it begins a new one")]
+    NewJournal,
+    /// Nothing was heard for this long.
+    #[error("the server was silent for {} s", .0.as_secs())]
+    Silent(Duration),
+    /// The server sent something else than this first.
+    #[error("the server did not send {0} when it should have: it may be of another version")]
+    OutOfTurn(&'static str),
+    /// The server chose a version that this build does not speak.
+    #[error(
+        "the server speaks version {0} of the link protocol, this runner {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: install the gantry-runner that fits the server"
+    )]
+    Version(u32),
+}
+
+impl Session {
+    /// A link that has just been called, at `now`.
+    pub fn new(now: Duration) -> Self {
+        Self {
+            stage: Stage::Called,
+            pulse: Pulse::new(now, Duration::MAX, HELLO_WITHIN),
+        }
+    }
+
+    /// A frame came.
+    ///
+    /// # Errors
+    /// The link is over.
+    pub fn frame(&mut self, frame: v1::ServerFrame, now: Duration) -> Result<Todo, Ended> {
+        use server_frame::Kind;
+        self.pulse.heard(now);
+        match (&self.stage, frame.kind) {
+            (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
+            (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye(goodbye.reason)),
+            (Stage::Called, Some(Kind::Challenge(challenge))) => {
+                self.stage = Stage::Introduced;
+                let nonce = challenge.nonce;
+                Ok(Todo::Introduce { nonce })
+            }
+            (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
+            (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(&welcome, now),
+            (Stage::Introduced, _) => Err(Ended::OutOfTurn("a welcome")),
+            (Stage::Linked, kind) => Ok(match orders::received(v1::ServerFrame { kind }) {
+                Received::Order(order) => Todo::Order(order),
+                Received::Answer(answer) => Todo::Answer(Box::new(answer)),
+                Received::Nothing => Todo::Nothing,
+            }),
+        }
+    }
+
+    /// When [`Session::tick`] is to be called, at the latest.
+    pub fn wake_at(&self) -> Duration {
+        self.pulse.wake_at()
+    }
+
+    /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them.
+    ///
+    /// # Errors
+    /// The server was silent for too long.
+    pub fn tick(&mut self, now: Duration, random: u8) -> Result<Option<v1::RunnerFrame>, Ended> {
+        match self.pulse.tick(now, random) {
+            Beat::Silent => Err(Ended::Silent(self.pulse.silence())),
+            Beat::Due => Ok(Some(from_runner(runner_frame::Kind::Heartbeat(
+                v1::Heartbeat {},
+            )))),
+            Beat::Nothing => Ok(None),
+        }
+    }
+
+    /// How long the server may be silent, or take no frame.
+    pub fn silence(&self) -> Duration {
+        self.pulse.silence()
+    }
+
+    fn welcome(&mut self, welcome: &v1::Welcome, now: Duration) -> Result<Todo, Ended> {
+        if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&welcome.protocol_version) {
+            return Err(Ended::Version(welcome.protocol_version));
+        }
+        self.stage = Stage::Linked;
+        let every = millis_or(welcome.heartbeat_every_ms, HEARTBEAT_EVERY);
+        let silence = millis_or(welcome.silence_ms, LINK_SILENCE);
+        self.pulse = Pulse::new(now, every, silence);
+        let generation = welcome.generation;
+        Ok(Todo::Linked { generation })
+    }
+}
+
+/// A time that the server chose, held to what makes sense.
+fn millis_or(millis: u32, default: Duration) -> Duration {
+    match millis {
+        0 => default,
+        millis => Duration::from_millis(millis.into()).clamp(TIMES.0, TIMES.1),
+    }
+}

@@ -1,0 +1,22 @@
+//! The server's end of the link.
+//!
+//! [`Slot`] says which link of a runner is the current one, [`Link`] is one link, [`Follow`] one
+//! operation over all of them, [`Inbox`] what the one hands to the other, [`fetch`] gets the outcome
+//! of an operation for which nobody waits. The driver keeps what is stored, and moves frames.
+
+pub mod fetch;
+mod follow;
+mod hello;
+mod inbox;
+mod link;
+mod slot;
+mod subscriptions;
+
+pub use follow::{CancelStep, Follow, Linked, RunnerState, Settled, Step, StoredIntent, cancel};
+pub use hello::{HelloFacts, Remembered, SandboxFacts, facts};
+pub use inbox::{Inbox, InboxError, Mail, Seat};
+pub use link::{
+    Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,
+};
+pub use slot::{Connection, Slot, TurnedAway};
+pub use subscriptions::Post;

@@ -1,0 +1,447 @@
+//! One operation from its committed intent to its stored outcome, over every link.
+//!
+//! Which of these applies is read from the store on each link, so that a restart, a reconnect and
+//! the normal path are one path. What may be sent to whom:
+//! - the request itself goes only to the incarnation for which the intent was committed, only
+//!   while no outcome is stored and only until the deadline; a runner starts an id at most once
+//!   within an incarnation, so sending it again is an attach;
+//! - otherwise only an attach without a request, which can start nothing;
+//! - to another incarnation goes nothing at all: the operation is lost.
+
+use std::{collections::VecDeque, time::Duration};
+
+use proto::v1;
+use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
+use shared_types::{
+    Digest, Effect, Generation, Incarnation, Refusal, RefusalCode, Timestamp, event::Place,
+};
+
+use super::{Connection, Mail};
+use crate::wire;
+
+/// What is stored of an operation that was placed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredIntent {
+    /// Of the canonical request.
+    pub digest: Digest,
+    /// Where it was placed; never another place.
+    pub place: Place,
+    /// The runner's incarnation when it was placed.
+    pub incarnation: Incarnation,
+    /// Its end, once that is known.
+    pub outcome: Option<Outcome>,
+    /// Whether it is to be stopped.
+    pub cancel_requested: bool,
+    /// What a second run would do.
+    pub effect: Effect,
+    /// It must have started by then or not at all.
+    pub deadline: Timestamp,
+}
+
+/// What settling an operation came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settled {
+    /// The outcome is stored now.
+    First,
+    /// This one had been stored before, and stays.
+    Already(Outcome),
+}
+
+/// Whether a runner can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunnerState {
+    /// It has a link.
+    Online,
+    /// It has none.
+    Offline {
+        /// When it was last heard of; absent where it never was.
+        since: Option<Timestamp>,
+    },
+    /// Its credential was withdrawn; it never comes back.
+    Revoked,
+}
+
+/// What following needs to know of a link that carries operations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linked {
+    /// Its generation.
+    pub generation: Generation,
+    /// What the runner's memory is worth.
+    pub incarnation: Incarnation,
+}
+
+/// What the driver does next, and which method takes the answer.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// Wait until the connection is not as it was (the first time, take it as it is):
+    /// [`Follow::connection`].
+    Connection,
+    /// The same, but the driver may give up as soon as nobody reads the events: the next
+    /// inventory brings the outcome.
+    Return,
+    /// Read the intent from the store: [`Follow::found`].
+    Find,
+    /// Read the runner's state from the store: [`Follow::runner_state`].
+    RunnerState,
+    /// Store the outcome; the first one stays: [`Follow::settled`].
+    Settle(Outcome),
+    /// Send a cancel whose answer nobody needs. No answer, but [`Follow::link_lost`].
+    Cancel,
+    /// Take a seat in the inbox and attach with [`Follow::frame`]: [`Follow::attached`], or
+    /// [`Follow::link_lost`].
+    Attach,
+    /// Wait for mail: [`Follow::mail`].
+    Mail,
+    /// Wait until the reader took it. No answer.
+    Tell(OperationEvent),
+    /// Tell the inbox that this was taken, and grant what it says. No answer.
+    Taken(OutputStream, u64),
+    /// There is nothing more to do.
+    Over,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Follow {
+    operation: Operation,
+    place: Place,
+    incarnation: Incarnation,
+    /// What has just been stored, and the link that was there before: as long as that one lives,
+    /// whoever cancels says so to the runner itself, and nobody else can have settled it.
+    fresh: Option<(Generation, StoredIntent)>,
+    /// How much of stdout and stderr the reader was told.
+    told: [u64; 2],
+    told_unreachable: bool,
+    phase: Phase,
+    /// To be done before the phase goes on.
+    steps: VecDeque<Step>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Connecting,
+    Away,
+    AskingState,
+    Finding,
+    Attaching(Attempt),
+    Reading(Attempt),
+    Settling(Outcome),
+    Over,
+}
+
+/// One attempt to read, over one link.
+#[derive(Debug, Clone)]
+struct Attempt {
+    intent: StoredIntent,
+    may_start: bool,
+}
+
+impl Follow {
+    /// Follows an operation whose intent is stored. `fresh`: it has just been committed, while
+    /// the link of this generation was there.
+    pub fn new(operation: Operation, intent: StoredIntent, fresh: Option<Generation>) -> Self {
+        let mut follow = Self {
+            place: intent.place.clone(),
+            incarnation: intent.incarnation.clone(),
+            fresh: None,
+            told: [0, 0],
+            told_unreachable: false,
+            phase: Phase::Connecting,
+            steps: VecDeque::new(),
+            operation,
+        };
+        match &intent.outcome {
+            // All of it is here; whether the runner can be reached makes no difference.
+            Some(outcome) if !follow.output_is_missing(outcome) => {
+                follow.phase = Phase::Settling(outcome.clone());
+            }
+            _ => follow.fresh = fresh.map(|link| (link, intent)),
+        }
+        follow
+    }
+
+    /// What it follows.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// What to do next. A step without an answer is returned once.
+    pub fn step(&mut self) -> Step {
+        if let Some(step) = self.steps.pop_front() {
+            return step;
+        }
+        match &self.phase {
+            Phase::Connecting => Step::Connection,
+            Phase::Away => Step::Return,
+            Phase::AskingState => Step::RunnerState,
+            Phase::Finding => Step::Find,
+            Phase::Attaching(_) => Step::Attach,
+            Phase::Reading(_) => Step::Mail,
+            Phase::Settling(outcome) => Step::Settle(outcome.clone()),
+            Phase::Over => Step::Over,
+        }
+    }
+
+    /// How the runner is connected now.
+    pub fn connection(&mut self, connection: Connection<Linked>, now: Timestamp) {
+        self.phase = Phase::Connecting;
+        match connection {
+            Connection::Online(link) if link.incarnation == self.incarnation => {
+                if std::mem::take(&mut self.told_unreachable) {
+                    self.steps.push_back(Step::Tell(OperationEvent::Reachable));
+                }
+                match self.fresh.take() {
+                    Some((same, intent)) if same == link.generation => {
+                        self.attempt(intent, now);
+                    }
+                    // Read after the link was there, so that an outcome stored before it is not
+                    // overlooked: the runner may have been told to forget the operation.
+                    _ => self.phase = Phase::Finding,
+                }
+            }
+            Connection::Online(_) => self.lost(lost_to_new_memory()),
+            Connection::Revoked => self.lost(lost_to_revocation()),
+            Connection::Linking => {}
+            Connection::Offline { since: None } => self.phase = Phase::AskingState,
+            Connection::Offline { since: Some(since) } => self.away(since),
+        }
+    }
+
+    /// What the store says of the runner, which this replica has not heard of.
+    pub fn runner_state(&mut self, state: RunnerState, now: Timestamp) {
+        match state {
+            RunnerState::Revoked => self.lost(lost_to_revocation()),
+            RunnerState::Offline { since } => self.away(since.unwrap_or(now)),
+            // The store has not heard yet, or it is from before this server was started.
+            RunnerState::Online => self.away(now),
+        }
+    }
+
+    /// What is stored of the operation; nothing, if it was removed.
+    pub fn found(&mut self, intent: Option<StoredIntent>, now: Timestamp) {
+        match intent {
+            None => self.phase = Phase::Over,
+            Some(intent) => self.attempt(intent, now),
+        }
+    }
+
+    /// The frame that asks for the operation, from these offsets on; empty where nothing is to
+    /// be attached to.
+    pub fn frame(&self, from: [u64; 2], now: Timestamp) -> v1::Operation {
+        let Phase::Attaching(Attempt { intent, may_start }) = &self.phase else {
+            return v1::Operation::default();
+        };
+        let operation = &self.operation;
+        // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
+        let start_within_ms = match may_start {
+            true => milliseconds(intent.deadline.since(now)).max(1),
+            false => 0,
+        };
+        v1::Operation {
+            operation: operation.id.to_string(),
+            digest: intent.digest.as_bytes().to_vec(),
+            sandbox: self.place.sandbox.to_string(),
+            owner: operation.owner.to_string(),
+            epoch: operation.epoch.0,
+            incarnation: Some((&self.incarnation).into()),
+            start_within_ms,
+            run_for_ms: milliseconds(operation.limits.run_for),
+            stdout_from: from[0],
+            stderr_from: from[1],
+            request: may_start.then(|| wire::request(&operation.request)),
+        }
+    }
+
+    /// The link took the frame.
+    pub fn attached(&mut self) {
+        if let Phase::Attaching(attempt) = &self.phase {
+            self.phase = Phase::Reading(attempt.clone());
+        }
+    }
+
+    /// The link did not take something: the operation goes on.
+    pub fn link_lost(&mut self) {
+        self.steps.clear();
+        self.phase = Phase::Connecting;
+    }
+
+    /// Something came over the link.
+    pub fn mail(&mut self, mail: Mail) {
+        let Phase::Reading(attempt) = &self.phase else {
+            return;
+        };
+        match mail {
+            Mail::Output {
+                stream,
+                offset,
+                data,
+            } => {
+                let up_to = offset + data.len() as u64;
+                let event = OperationEvent::Output {
+                    stream,
+                    offset,
+                    data,
+                };
+                self.output(event, stream, up_to);
+            }
+            Mail::Gap { stream, from, to } => {
+                self.output(OperationEvent::Gap { stream, from, to }, stream, to);
+            }
+            Mail::Ended(outcome) => self.phase = Phase::Settling(outcome),
+            Mail::Refused(refusal) => {
+                let attempt = attempt.clone();
+                self.refused(refusal, attempt);
+            }
+            Mail::Detached => self.phase = Phase::Connecting,
+            Mail::Superseded => self.phase = Phase::Over,
+        }
+    }
+
+    /// The outcome is stored, this one or the one before: tells the reader, after all that is
+    /// known of the output.
+    pub fn settled(&mut self, settled: Settled) {
+        let Phase::Settling(outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
+            return;
+        };
+        let outcome = match settled {
+            Settled::First => outcome,
+            Settled::Already(stored) => stored,
+        };
+        for (stream, end) in output_ends(&outcome) {
+            let from = self.told[stream as usize];
+            if from < end {
+                let to = end;
+                let gap = OperationEvent::Gap { stream, from, to };
+                self.steps.push_back(Step::Tell(gap));
+            }
+        }
+        self.end(outcome);
+    }
+
+    fn attempt(&mut self, intent: StoredIntent, now: Timestamp) {
+        if let Some(outcome) = &intent.outcome
+            && !self.output_is_missing(outcome)
+        {
+            self.phase = Phase::Settling(outcome.clone());
+            return;
+        }
+        if intent.cancel_requested && intent.outcome.is_none() {
+            // Before the operation itself: what the runner does not know yet must not start.
+            self.steps.push_back(Step::Cancel);
+        }
+        let may_start = intent.outcome.is_none() && now < intent.deadline;
+        self.phase = Phase::Attaching(Attempt { intent, may_start });
+    }
+
+    fn output(&mut self, event: OperationEvent, stream: OutputStream, up_to: u64) {
+        self.told[stream as usize] = up_to;
+        self.steps.push_back(Step::Tell(event));
+        self.steps.push_back(Step::Taken(stream, up_to));
+    }
+
+    /// The runner did not take the operation.
+    fn refused(&mut self, refusal: Refusal, attempt: Attempt) {
+        if let Some(outcome) = attempt.intent.outcome {
+            self.phase = Phase::Settling(outcome);
+            return;
+        }
+        self.phase = match refusal.code {
+            // These speak of this attempt to read, not of the operation: it may be running.
+            RefusalCode::StaleEpoch | RefusalCode::Conflict => {
+                self.end(Outcome::Refused(refusal));
+                Phase::Over
+            }
+            // It was asked without a request because the time to start it has passed.
+            RefusalCode::NotFound if !attempt.may_start => {
+                Phase::Settling(Outcome::Refused(expired()))
+            }
+            _ => Phase::Settling(Outcome::Refused(refusal)),
+        };
+    }
+
+    fn lost(&mut self, refusal: Refusal) {
+        self.phase = Phase::Settling(Outcome::Refused(refusal));
+    }
+
+    fn away(&mut self, since: Timestamp) {
+        self.phase = Phase::Away;
+        if !self.told_unreachable {
+            self.told_unreachable = true;
+            let event = OperationEvent::Unreachable { since };
+            self.steps.push_back(Step::Tell(event));
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        let ended = OperationEvent::Ended(outcome);
+        self.steps.push_back(Step::Tell(ended));
+    }
+
+    fn output_is_missing(&self, outcome: &Outcome) -> bool {
+        let mut ends = output_ends(outcome).into_iter();
+        ends.any(|(stream, end)| self.told[stream as usize] < end)
+    }
+}
+
+/// What a wish to stop an operation comes to; it is recorded before it is sent.
+#[derive(Debug, PartialEq)]
+pub enum CancelStep {
+    /// This is the answer.
+    Answer(CancelAnswer),
+    /// The runner is asked.
+    Send,
+    /// Nobody will ever know: this is the outcome to be stored.
+    Lost(Refusal),
+}
+
+/// Decides about a cancel, once it is recorded.
+pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
+    if intent.outcome.is_some() {
+        return CancelStep::Answer(CancelAnswer::AlreadyExited);
+    }
+    match connection {
+        Connection::Online(link) if link.incarnation == intent.incarnation => CancelStep::Send,
+        Connection::Online(_) => CancelStep::Lost(lost_to_new_memory()),
+        Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
+        Connection::Offline { .. } | Connection::Linking => {
+            CancelStep::Answer(CancelAnswer::Recorded)
+        }
+    }
+}
+
+fn lost_to_new_memory() -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        "the runner was restarted and remembers nothing of this operation",
+    )
+}
+
+fn lost_to_revocation() -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        "the runner was revoked while this operation may have been running; what it did is not known",
+    )
+}
+
+fn expired() -> Refusal {
+    Refusal::new(
+        RefusalCode::Expired,
+        "the operation could not be sent to its runner in time and was not started",
+    )
+}
+
+/// Where the output ends, as far as the outcome says.
+fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
+    match outcome {
+        Outcome::Exited(record) => vec![
+            (OutputStream::Stdout, record.stdout.offset),
+            (OutputStream::Stderr, record.stderr.offset),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Whole milliseconds.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

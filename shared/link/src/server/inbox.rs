@@ -1,0 +1,250 @@
+//! What arrived of one operation and was not taken yet, bounded in bytes: links put in and never
+//! wait, the operation's reader takes out and grants credit for what it took.
+//!
+//! The bound is the credit: a runner that sends more than was granted breaks the protocol. Small
+//! pieces are joined, so that a window of single bytes costs no more than a window of large ones.
+//! An operation attaches anew over each link; what an earlier seat still has to say is dropped.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use shared_sandbox::{Outcome, OutputStream};
+use shared_types::{
+    Refusal,
+    limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
+};
+
+use crate::received::{Received, Violation};
+
+/// Most pieces of one stream that may wait. Joined data needs far fewer, so only a runner that
+/// sends gap after gap gets here.
+const MAX_PIECES: usize = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Inbox {
+    /// The present one.
+    seat: Seat,
+    streams: [Stream; 2],
+    /// Pieces that arrived, ever: tells which stream's head is older.
+    arrived: u64,
+    /// What comes after the last piece.
+    last: Option<Mail>,
+}
+
+/// One link's right to put something in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat(u64);
+
+/// What goes in and comes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mail {
+    /// Bytes at their place; they come out in order and without repeats.
+    Output {
+        /// The stream.
+        stream: OutputStream,
+        /// Where they begin.
+        offset: u64,
+        /// At least one.
+        data: Bytes,
+    },
+    /// Bytes that the runner does not keep any more.
+    Gap {
+        /// The stream.
+        stream: OutputStream,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte after the gap.
+        to: u64,
+    },
+    /// The operation ended; all its output came before.
+    Ended(Outcome),
+    /// The runner did not accept the operation.
+    Refused(Refusal),
+    /// The link is gone. All that it had brought came before.
+    Detached,
+    /// Another reader attached to the same operation; this one reads no more.
+    Superseded,
+}
+
+/// A frame that does not belong where it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InboxError {
+    /// It breaks the rules of a stream.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    /// The runner sends gap after gap.
+    #[error("more than {MAX_PIECES} gaps lie in the output")]
+    TooManyGaps,
+}
+
+#[derive(Debug)]
+struct Stream {
+    received: Received,
+    pieces: VecDeque<Piece>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    arrived: u64,
+    offset: u64,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Data(Vec<u8>),
+    GapUpTo(u64),
+}
+
+impl Inbox {
+    /// An empty one whose streams begin at 0.
+    pub fn new() -> Self {
+        let stream = || Stream {
+            received: Received::new(0, CREDIT_WINDOW_BYTES),
+            pieces: VecDeque::new(),
+        };
+        Self {
+            seat: Seat(0),
+            streams: [stream(), stream()],
+            arrived: 0,
+            last: None,
+        }
+    }
+
+    /// A new link brings the operation from now on: returns its seat, and where stdout and stderr
+    /// go on.
+    pub fn attach(&mut self) -> (Seat, [u64; 2]) {
+        self.seat.0 += 1;
+        self.last = None;
+        let [stdout, stderr] = &mut self.streams;
+        (
+            self.seat,
+            [stdout.received.resume(), stderr.received.resume()],
+        )
+    }
+
+    /// Puts something in; nothing happens on an earlier seat, or after the last mail.
+    ///
+    /// # Errors
+    /// The runner broke the protocol.
+    pub fn put(&mut self, seat: Seat, mail: Mail) -> Result<(), InboxError> {
+        if seat != self.seat || self.last.is_some() {
+            return Ok(());
+        }
+        match mail {
+            Mail::Output {
+                stream,
+                offset,
+                data,
+            } => match self.stream(stream).received.data(offset, data)? {
+                Some((offset, data)) => self.push_data(stream, offset, &data),
+                None => Ok(()),
+            },
+            Mail::Gap { stream, from, to } => match self.stream(stream).received.gap(from, to)? {
+                Some((from, to)) => self.push_gap(stream, from, to),
+                None => Ok(()),
+            },
+            last => {
+                self.last = Some(last);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the oldest piece out; the last mail comes after all pieces, again and again.
+    pub fn take(&mut self) -> Option<Mail> {
+        let head = |stream: &Stream| stream.pieces.front().map(|piece| piece.arrived);
+        let [stdout, stderr] = &self.streams;
+        let stream = match (head(stdout), head(stderr)) {
+            (None, None) => return self.last.clone(),
+            (Some(_), None) => OutputStream::Stdout,
+            (None, Some(_)) => OutputStream::Stderr,
+            (Some(out), Some(err)) if out < err => OutputStream::Stdout,
+            (Some(_), Some(_)) => OutputStream::Stderr,
+        };
+        let piece = self.stream(stream).pieces.pop_front()?;
+        let offset = piece.offset;
+        Some(match piece.content {
+            Content::Data(data) => Mail::Output {
+                stream,
+                offset,
+                data: data.into(),
+            },
+            Content::GapUpTo(to) => Mail::Gap {
+                stream,
+                from: offset,
+                to,
+            },
+        })
+    }
+
+    /// The reader has done with everything of `stream` below `up_to`: returns the credit that is
+    /// to be granted, where it is time for that.
+    pub fn taken(&mut self, stream: OutputStream, up_to: u64) -> Option<u64> {
+        self.stream(stream).received.taken(up_to)
+    }
+
+    fn stream(&mut self, stream: OutputStream) -> &mut Stream {
+        &mut self.streams[stream as usize]
+    }
+
+    fn push_data(
+        &mut self,
+        stream: OutputStream,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<(), InboxError> {
+        if let Some(Piece {
+            content: Content::Data(last),
+            ..
+        }) = self.stream(stream).pieces.back_mut()
+            && last.len() + data.len() <= OUTPUT_CHUNK_BYTES
+        {
+            last.extend_from_slice(data);
+            return Ok(());
+        }
+        self.push(stream, offset, Content::Data(data.to_vec()))
+    }
+
+    fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
+        if let Some(Piece {
+            content: Content::GapUpTo(end),
+            ..
+        }) = self.stream(stream).pieces.back_mut()
+        {
+            *end = to;
+            return Ok(());
+        }
+        self.push(stream, from, Content::GapUpTo(to))
+    }
+
+    fn push(
+        &mut self,
+        stream: OutputStream,
+        offset: u64,
+        content: Content,
+    ) -> Result<(), InboxError> {
+        self.arrived += 1;
+        let arrived = self.arrived;
+        let pieces = &mut self.stream(stream).pieces;
+        if pieces.len() >= MAX_PIECES {
+            return Err(InboxError::TooManyGaps);
+        }
+        pieces.push_back(Piece {
+            arrived,
+            offset,
+            content,
+        });
+        Ok(())
+    }
+}
+
+impl Default for Inbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

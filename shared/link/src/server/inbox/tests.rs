@@ -1,0 +1,75 @@
+use shared_sandbox::OutputStream::{Stderr, Stdout};
+use shared_types::RefusalCode;
+
+use super::*;
+
+fn output(stream: OutputStream, offset: u64, data: &'static str) -> Mail {
+    Mail::Output {
+        stream,
+        offset,
+        data: Bytes::from_static(data.as_bytes()),
+    }
+}
+
+#[test]
+fn single_bytes_are_joined_and_the_end_comes_after_them() {
+    let mut inbox = Inbox::new();
+    let (seat, _) = inbox.attach();
+    for offset in 0..1000 {
+        inbox
+            .put(seat, output(Stdout, offset, "x"))
+            .expect("in order");
+        inbox
+            .put(seat, output(Stderr, offset, "x"))
+            .expect("in order");
+    }
+    let refused = Mail::Refused(Refusal::new(RefusalCode::NotFound, "unknown"));
+    inbox.put(seat, refused.clone()).expect("the last one");
+    for expected in [Stdout, Stderr] {
+        let Some(Mail::Output { stream, data, .. }) = inbox.take() else {
+            panic!("the output comes first");
+        };
+        assert_eq!((stream, data.len()), (expected, 1000));
+    }
+    assert_eq!(inbox.take(), Some(refused));
+}
+
+#[test]
+fn what_an_earlier_seat_still_says_is_dropped() {
+    let mut inbox = Inbox::new();
+    let (old, _) = inbox.attach();
+    inbox.put(old, output(Stdout, 0, "abc")).expect("in order");
+    let (new, offsets) = inbox.attach();
+    assert_eq!(offsets, [0, 0], "nothing was taken yet");
+    inbox
+        .put(old, output(Stdout, 99, "late"))
+        .expect("nobody looks at it");
+    inbox.put(old, Mail::Detached).expect("nobody looks at it");
+    inbox
+        .put(new, output(Stdout, 0, "abcdef"))
+        .expect("a repeat and more");
+    inbox.put(new, Mail::Detached).expect("the last one");
+    assert_eq!(inbox.take(), Some(output(Stdout, 0, "abcdef")));
+    assert_eq!(inbox.take(), Some(Mail::Detached));
+}
+
+#[test]
+fn a_runner_that_sends_gap_after_gap_is_stopped() {
+    let mut inbox = Inbox::new();
+    let (seat, _) = inbox.attach();
+    let mut offset = 0;
+    let stopped = loop {
+        let gap = Mail::Gap {
+            stream: Stdout,
+            from: offset + 1,
+            to: offset + 2,
+        };
+        let sent = inbox.put(seat, output(Stdout, offset, "x"));
+        match sent.and_then(|()| inbox.put(seat, gap)) {
+            Ok(()) => offset += 2,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(stopped, InboxError::TooManyGaps);
+    assert!(offset <= MAX_PIECES as u64);
+}

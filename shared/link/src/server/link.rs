@@ -1,0 +1,280 @@
+//! One link as the server sees it, from its welcome on: verdicts on the inventory, who reads
+//! what, signs of life both ways.
+
+use std::{collections::VecDeque, time::Duration};
+
+use proto::v1::{self, runner_frame, server_frame};
+use shared_sandbox::{CancelAnswer, OutputStream};
+use shared_types::{
+    Digest, Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId,
+};
+
+use super::{
+    hello::HelloFacts,
+    subscriptions::{Post, Subscriptions},
+};
+use crate::{
+    pulse::{Beat, Pulse},
+    wire::{self, Expects, Malformed},
+};
+
+/// The times of a link.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// How often each end says that it lives, 20 % more or less.
+    pub heartbeat_every: Duration,
+    /// After this long without a frame the runner connects anew.
+    pub silence: Duration,
+    /// After this long without a frame the server ends the link.
+    pub lease: Duration,
+}
+
+/// What others want of a link.
+#[derive(Debug)]
+pub enum Command<P> {
+    /// Send the operation; what comes back goes to the reader, in place of an earlier one's.
+    Attach {
+        /// Which operation.
+        id: OperationId,
+        /// The frame that asks for it.
+        frame: Box<v1::Operation>,
+        /// Who reads it.
+        reader: Reader<P>,
+    },
+    /// Its reader has more room.
+    Grant {
+        /// Which operation.
+        id: OperationId,
+        /// Which of its streams.
+        stream: OutputStream,
+        /// The first byte that there is no room for.
+        up_to: u64,
+    },
+    /// Stop it, or never start it.
+    Cancel {
+        /// Which operation.
+        id: OperationId,
+        /// Of its owner.
+        epoch: Epoch,
+    },
+    /// The runner may drop it, unless somebody reads it.
+    Forget {
+        /// Which operation.
+        id: OperationId,
+    },
+}
+
+/// Who reads an operation's output.
+#[derive(Debug)]
+pub struct Reader<P> {
+    /// Where it goes.
+    pub post: P,
+    /// How an operation of this kind can end.
+    pub expects: Expects,
+    /// Makes way for a reader that is there already.
+    pub yields: bool,
+}
+
+/// What became of a cancel, as the runner says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CancelAnswered {
+    /// Of which operation.
+    pub id: OperationId,
+    /// What it is, or why there is none.
+    pub answer: Result<CancelAnswer, Refusal>,
+}
+
+/// Why a link is over, as far as the protocol tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Over {
+    /// The runner said goodbye, for this reason.
+    Goodbye(String),
+    /// Nothing was heard for as long as the lease.
+    Silent,
+    /// The runner broke the protocol.
+    Violation(String),
+}
+
+/// An operation whose outcome is not stored, and is fetched without anybody's asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsettled {
+    /// Which one.
+    pub id: OperationId,
+    /// What it takes to attach to it.
+    pub attachment: Attachment,
+    /// Whether nobody will want its output, so that the runner may forget it once it is stored.
+    pub abandoned: bool,
+}
+
+/// What is to become of an operation that a runner remembers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Somebody waits for it, or will.
+    Keep,
+    /// It is to be stopped; its outcome is fetched and stored.
+    Cancel(Attachment),
+    /// Its outcome and output are stored, or nobody will ever want them: the runner drops it.
+    Forget,
+    /// Nobody waits for it: its outcome is fetched and stored.
+    Settle(Attachment),
+}
+
+/// What it takes to attach to an operation without its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Of the canonical request.
+    pub digest: Digest,
+    /// Where it was placed.
+    pub sandbox: SandboxId,
+    /// What it belongs to.
+    pub owner: Owner,
+    /// The owner's epoch.
+    pub epoch: Epoch,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Link<P> {
+    incarnation: Incarnation,
+    subscriptions: Subscriptions<P>,
+    /// Frames for the runner.
+    outgoing: VecDeque<server_frame::Kind>,
+    pulse: Pulse,
+}
+
+impl<P: Post> Link<P> {
+    /// A link that was claimed under this generation; the welcome is the first frame.
+    pub fn new(facts: &HelloFacts, generation: Generation, times: Times, now: Duration) -> Self {
+        let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let welcome = server_frame::Kind::Welcome(v1::Welcome {
+            generation: generation.0,
+            protocol_version: facts.protocol_version,
+            heartbeat_every_ms: milliseconds(times.heartbeat_every),
+            silence_ms: milliseconds(times.silence),
+        });
+        Self {
+            incarnation: facts.incarnation.clone(),
+            subscriptions: Subscriptions::new(),
+            outgoing: VecDeque::from([welcome]),
+            pulse: Pulse::new(now, times.heartbeat_every, times.lease),
+        }
+    }
+
+    /// Queues the answers to the runner's inventory, before anything else is said; returns what
+    /// is to be attached to only for its outcome.
+    pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<Unsettled> {
+        let mut unsettled = Vec::new();
+        for (id, verdict) in verdicts {
+            match verdict {
+                Verdict::Keep => {}
+                Verdict::Forget => self.outgoing.push_back(wire::forget(id)),
+                Verdict::Settle(attachment) => unsettled.push(Unsettled {
+                    id,
+                    attachment,
+                    abandoned: true,
+                }),
+                Verdict::Cancel(attachment) => {
+                    let cancel = wire::cancel(id, attachment.epoch, &self.incarnation);
+                    self.outgoing.push_back(cancel);
+                    unsettled.push(Unsettled {
+                        id,
+                        attachment,
+                        abandoned: false,
+                    });
+                }
+            }
+        }
+        unsettled
+    }
+
+    /// A frame came.
+    ///
+    /// # Errors
+    /// The link is over.
+    pub fn frame(
+        &mut self,
+        frame: v1::RunnerFrame,
+        now: Duration,
+    ) -> Result<Option<CancelAnswered>, Over> {
+        use runner_frame::Kind;
+        self.pulse.heard(now);
+        let handled = match frame.kind {
+            // Nothing that this build knows: a newer runner may say more.
+            None | Some(Kind::Heartbeat(_)) => Ok(()),
+            Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
+            Some(Kind::Goodbye(goodbye)) => return Err(Over::Goodbye(goodbye.reason)),
+            Some(Kind::Accepted(accepted)) => self.subscriptions.accepted(&accepted),
+            Some(Kind::Output(output)) => self.subscriptions.output(output),
+            Some(Kind::Gap(gap)) => self.subscriptions.gap(&gap),
+            Some(Kind::Ended(ended)) => self.subscriptions.ended(ended),
+            Some(Kind::CancelAnswer(frame)) => {
+                return cancel_answered(frame)
+                    .map(Some)
+                    .map_err(|malformed| Over::Violation(malformed.to_string()));
+            }
+        };
+        handled
+            .map(|()| None)
+            .map_err(|malformed| Over::Violation(malformed.to_string()))
+    }
+
+    /// Does what others want.
+    pub fn command(&mut self, command: Command<P>) {
+        let kind = match command {
+            Command::Attach { id, frame, reader } => {
+                if !self.subscriptions.attach(id, reader) {
+                    return;
+                }
+                server_frame::Kind::Operation(*frame)
+            }
+            Command::Grant { id, stream, up_to } => server_frame::Kind::Credit(v1::Credit {
+                operation: id.to_string(),
+                stream: wire::stream_to_wire(stream),
+                up_to,
+            }),
+            Command::Cancel { id, epoch } => wire::cancel(id, epoch, &self.incarnation),
+            // Whoever reads it would wait for its end in vain; the next inventory says it again.
+            Command::Forget { id } if self.subscriptions.is_read(id) => return,
+            Command::Forget { id } => wire::forget(id),
+        };
+        self.outgoing.push_back(kind);
+    }
+
+    /// When [`Link::tick`] is to be called, at the latest.
+    pub fn wake_at(&self) -> Duration {
+        self.pulse.wake_at()
+    }
+
+    /// Time has passed: may queue a sign of life, which `random` spreads.
+    ///
+    /// # Errors
+    /// The runner was silent for too long.
+    pub fn tick(&mut self, now: Duration, random: u8) -> Result<(), Over> {
+        match self.pulse.tick(now, random) {
+            Beat::Silent => return Err(Over::Silent),
+            // Where frames wait already, they are the sign of life.
+            Beat::Due if self.outgoing.is_empty() => {
+                let beat = server_frame::Kind::Heartbeat(v1::Heartbeat {});
+                self.outgoing.push_back(beat);
+            }
+            Beat::Due | Beat::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Whether [`Link::next_frame`] has something; commands are to wait until it has not.
+    pub fn has_frames(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// The next frame for the runner.
+    pub fn next_frame(&mut self) -> Option<v1::ServerFrame> {
+        self.outgoing.pop_front().map(wire::from_server)
+    }
+}
+
+fn cancel_answered(frame: v1::CancelAnswer) -> Result<CancelAnswered, Malformed> {
+    let id = wire::operation_id(&frame.operation)?;
+    let answer = wire::cancel_answer(frame)?;
+    Ok(CancelAnswered { id, answer })
+}

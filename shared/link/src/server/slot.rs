@@ -1,0 +1,104 @@
+//! Which link of a runner is the current one: a newer one replaces the older, an older one is
+//! turned away, and the end of an older one never ends a newer (contract A4).
+
+use shared_types::{Generation, Timestamp};
+
+/// How a runner is connected; `L` is how its link is reached.
+#[derive(Debug, Clone)]
+pub enum Connection<L> {
+    /// No link.
+    Offline {
+        /// When it was last heard of here.
+        since: Option<Timestamp>,
+    },
+    /// It links; the verdicts on its inventory are not on their way yet.
+    Linking,
+    /// Its link carries operations.
+    Online(L),
+    /// Its credential was withdrawn; it never comes back.
+    Revoked,
+}
+
+/// Why a link is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TurnedAway {
+    /// A newer one is there.
+    Older,
+    /// The runner was revoked.
+    Revoked,
+}
+
+/// One runner's links.
+#[derive(Debug)]
+pub struct Slot<L> {
+    connection: Connection<L>,
+    current: Option<Generation>,
+}
+
+impl<L> Slot<L> {
+    /// Of a runner that has not linked yet.
+    pub fn new() -> Self {
+        Self {
+            connection: Connection::Offline { since: None },
+            current: None,
+        }
+    }
+
+    /// How the runner is connected.
+    pub fn connection(&self) -> &Connection<L> {
+        &self.connection
+    }
+
+    /// Whether there is a link.
+    pub fn is_taken(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Makes this link the current one; an older one is to end.
+    ///
+    /// # Errors
+    /// It is not to be served.
+    pub fn register(&mut self, generation: Generation) -> Result<(), TurnedAway> {
+        if matches!(self.connection, Connection::Revoked) {
+            return Err(TurnedAway::Revoked);
+        }
+        if self.current.is_some_and(|current| generation <= current) {
+            return Err(TurnedAway::Older);
+        }
+        self.current = Some(generation);
+        self.connection = Connection::Linking;
+        Ok(())
+    }
+
+    /// The link carries operations from now on. Returns whether it is the current one.
+    pub fn ready(&mut self, generation: Generation, link: L) -> bool {
+        let current = self.current == Some(generation);
+        if current {
+            self.connection = Connection::Online(link);
+        }
+        current
+    }
+
+    /// The link ended. Returns whether it was the current one.
+    pub fn unregister(&mut self, generation: Generation, since: Timestamp) -> bool {
+        let current = self.current == Some(generation);
+        if current {
+            self.current = None;
+            let since = Some(since);
+            self.connection = Connection::Offline { since };
+        }
+        current
+    }
+
+    /// The runner never comes back; a link that it has is to end.
+    pub fn revoke(&mut self) {
+        self.current = None;
+        self.connection = Connection::Revoked;
+    }
+}
+
+impl<L> Default for Slot<L> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,108 @@
+//! Between the sandbox's words and the wire's, in both directions.
+//!
+//! Strict: what the other end says and this one cannot read is a protocol error or a refusal,
+//! never a guess.
+
+mod ended;
+mod outcome;
+mod request;
+
+pub(crate) use ended::ended;
+pub(crate) use outcome::outcome;
+pub use outcome::{Expects, expected};
+pub(crate) use request::read_request;
+pub use request::request;
+
+use proto::v1::{self, runner_frame, server_frame};
+use shared_sandbox::{CancelAnswer, OutputStream};
+use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
+
+/// What a runner said cannot be read; the link cannot be trusted any further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Malformed(pub(crate) String);
+
+impl Malformed {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+/// The frame that stops an operation.
+pub(crate) fn cancel(
+    operation: OperationId,
+    epoch: Epoch,
+    incarnation: &Incarnation,
+) -> server_frame::Kind {
+    server_frame::Kind::Cancel(v1::Cancel {
+        operation: operation.to_string(),
+        epoch: epoch.0,
+        incarnation: Some(incarnation.into()),
+    })
+}
+
+/// What became of a wish to stop.
+pub(crate) fn cancel_answer(
+    wire: v1::CancelAnswer,
+) -> Result<Result<CancelAnswer, Refusal>, Malformed> {
+    use v1::cancel_answer::Answer;
+    let answer = wire.answer();
+    if let Some(refusal) = wire.refusal {
+        return Ok(Err(refusal.into()));
+    }
+    Ok(Ok(match answer {
+        Answer::NeverStarted => CancelAnswer::NeverStarted,
+        Answer::AlreadyExited => CancelAnswer::AlreadyExited,
+        Answer::Cancelled => CancelAnswer::Cancelled,
+        Answer::Unspecified => return Err(Malformed::new("a cancel answer says nothing")),
+    }))
+}
+
+/// The frame that lets the runner drop an operation.
+pub(crate) fn forget(operation: OperationId) -> server_frame::Kind {
+    server_frame::Kind::Forget(v1::Forget {
+        operation: operation.to_string(),
+    })
+}
+
+/// The id in a frame.
+pub(crate) fn operation_id(text: &str) -> Result<OperationId, Malformed> {
+    text.parse()
+        .map_err(|error| Malformed(format!("an operation's id cannot be read: {error}")))
+}
+
+/// The stream that a frame is about.
+pub(crate) fn output_stream(wire: i32) -> Result<OutputStream, Malformed> {
+    match v1::OutputStream::try_from(wire) {
+        Ok(v1::OutputStream::Stdout) => Ok(OutputStream::Stdout),
+        Ok(v1::OutputStream::Stderr) => Ok(OutputStream::Stderr),
+        Ok(v1::OutputStream::Unspecified) | Err(_) => {
+            Err(Malformed(format!("output names stream {wire}")))
+        }
+    }
+}
+
+/// A stream in its wire form.
+pub(crate) fn stream_to_wire(stream: OutputStream) -> i32 {
+    match stream {
+        OutputStream::Stdout => v1::OutputStream::Stdout,
+        OutputStream::Stderr => v1::OutputStream::Stderr,
+    }
+    .into()
+}
+
+/// A frame to the server.
+pub(crate) fn from_runner(kind: runner_frame::Kind) -> v1::RunnerFrame {
+    v1::RunnerFrame { kind: Some(kind) }
+}
+
+/// A frame to the runner.
+pub(crate) fn from_server(kind: server_frame::Kind) -> v1::ServerFrame {
+    v1::ServerFrame { kind: Some(kind) }
+}
+
+/// What is said of a frame that carries no such thing.
+pub(crate) fn invalid(what: &str) -> Refusal {
+    let message = format!("the frame carries no {what} that can be understood");
+    Refusal::new(RefusalCode::Invalid, message)
+}

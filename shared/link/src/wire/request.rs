@@ -1,0 +1,107 @@
+//! Requests.
+
+use proto::v1::{self, operation::Request as Wire};
+use shared_sandbox::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
+use shared_types::Refusal;
+
+use super::invalid;
+
+/// A request in its wire form.
+pub fn request(request: &Request) -> v1::operation::Request {
+    match request.clone() {
+        Request::Exec(exec) => Wire::Exec(v1::Exec {
+            command: Some(match exec.command {
+                Command::Shell(script) => v1::exec::Command::Shell(script),
+                Command::Argv(words) => v1::exec::Command::Argv(v1::Argv { words }),
+            }),
+            directory: exec.directory,
+            environment: exec.environment.into_iter().collect(),
+            merged: exec.merged,
+        }),
+        Request::Read(read) => Wire::Read(v1::Read {
+            path: read.path,
+            first_line: read.first_line,
+            max_lines: read.max_lines,
+            max_bytes: read.max_bytes,
+        }),
+        Request::Write(write) => Wire::Write(v1::Write {
+            path: write.path,
+            content: write.content,
+        }),
+        Request::Edit(edit) => Wire::Edit(v1::Edit {
+            path: edit.path,
+            old: edit.old,
+            new: edit.new,
+            every: edit.every,
+        }),
+        Request::List(list) => Wire::List(v1::List {
+            path: list.path,
+            max_entries: list.max_entries,
+        }),
+        Request::Glob(glob) => Wire::Glob(v1::Glob {
+            path: glob.path,
+            pattern: glob.pattern,
+            max_paths: glob.max_paths,
+        }),
+        Request::Grep(grep) => Wire::Grep(v1::Grep {
+            path: grep.path,
+            pattern: grep.pattern,
+            files: grep.files,
+            ignore_case: grep.ignore_case,
+            max_matches: grep.max_matches,
+        }),
+    }
+}
+
+/// The request in a frame.
+pub(crate) fn read_request(wire: Wire) -> Result<Request, Refusal> {
+    Ok(match wire {
+        Wire::Exec(wire) => Request::Exec(exec(wire)?),
+        Wire::Read(wire) => Request::Read(Read {
+            path: wire.path,
+            first_line: wire.first_line,
+            max_lines: wire.max_lines,
+            max_bytes: wire.max_bytes,
+        }),
+        Wire::Write(wire) => Request::Write(Write {
+            path: wire.path,
+            content: wire.content,
+        }),
+        Wire::Edit(wire) => Request::Edit(Edit {
+            path: wire.path,
+            old: wire.old,
+            new: wire.new,
+            every: wire.every,
+        }),
+        Wire::List(wire) => Request::List(List {
+            path: wire.path,
+            max_entries: wire.max_entries,
+        }),
+        Wire::Glob(wire) => Request::Glob(Glob {
+            path: wire.path,
+            pattern: wire.pattern,
+            max_paths: wire.max_paths,
+        }),
+        Wire::Grep(wire) => Request::Grep(Grep {
+            path: wire.path,
+            pattern: wire.pattern,
+            files: wire.files,
+            ignore_case: wire.ignore_case,
+            max_matches: wire.max_matches,
+        }),
+    })
+}
+
+fn exec(wire: v1::Exec) -> Result<Exec, Refusal> {
+    let command = match wire.command {
+        Some(v1::exec::Command::Shell(script)) => Command::Shell(script),
+        Some(v1::exec::Command::Argv(argv)) => Command::Argv(argv.words),
+        None => return Err(invalid("command")),
+    };
+    Ok(Exec {
+        command,
+        directory: wire.directory,
+        environment: wire.environment.into_iter().collect(),
+        merged: wire.merged,
+    })
+}
