@@ -1,0 +1,360 @@
+//! From the request to a command that runs: gate, start record, fate, release.
+//!
+//! The order is the promise. The child exists but waits; its start is written down; the record
+//! becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
+//! before the link: the gate is never opened, and the child ends when it sees that.
+
+use std::{io, time::Duration};
+
+use runner_supervisor::{
+    Cause, End, ExitRecord, Fate, FaultPoint, FromSupervisor, NotStarted, ProcessId, Request,
+    StartRecord, Stream, StreamEnd, Streams, Sync,
+};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    pipe::PipeFlags,
+    process::Pid,
+};
+
+use crate::{
+    client::Client,
+    clock,
+    faults::Faults,
+    input::{self, Input},
+    prepare::{Prepared, never_wait},
+    program,
+    stream::Pump,
+    supervise::{Child, Supervision},
+    sys::{self, Plan},
+    terminal,
+};
+
+/// How long the daemon is given to hear the last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Launched {
+    /// The command runs.
+    Running(Box<Supervision>),
+    /// It never will, and everybody who can be told was.
+    Over,
+}
+
+/// Starts what was asked for.
+pub(crate) fn launch(
+    mut prepared: Prepared,
+    request: &Request,
+    inherited: Option<OwnedFd>,
+    mut client: Option<Client>,
+    faults: Faults,
+) -> Launched {
+    let now = clock::monotonic();
+    if let Some(orphan_for) = request.terms.orphan_for {
+        // A timer on a descriptor that is open takes any time.
+        let _ = prepared.orphan.set(orphan_for);
+    }
+    let (gated, ends) = match gate(&mut prepared, request, inherited) {
+        Ok(gated) => gated,
+        Err(reason) => {
+            never_started(prepared, request, reason, client);
+            return Launched::Over;
+        }
+    };
+    faults.at(FaultPoint::Forked, client.as_ref());
+    let settled = ProcessId::of(gated.pid, &prepared.identity.supervisor.boot_id)
+        .and_then(|child| settle(&prepared, request, Some(child), client.as_ref(), faults));
+    let start = match settled {
+        Ok(Some(start)) => start,
+        Ok(None) => {
+            stop_behind_gate(gated);
+            fenced(prepared, client);
+            return Launched::Over;
+        }
+        Err(error) => {
+            stop_behind_gate(gated);
+            let _ = prepared.directory.fence(&error.to_string());
+            fenced(prepared, client);
+            return Launched::Over;
+        }
+    };
+    let opened = clock::monotonic();
+    let Gated {
+        pid,
+        opener,
+        report,
+    } = gated;
+    // The child can only be gone if somebody has killed it, and then it is collected as usual.
+    let _ = rustix::io::write(&opener, b"!");
+    faults.at(FaultPoint::GateOpened, client.as_ref());
+    if let Some(client) = &mut client {
+        client.say(&FromSupervisor::Started(start));
+    }
+    faults.at(FaultPoint::StartTold, client.as_ref());
+    let child = Child::new(pid, report, opened);
+    Launched::Running(Box::new(Supervision::new(
+        prepared, request, client, faults, child, ends, now,
+    )))
+}
+
+/// A child that waits.
+#[derive(Debug)]
+struct Gated {
+    pid: Pid,
+    opener: OwnedFd,
+    report: OwnedFd,
+}
+
+/// Our ends of what the child reads and writes.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) pumps: Vec<Pump>,
+    pub(crate) input: Input,
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+/// The child's ends.
+struct Stdio {
+    input: OwnedFd,
+    output: OwnedFd,
+    error: OwnedFd,
+}
+
+fn gate(
+    prepared: &mut Prepared,
+    request: &Request,
+    inherited: Option<OwnedFd>,
+) -> Result<(Gated, Ends), NotStarted> {
+    let directory = program::directory(&request.terms.place, inherited)?;
+    let program = program::find(request, &directory)?;
+    let (stdio, ends) = connect(prepared, request).map_err(host)?;
+    let (gate, opener) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| host(e.into()))?;
+    let (report, child_report) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| host(e.into()))?;
+    never_wait(&report).map_err(host)?;
+    let plan = Plan {
+        gate: gate.as_fd(),
+        gate_opener: opener.as_fd(),
+        report: child_report.as_fd(),
+        directory: directory.as_fd(),
+        stdio: [
+            stdio.input.as_fd(),
+            stdio.output.as_fd(),
+            stdio.error.as_fd(),
+        ],
+        terminal: ends.terminal.is_some(),
+        program: &program,
+        argv: &request.argv,
+        environment: &request.environment,
+    };
+    let pid = fork_into(prepared, &plan)?;
+    let gated = Gated {
+        pid,
+        opener,
+        report,
+    };
+    Ok((gated, ends))
+}
+
+/// The child, in its cgroup before it can do anything.
+fn fork_into(prepared: &Prepared, plan: &Plan<'_>) -> Result<Pid, NotStarted> {
+    let birthplace = prepared.leaf.birthplace();
+    let born = birthplace.map(|place| sys::fork(plan, Some(place)));
+    if let Some(Ok(pid)) = born {
+        return Ok(pid);
+    }
+    // No version 2, or a host that does not let children be born there: the gate gives time to
+    // move it.
+    let pid = sys::fork(plan, None).map_err(|error| match error.raw_os_error() {
+        Some(errno) => program::not_executed(errno, plan.program.to_bytes()),
+        None => host(error),
+    })?;
+    match prepared.leaf.adopt(pid) {
+        Ok(()) => Ok(pid),
+        Err(error) => {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            Err(host(error))
+        }
+    }
+}
+
+/// Lays the streams. The command's ends are closed here once it has them: else its output would
+/// never end.
+fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, Ends)> {
+    let now = clock::monotonic();
+    let bounds = request.terms.spool;
+    let mut pipes = std::mem::take(&mut prepared.pipes).into_iter();
+    let files = std::mem::take(&mut prepared.spools).into_iter();
+    let mut next_pipe = || pipes.next().ok_or(io::ErrorKind::NotFound);
+    let (stdio, sources, input, terminal) = match request.terms.streams {
+        Streams::Pty { rows, columns } => {
+            let terminal = terminal::open(rows, columns)?;
+            let input = Input::new(Some(terminal.master.try_clone()?), true);
+            let source = terminal.master.try_clone()?;
+            let stdio = Stdio {
+                input: terminal.slave.try_clone()?,
+                output: terminal.slave.try_clone()?,
+                error: terminal.slave,
+            };
+            (stdio, vec![source], input, Some(terminal.master))
+        }
+        Streams::Merged => {
+            let (read_end, input) = lay_input(request.terms.stdin)?;
+            let both = next_pipe()?;
+            let stdio = Stdio {
+                input: read_end,
+                output: both.write.try_clone()?,
+                error: both.write,
+            };
+            (stdio, vec![both.read], input, None)
+        }
+        Streams::Separate => {
+            let (read_end, input) = lay_input(request.terms.stdin)?;
+            let (out, err) = (next_pipe()?, next_pipe()?);
+            let stdio = Stdio {
+                input: read_end,
+                output: out.write,
+                error: err.write,
+            };
+            (stdio, vec![out.read, err.read], input, None)
+        }
+    };
+    let pumps = Stream::ALL
+        .into_iter()
+        .zip(sources)
+        .zip(files)
+        .map(|((stream, source), file)| Pump::new(stream, Some(source), file, bounds, now))
+        .collect();
+    let ends = Ends {
+        pumps,
+        input,
+        terminal,
+    };
+    Ok((stdio, ends))
+}
+
+fn lay_input(wanted: bool) -> io::Result<(OwnedFd, Input)> {
+    if !wanted {
+        return Ok((input::nothing()?, Input::new(None, false)));
+    }
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    never_wait(&write)?;
+    Ok((read, Input::new(Some(write), false)))
+}
+
+/// Makes the start the operation's fate; `None` if it has another one.
+fn settle(
+    prepared: &Prepared,
+    request: &Request,
+    child: Option<ProcessId>,
+    client: Option<&Client>,
+    faults: Faults,
+) -> io::Result<Option<StartRecord>> {
+    let start = StartRecord {
+        operation: request.operation,
+        identity: prepared.identity.clone(),
+        child,
+    };
+    prepared.start.write(&Fate::Started(start.clone()))?;
+    if request.terms.sync != Sync::Nothing {
+        prepared.start.sync()?;
+    }
+    faults.at(FaultPoint::StartWritten, client);
+    let ours = prepared.start.link(&prepared.directory)?;
+    if request.terms.sync != Sync::Nothing {
+        rustix::fs::fsync(&prepared.directory)?;
+    }
+    faults.at(FaultPoint::FateLinked, client);
+    Ok(ours.then_some(start))
+}
+
+/// The gate is never opened: the child sees that, and is killed in case it cannot.
+fn stop_behind_gate(gated: Gated) {
+    drop(gated.opener);
+    let _ = rustix::process::kill_process(gated.pid, rustix::process::Signal::KILL);
+    let _ = rustix::process::waitpid(Some(gated.pid), rustix::process::WaitOptions::empty());
+}
+
+fn fenced(prepared: Prepared, client: Option<Client>) {
+    if let Some(mut client) = client {
+        client.say(&FromSupervisor::Fenced);
+        client.finish(LAST_WORDS);
+    }
+    // A leaf that is left is removed by the daemon that recovers.
+    let _ = prepared.leaf.remove();
+}
+
+/// It was clear before the fork that there is nothing to run: that is a fate and an end as well.
+fn never_started(
+    prepared: Prepared,
+    request: &Request,
+    reason: NotStarted,
+    mut client: Option<Client>,
+) {
+    let no_faults = Faults::none();
+    let settled = settle(&prepared, request, None, None, no_faults);
+    if !matches!(settled, Ok(Some(_))) {
+        fenced(prepared, client);
+        return;
+    }
+    let nothing = StreamEnd {
+        offset: 0,
+        checksum: Some(0),
+    };
+    let record = ExitRecord {
+        operation: Some(request.operation),
+        end: End::NotStarted(reason),
+        cause: Cause::Exited,
+        out: nothing,
+        err: nothing,
+        cpu_us: 0,
+        max_rss_bytes: 0,
+        wall_us: 0,
+        kill: prepared.identity.kill,
+        tree_gone: true,
+    };
+    end(
+        &prepared,
+        &record,
+        &mut client,
+        request.terms.sync,
+        no_faults,
+    );
+    let _ = prepared.leaf.remove();
+}
+
+/// Writes the end down and tells it.
+pub(crate) fn end(
+    prepared: &Prepared,
+    record: &ExitRecord,
+    client: &mut Option<Client>,
+    sync: Sync,
+    faults: Faults,
+) {
+    // What cannot be written is told all the same, and a later daemon finds the operation without
+    // an end and without a supervisor, which it calls lost.
+    let mut written = prepared.exit.write(record);
+    if sync == Sync::All {
+        written = written.and_then(|()| prepared.exit.sync());
+    }
+    faults.at(FaultPoint::ExitWritten, client.as_ref());
+    if written.is_ok() {
+        let _ = prepared.exit.link(&prepared.directory);
+        if sync == Sync::All {
+            let _ = rustix::fs::fsync(&prepared.directory);
+        }
+    }
+    faults.at(FaultPoint::ExitLinked, client.as_ref());
+    if let Some(client) = client {
+        client.say(&FromSupervisor::Exited(record.clone()));
+        client.finish(LAST_WORDS);
+    }
+    faults.at(FaultPoint::ExitTold, client.as_ref());
+}
+
+fn host(error: io::Error) -> NotStarted {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NotStarted::DiskFull,
+        _ => NotStarted::Host(error.to_string()),
+    }
+}

@@ -1,0 +1,121 @@
+//! What is made before there is a request, because it is slow: files, pipes, the cgroup.
+
+use std::{fs::File, io, path::Path};
+
+use runner_supervisor::{
+    Directory, GapLog, Identity, KillChoice, Leaf, ProcessId, RecordFile, Stream, boot_id,
+};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::OFlags,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
+    pipe::PipeFlags,
+};
+
+use crate::{clock::BootTimer, sys};
+
+/// A pipe as large as an ordinary user may make it.
+const PIPE_BYTES: usize = 1024 * 1024;
+
+/// Connections that wait to be taken.
+const BACKLOG: i32 = 4;
+
+/// A pipe.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    /// Ours, never waited for.
+    pub(crate) read: OwnedFd,
+    /// The command's.
+    pub(crate) write: OwnedFd,
+}
+
+/// A supervisor that waits for its request.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) directory: Directory,
+    pub(crate) identity: Identity,
+    pub(crate) leaf: Leaf,
+    pub(crate) signals: OwnedFd,
+    pub(crate) listener: OwnedFd,
+    pub(crate) orphan: BootTimer,
+    pub(crate) start: RecordFile,
+    pub(crate) exit: RecordFile,
+    /// One for each stream, until they are used.
+    pub(crate) spools: Vec<File>,
+    pub(crate) gaps: GapLog,
+    /// One for each stream, until they are used.
+    pub(crate) pipes: Vec<Pipe>,
+    /// Where bytes are read to.
+    pub(crate) buffer: Vec<u8>,
+}
+
+/// Makes everything in the current directory, which is the operation's.
+pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared> {
+    let directory = Directory::open(Path::new("."))?;
+    let boot = boot_id()?;
+    let supervisor = ProcessId::of(rustix::process::getpid(), &boot)?;
+    let signals = sys::signals()?;
+    let spools = Stream::ALL
+        .into_iter()
+        .map(|stream| directory.create_file(stream.file_name()))
+        .collect::<io::Result<_>>()?;
+    let gaps = GapLog::create(&directory)?;
+    let start = RecordFile::create(&directory, "fate")?;
+    let exit = RecordFile::create(&directory, "exit")?;
+    let listener = listen()?;
+    let pipes = vec![pipe()?, pipe()?];
+    let leaf = Leaf::create(
+        choice,
+        &format!("{}-{}", supervisor.pid, supervisor.start_ticks),
+    )?;
+    let identity = Identity {
+        supervisor,
+        kill: leaf.method(),
+        cgroup: leaf.path(),
+    };
+    let prepared = Prepared {
+        directory,
+        identity,
+        leaf,
+        signals,
+        listener,
+        orphan: BootTimer::new()?,
+        start,
+        exit,
+        spools,
+        gaps,
+        pipes,
+        buffer: vec![0; buffer],
+    };
+    let ready = RecordFile::create(&prepared.directory, "ready")?;
+    ready.write(&prepared.identity)?;
+    ready.link(&prepared.directory)?;
+    Ok(prepared)
+}
+
+/// Never waited for: a connection can be gone before it is taken.
+fn listen() -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    )?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new("sock")?)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+fn pipe() -> io::Result<Pipe> {
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // A host that allows less makes the pump turn more often, no more.
+    let _ = rustix::pipe::fcntl_setpipe_size(&read, PIPE_BYTES);
+    never_wait(&read)?;
+    Ok(Pipe { read, write })
+}
+
+/// Makes reads and writes through this description return at once.
+pub(crate) fn never_wait(fd: impl AsFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    Ok(rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
+}

@@ -1,0 +1,294 @@
+//! The time while the command runs: one loop that waits for everything.
+
+mod ending;
+mod listening;
+
+use std::time::Duration;
+
+use runner_supervisor::{
+    Cause, End, FaultPoint, Frame, FromSupervisor, Request, Stream, ToSupervisor,
+};
+use rustix::{
+    fd::OwnedFd,
+    process::{Pid, Signal},
+};
+
+use crate::{
+    client::Client,
+    clock,
+    faults::Faults,
+    input::Input,
+    launch::Ends,
+    prepare::Prepared,
+    program,
+    stream::Pump,
+    sys::{self, Collected},
+    terminal, waiting,
+};
+use ending::Phase;
+
+/// The command's first process.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    /// Where it says why it could not execute; silent if it could.
+    report: OwnedFd,
+    opened: Duration,
+    ended: Option<(Collected, Duration)>,
+}
+
+impl Child {
+    pub(crate) fn new(pid: Pid, report: OwnedFd, opened: Duration) -> Self {
+        Self {
+            pid,
+            report,
+            opened,
+            ended: None,
+        }
+    }
+
+    /// What it reported, once it is collected.
+    fn end(&self, program: &[u8]) -> End {
+        let Some((collected, _)) = self.ended else {
+            return End::Unknown;
+        };
+        let mut errno = [0; 4];
+        if rustix::io::read(&self.report, &mut errno) == Ok(errno.len()) {
+            let errno = i32::from_ne_bytes(errno);
+            return End::NotStarted(program::not_executed(errno, program));
+        }
+        match collected.status {
+            Ok(code) => End::Code(code),
+            Err(signal) => End::Signal(signal),
+        }
+    }
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub(crate) struct Supervision {
+    prepared: Prepared,
+    request: Request,
+    client: Option<Client>,
+    faults: Faults,
+    child: Child,
+    pumps: Vec<Pump>,
+    input: Input,
+    terminal: Option<OwnedFd>,
+    began: Duration,
+    phase: Phase,
+    /// Why it is to end, once there is a reason; the first one counts.
+    cause: Option<Cause>,
+    /// How far the daemon was told that it can read.
+    told: [u64; 2],
+    /// Whether the daemon holds input back until there is room.
+    input_owed: bool,
+    last_id: u64,
+}
+
+impl Supervision {
+    pub(crate) fn new(
+        prepared: Prepared,
+        request: &Request,
+        client: Option<Client>,
+        faults: Faults,
+        child: Child,
+        ends: Ends,
+        began: Duration,
+    ) -> Self {
+        Self {
+            prepared,
+            request: request.clone(),
+            client,
+            faults,
+            child,
+            pumps: ends.pumps,
+            input: ends.input,
+            terminal: ends.terminal,
+            began,
+            phase: Phase::Running,
+            cause: None,
+            told: [0; 2],
+            input_owed: false,
+            last_id: 0,
+        }
+    }
+
+    /// Serves the command until it is over and written down.
+    pub(crate) fn run(mut self) {
+        // What came together with the request is here already and wakes nobody.
+        self.hear();
+        while !self.advance() {
+            let ready = self.listen();
+            let now = clock::monotonic();
+            if ready.signals {
+                if sys::asked_to_end(&self.prepared.signals) {
+                    self.want_end(Cause::Orphaned);
+                }
+                self.reap();
+            }
+            if ready.orphan && self.prepared.orphan.is_over() {
+                self.want_end(Cause::Orphaned);
+            }
+            if ready.output {
+                self.pump(now);
+            }
+            if ready.input {
+                self.input.pump();
+            }
+            if ready.listener
+                && let Some(client) = Client::accept(&self.prepared.listener)
+            {
+                self.attach(client);
+            }
+            if ready.client {
+                self.hear();
+            }
+            self.tell();
+        }
+        self.finish();
+    }
+
+    /// A daemon that connects later takes the place of an earlier one.
+    fn attach(&mut self, mut client: Client) {
+        let identity = &self.prepared.identity;
+        client.say(&waiting::hello(identity, self.input.taken(), self.last_id));
+        self.told = [0; 2];
+        self.client = Some(client);
+    }
+
+    /// What the daemon says.
+    fn hear(&mut self) {
+        let Some(mut client) = self.client.take() else {
+            return;
+        };
+        client.flush();
+        client.fill();
+        while let Some(frame) = client.next() {
+            if let Err(reason) = self.obey(&mut client, frame) {
+                client.say(&FromSupervisor::Refused { reason });
+            }
+        }
+        self.client = Some(client).filter(|client| !client.is_gone());
+    }
+
+    fn obey(&mut self, client: &mut Client, frame: Frame<ToSupervisor>) -> Result<(), String> {
+        match frame.head {
+            ToSupervisor::Input { offset, end } => {
+                let accepted = self.input.accept(offset, &frame.bytes, end);
+                let offered = offset.saturating_add(frame.bytes.len() as u64);
+                self.input_owed = accepted.is_ok() && self.input.taken() < offered;
+                client.say(&FromSupervisor::InputTaken {
+                    offset: self.input.taken(),
+                });
+                accepted
+            }
+            ToSupervisor::Commit { stream, offset } => {
+                if let Some(pump) = self.pumps.get_mut(stream.index()) {
+                    pump.commit(offset, &mut self.prepared.gaps);
+                }
+                Ok(())
+            }
+            ToSupervisor::Cancel => {
+                self.want_end(Cause::Cancelled);
+                Ok(())
+            }
+            ToSupervisor::Renew { orphan_for } => {
+                let set = self.prepared.orphan.set(orphan_for);
+                set.map_err(|error| error.to_string())
+            }
+            ToSupervisor::Resize { id, rows, columns } => self.once(client, id, |this| {
+                let terminal = this.terminal.as_ref().ok_or("it has no terminal")?;
+                terminal::resize(terminal, rows, columns).map_err(|error| error.to_string())
+            }),
+            ToSupervisor::Signal { id, signal } => {
+                self.once(client, id, |this| this.signal_group(signal))
+            }
+            ToSupervisor::Start { .. } => Err("the one request was taken already".to_owned()),
+            ToSupervisor::Hello { .. } | ToSupervisor::Unknown => {
+                Err("this supervisor does not know that kind of frame".to_owned())
+            }
+        }
+    }
+
+    /// Carries something out unless it was before.
+    fn once(
+        &mut self,
+        client: &mut Client,
+        id: u64,
+        act: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if id > self.last_id {
+            self.last_id = id;
+            act(self)?;
+        }
+        client.say(&FromSupervisor::Done { id });
+        Ok(())
+    }
+
+    fn signal_group(&self, signal: i32) -> Result<(), String> {
+        let signal = Signal::from_named_raw(signal).ok_or("there is no such signal")?;
+        // Once it is collected its number can be somebody else's.
+        if self.child.ended.is_some() {
+            return Err("its first process has ended".to_owned());
+        }
+        rustix::process::kill_process_group(self.child.pid, signal)
+            .map_err(|error| error.to_string())
+    }
+
+    fn pump(&mut self, now: Duration) {
+        let before: u64 = self.pumps.iter().map(Pump::readable).sum();
+        for pump in &mut self.pumps {
+            pump.pump(&mut self.prepared.buffer, &mut self.prepared.gaps, now);
+        }
+        if before == 0 && self.pumps.iter().any(|pump| pump.readable() > 0) {
+            self.faults
+                .at(FaultPoint::OutputWritten, self.client.as_ref());
+        }
+        if self.pumps.iter().any(Pump::is_disk_full) {
+            self.want_end(Cause::DiskFull);
+        }
+    }
+
+    /// Tells the daemon what is new, unless it is still busy with what it was told before.
+    fn tell(&mut self) {
+        let Some(client) = &mut self.client else {
+            return;
+        };
+        if self.input_owed && self.input.has_room() {
+            self.input_owed = false;
+            client.say(&FromSupervisor::InputTaken {
+                offset: self.input.taken(),
+            });
+        }
+        let mut readable = [0; 2];
+        for (stream, pump) in Stream::ALL.into_iter().zip(&self.pumps) {
+            readable[stream.index()] = pump.readable();
+        }
+        if readable != self.told && !client.is_behind() {
+            self.told = readable;
+            let [out, err] = readable;
+            client.say(&FromSupervisor::Output { out, err });
+        }
+        if client.is_gone() {
+            self.client = None;
+        }
+    }
+
+    /// Collects whoever has ended: the command's first process for its record, others because
+    /// nobody else can.
+    fn reap(&mut self) {
+        while let Some(pid) = sys::ended_child() {
+            let ours = pid == self.child.pid && self.child.ended.is_none();
+            if ours {
+                self.faults.at(FaultPoint::ChildEnded, self.client.as_ref());
+            }
+            let Ok(collected) = sys::collect(pid) else {
+                return;
+            };
+            if ours {
+                self.child.ended = Some((collected, clock::monotonic()));
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! How a command comes to its end: drained, asked, killed, proven gone, written down.
+
+use std::time::Duration;
+
+use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, StreamEnd, Sync};
+use rustix::process::{Signal, kill_process};
+
+use super::Supervision;
+use crate::{clock, launch, stream::Pump};
+
+/// With the first process gone, output that pauses for this long is taken to be over.
+const SILENCE: Duration = Duration::from_millis(250);
+
+/// How long output may go on after the first process's end, however busy it is.
+const DRAIN_AT_MOST: Duration = Duration::from_secs(2);
+
+/// How long killed processes may take to die (one may sit in an uninterruptible wait).
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// How often it is looked at whether they are, at first; then ever more rarely.
+const LOOK_AFTER: Duration = Duration::from_millis(1);
+
+/// How often it is looked at in the end, and while processes are asked to end.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(20);
+
+/// Looks in which a sweep must find nobody, one after the other.
+const EMPTY_LOOKS: u32 = 2;
+
+/// How often the emptied cgroup is tried to be removed: its last process may still be leaving.
+const REMOVALS: u32 = 200;
+
+/// Where a command stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Phase {
+    /// It runs.
+    Running,
+    /// Its first process is gone; what others still write is taken for a while.
+    Draining { until: Duration },
+    /// All were asked to end.
+    Asked { kill_at: Duration },
+    /// All are killed, again and again until nobody is left.
+    Killing {
+        until: Duration,
+        look_at: Duration,
+        pause: Duration,
+        empty_looks: u32,
+    },
+}
+
+impl Supervision {
+    /// It is to end, for this reason unless there was one before.
+    pub(super) fn want_end(&mut self, cause: Cause) {
+        match self.phase {
+            Phase::Running if self.child.ended.is_none() => {
+                self.cause = Some(cause);
+                self.prepared.leaf.signal(Signal::TERM);
+                // A stopped process acts on its signals only once it goes on.
+                self.prepared.leaf.signal(Signal::CONT);
+                self.phase = Phase::Asked {
+                    kill_at: clock::monotonic().saturating_add(self.request.terms.kill_grace),
+                };
+            }
+            // It has ended by itself: only the wait for the rest is cut short.
+            Phase::Running | Phase::Draining { .. } => self.kill(),
+            Phase::Asked { .. } | Phase::Killing { .. } => {}
+        }
+    }
+
+    /// Goes on as far as is possible now; `true` when it is over.
+    pub(super) fn advance(&mut self) -> bool {
+        loop {
+            let now = clock::monotonic();
+            match self.phase {
+                Phase::Running if self.child.ended.is_some() => {
+                    self.phase = Phase::Draining {
+                        until: now.saturating_add(DRAIN_AT_MOST),
+                    };
+                }
+                Phase::Running => match self.overdue(now) {
+                    Some(cause) => self.want_end(cause),
+                    None => return false,
+                },
+                Phase::Draining { until } => {
+                    if now < until && now < self.quiet_at() && !self.output_closed() {
+                        return false;
+                    }
+                    self.kill();
+                }
+                Phase::Asked { kill_at } => {
+                    let gone = self.child.ended.is_some() && self.prepared.leaf.is_empty();
+                    if now < kill_at && !gone {
+                        return false;
+                    }
+                    self.kill();
+                }
+                Phase::Killing { .. } => return self.killed(now),
+            }
+        }
+    }
+
+    /// When something is due next.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Running => {
+                let terms = &self.request.terms;
+                let run = terms
+                    .run_for
+                    .map(|time| self.child.opened.saturating_add(time));
+                let idle = terms
+                    .idle_for
+                    .map(|time| self.last_output().saturating_add(time));
+                run.into_iter().chain(idle).min()
+            }
+            Phase::Draining { until } => Some(until.min(self.quiet_at())),
+            Phase::Asked { kill_at } if self.child.ended.is_some() => {
+                Some(kill_at.min(clock::monotonic().saturating_add(LOOK_AT_LEAST_EVERY)))
+            }
+            Phase::Asked { kill_at } => Some(kill_at),
+            Phase::Killing { look_at, .. } => Some(look_at),
+        }
+    }
+
+    /// Takes what is left, writes the end down and tells it.
+    pub(super) fn finish(mut self) {
+        let now = clock::monotonic();
+        let (buffer, gaps) = (&mut self.prepared.buffer, &mut self.prepared.gaps);
+        let mut ends = [StreamEnd {
+            offset: 0,
+            checksum: Some(0),
+        }; 2];
+        for (end, pump) in ends.iter_mut().zip(&mut self.pumps) {
+            pump.take_rest(buffer, gaps, now);
+            *end = pump.finish(gaps);
+        }
+        self.faults.at(FaultPoint::TreeGone, self.client.as_ref());
+        if self.request.terms.sync == Sync::All {
+            for pump in &self.pumps {
+                // A disk that fails here fails at the exit record too.
+                let _ = pump.sync();
+            }
+        }
+        let record = self.record(ends);
+        launch::end(
+            &self.prepared,
+            &record,
+            &mut self.client,
+            self.request.terms.sync,
+            self.faults,
+        );
+        drop(self.client);
+        for _ in 0..REMOVALS {
+            // One that stays is removed by a daemon that recovers.
+            if self.prepared.leaf.remove().is_ok() || !self.prepared.leaf.is_empty() {
+                break;
+            }
+            std::thread::sleep(LOOK_AFTER);
+        }
+    }
+
+    fn record(&self, [out, err]: [StreamEnd; 2]) -> ExitRecord {
+        let leaf = &self.prepared.leaf;
+        let used = self.child.ended.map(|(collected, _)| collected);
+        let ended_at = self.child.ended.map_or_else(clock::monotonic, |(_, at)| at);
+        let wall = ended_at.saturating_sub(self.child.opened);
+        let cause = if self.pumps.iter().any(Pump::is_disk_full) {
+            Cause::DiskFull
+        } else {
+            self.cause.unwrap_or(Cause::Exited)
+        };
+        ExitRecord {
+            operation: Some(self.request.operation),
+            end: self.child.end(self.request.argv[0].as_bytes()),
+            cause,
+            out,
+            err,
+            cpu_us: used.map_or(0, |used| micros(used.cpu)),
+            max_rss_bytes: used.map_or(0, |used| used.max_rss_bytes),
+            wall_us: micros(wall),
+            kill: leaf.method(),
+            // Somebody who still holds the output may be a descendant that went elsewhere.
+            tree_gone: leaf.proves() && leaf.is_empty() && self.output_closed(),
+        }
+    }
+
+    fn kill(&mut self) {
+        let now = clock::monotonic();
+        self.phase = Phase::Killing {
+            until: now.saturating_add(GONE_WITHIN),
+            look_at: now,
+            pause: LOOK_AFTER,
+            empty_looks: 0,
+        };
+    }
+
+    /// Looks whether anybody is left, and kills those; `true` when nobody is, or none of this
+    /// helps.
+    fn killed(&mut self, now: Duration) -> bool {
+        let Phase::Killing {
+            until,
+            look_at,
+            pause,
+            empty_looks,
+        } = self.phase
+        else {
+            return false;
+        };
+        if now < look_at {
+            return false;
+        }
+        self.reap();
+        let leaf = &self.prepared.leaf;
+        let empty = self.child.ended.is_some() && leaf.is_empty();
+        let empty_looks = if empty { empty_looks + 1 } else { 0 };
+        let enough = match leaf.method() {
+            KillMethod::Sweep => EMPTY_LOOKS,
+            KillMethod::CgroupKill | KillMethod::Freezer | KillMethod::Pids => 1,
+        };
+        if empty_looks >= enough || now >= until {
+            return true;
+        }
+        if !empty {
+            leaf.kill();
+            if self.child.ended.is_none() {
+                // It may have moved to another cgroup; its number is its own until it is collected.
+                let _ = kill_process(self.child.pid, Signal::KILL);
+            }
+        }
+        self.phase = Phase::Killing {
+            until,
+            look_at: now.saturating_add(pause),
+            pause: (pause * 2).min(LOOK_AT_LEAST_EVERY),
+            empty_looks,
+        };
+        false
+    }
+
+    fn overdue(&self, now: Duration) -> Option<Cause> {
+        let terms = &self.request.terms;
+        let over = |since: Duration, time: Option<Duration>| {
+            time.is_some_and(|time| now >= since.saturating_add(time))
+        };
+        if over(self.child.opened, terms.run_for) {
+            return Some(Cause::Timeout);
+        }
+        over(self.last_output(), terms.idle_for).then_some(Cause::Idle)
+    }
+
+    /// When output that goes on being silent is taken to be over.
+    fn quiet_at(&self) -> Duration {
+        let ended_at = self.child.ended.map_or(Duration::ZERO, |(_, at)| at);
+        self.last_output().max(ended_at).saturating_add(SILENCE)
+    }
+
+    fn last_output(&self) -> Duration {
+        let last = self.pumps.iter().map(Pump::last_output).max();
+        last.unwrap_or(self.began).max(self.began)
+    }
+
+    fn output_closed(&self) -> bool {
+        self.pumps.iter().all(Pump::is_closed)
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,98 @@
+//! The one place where the supervisor waits.
+
+use std::time::Duration;
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::OwnedFd,
+    io::Errno,
+};
+
+use super::Supervision;
+use crate::{
+    clock::{self, timespec},
+    stream::Pump,
+};
+
+/// What there is to do.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Ready {
+    pub(super) signals: bool,
+    pub(super) orphan: bool,
+    pub(super) listener: bool,
+    pub(super) client: bool,
+    pub(super) input: bool,
+    pub(super) output: bool,
+}
+
+/// Who is listened to.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Signals,
+    Orphan,
+    Listener,
+    Client,
+    Input,
+    Output,
+}
+
+impl Supervision {
+    /// Waits until something happens or is due.
+    pub(super) fn listen(&self) -> Ready {
+        let wanted = self.wanted();
+        let mut fds: Vec<_> = wanted
+            .iter()
+            .map(|(_, fd, flags)| PollFd::new(*fd, *flags))
+            .collect();
+        let now = clock::monotonic();
+        let patience = self
+            .next_due()
+            .map(|due| timespec(due.saturating_sub(now).max(SHORTEST)));
+        let mut ready = Ready::default();
+        match poll(&mut fds, patience.as_ref()) {
+            Ok(_) => {}
+            // Nothing is lost by looking again; an error that lasts is bounded by the deadlines.
+            Err(Errno::INTR) => return ready,
+            Err(_) => std::thread::sleep(SHORTEST),
+        }
+        for ((source, ..), fd) in wanted.iter().zip(&fds) {
+            if fd.revents().is_empty() {
+                continue;
+            }
+            match source {
+                Source::Signals => ready.signals = true,
+                Source::Orphan => ready.orphan = true,
+                Source::Listener => ready.listener = true,
+                Source::Client => ready.client = true,
+                Source::Input => ready.input = true,
+                Source::Output => ready.output = true,
+            }
+        }
+        ready
+    }
+
+    fn wanted(&self) -> Vec<(Source, &OwnedFd, PollFlags)> {
+        let mut wanted = vec![
+            (Source::Signals, &self.prepared.signals, PollFlags::IN),
+            (Source::Orphan, &self.prepared.orphan.0, PollFlags::IN),
+            (Source::Listener, &self.prepared.listener, PollFlags::IN),
+        ];
+        if let Some(client) = &self.client {
+            let mut flags = PollFlags::IN;
+            if client.is_behind() {
+                flags |= PollFlags::OUT;
+            }
+            wanted.push((Source::Client, client.socket(), flags));
+        }
+        if let Some(input) = self.input.wanted() {
+            wanted.push((Source::Input, input, PollFlags::OUT));
+        }
+        for output in self.pumps.iter().filter_map(Pump::wanted) {
+            wanted.push((Source::Output, output, PollFlags::IN));
+        }
+        wanted
+    }
+}
+
+/// A wait is never shorter, so that a deadline that is a rounding away does not spin.
+const SHORTEST: Duration = Duration::from_micros(100);

@@ -1,0 +1,84 @@
+//! The time before the request.
+
+use runner_supervisor::{FromSupervisor, Identity, Request, ToSupervisor, VERSION};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::OwnedFd,
+    io::Errno,
+};
+
+use crate::{client::Client, prepare::Prepared, sys};
+
+/// What is said first on each connection.
+pub(crate) fn hello(identity: &Identity, input: u64, last_id: u64) -> FromSupervisor {
+    FromSupervisor::Hello {
+        version: VERSION,
+        identity: identity.clone(),
+        input,
+        last_id,
+    }
+}
+
+/// Waits for the request; `None` when there will be none.
+pub(crate) fn request(
+    prepared: &Prepared,
+    client: &mut Client,
+) -> Option<(Request, Option<OwnedFd>)> {
+    loop {
+        while let Some(frame) = client.next() {
+            match frame.head {
+                ToSupervisor::Start {
+                    operation,
+                    words,
+                    variables,
+                    terms,
+                } => {
+                    let parts =
+                        Request::from_parts(operation, words, variables, terms, &frame.bytes);
+                    match parts {
+                        Ok(request) => return Some((request, client.descriptor())),
+                        Err(error) => refuse(client, &error.to_string()),
+                    }
+                }
+                ToSupervisor::Cancel => return None,
+                _ => refuse(client, "nothing runs yet; send the request first"),
+            }
+        }
+        if client.is_gone() {
+            return None;
+        }
+        let mut wanted = PollFlags::IN;
+        if client.is_behind() {
+            wanted |= PollFlags::OUT;
+        }
+        let mut fds = [
+            PollFd::new(client.socket(), wanted),
+            PollFd::new(&prepared.signals, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        if sys::asked_to_end(&prepared.signals) {
+            return None;
+        }
+        client.fill();
+        client.flush();
+    }
+}
+
+/// Nobody will ask: the operation never runs, whatever a later daemon finds.
+pub(crate) fn give_up(prepared: Prepared, mut client: Client) {
+    // If neither can be done, the next daemon fences it, because nobody supervises it.
+    let _ = prepared
+        .directory
+        .fence("its daemon went away before it asked for anything");
+    client.say(&FromSupervisor::Fenced);
+    let _ = prepared.leaf.remove();
+}
+
+fn refuse(client: &mut Client, reason: &str) {
+    client.say(&FromSupervisor::Refused {
+        reason: reason.to_owned(),
+    });
+}

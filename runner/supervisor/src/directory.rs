@@ -1,0 +1,210 @@
+//! The directory of one operation (mode 0700, format [`VERSION`](crate::VERSION)).
+//!
+//! | file | what |
+//! |---|---|
+//! | `ready` | who supervises ([`Identity`]), linked when the supervisor waits |
+//! | `fate` | [`Fate`], linked once |
+//! | `exit` | [`ExitRecord`], linked once |
+//! | `out`, `err` | the streams; a file offset is a stream offset |
+//! | `gaps` | what is missing in them ([`GapLog`](crate::GapLog)) |
+//! | `sock` | where the supervisor listens |
+//! | `*.new` | a record that is being written |
+//!
+//! `link(2)` fails where the name exists: that is what makes a fate and an end single.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::{fs::DirBuilderExt, net::UnixStream},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{AtFlags, Mode, OFlags},
+    io::Errno,
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    ExitRecord, Fate, Identity, RecordError,
+    record::{self},
+};
+
+/// The socket's name.
+pub(crate) const SOCKET: &str = "sock";
+
+/// An open directory of an operation; it can be renamed meanwhile.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Makes it, for this user only.
+    ///
+    /// # Errors
+    /// When it is there already, or the host refuses.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        Self::open(path)
+    }
+
+    /// Opens one that is there.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self {
+            fd,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where it was when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What became of the operation; `None` while nothing did.
+    ///
+    /// # Errors
+    /// When the record is damaged or of a version too far away.
+    pub fn fate(&self) -> Result<Option<Fate>, RecordError> {
+        self.record("fate")
+    }
+
+    /// How the operation ended; `None` while it did not.
+    ///
+    /// # Errors
+    /// As for the fate.
+    pub fn exit(&self) -> Result<Option<ExitRecord>, RecordError> {
+        self.record("exit")
+    }
+
+    /// Who supervises; `None` while nobody is ready to.
+    ///
+    /// # Errors
+    /// As for the fate.
+    pub fn identity(&self) -> Result<Option<Identity>, RecordError> {
+        self.record("ready")
+    }
+
+    /// Decides that the operation never runs, unless it was decided otherwise before: what this
+    /// returns is what holds.
+    ///
+    /// # Errors
+    /// When neither can be found out.
+    pub fn fence(&self, reason: &str) -> Result<Fate, RecordError> {
+        let fate = Fate::Fenced {
+            reason: record::reason(&reason),
+        };
+        if self.publish("fate", &fate)? {
+            return Ok(fate);
+        }
+        self.fate()?.ok_or(RecordError::Damaged {
+            name: "fate".to_owned(),
+        })
+    }
+
+    /// Links a record under its name; `false` where that is taken. It is written to a file of
+    /// this process first, because a supervisor can do the same at the same moment.
+    pub(crate) fn publish<T: Serialize>(&self, name: &str, record: &T) -> io::Result<bool> {
+        let pid = rustix::process::getpid().as_raw_nonzero();
+        let new = format!("{name}-{pid}.new");
+        // A file of that name may be a linked record already: it is left alone, never written to.
+        self.unlink(&new)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = File::from(rustix::fs::openat(&self.fd, &new, flags, mode)?);
+        io::Write::write_all(&mut &file, &record::to_line(name, record)?)?;
+        let ours = self.link(&new, name)?;
+        self.unlink(&new)?;
+        Ok(ours)
+    }
+
+    fn unlink(&self, name: &str) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a written file its final name; `false` where that is taken.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn link(&self, new: &str, name: &str) -> io::Result<bool> {
+        match rustix::fs::linkat(&self.fd, new, &self.fd, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A file, empty, to be read and written.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn create_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        Ok(rustix::fs::openat(&self.fd, name, flags, mode)?.into())
+    }
+
+    /// A file that is there, to be read.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn open_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?.into())
+    }
+
+    /// Connects to the supervisor. Through `/proc`, because a socket's address has only 108 bytes.
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        use std::os::fd::AsRawFd;
+        UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", self.fd.as_raw_fd()))
+    }
+
+    /// Removes it with all that is in it.
+    ///
+    /// # Errors
+    /// When the host refuses; it can be tried again.
+    pub fn remove(self) -> io::Result<()> {
+        fs::remove_dir_all(&self.path)
+    }
+
+    fn record<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, RecordError> {
+        match self.open_file(name) {
+            Ok(file) => record::read(name, &file, name).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl AsFd for Directory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fate_is_decided_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let directory = Directory::create(&folder.path().join("op")).expect("a directory");
+        assert!(directory.fate().expect("readable").is_none());
+        let first = directory.fence("first").expect("a fate");
+        let second = directory.fence("second").expect("a fate");
+        assert_eq!(first, second);
+        assert_eq!(directory.fate().expect("readable"), Some(first));
+    }
+}

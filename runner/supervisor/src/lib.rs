@@ -1,0 +1,49 @@
+//! `gantry-supervisor` and what a daemon needs to use it.
+//!
+//! One supervisor runs one command, decides alone whether it runs at all, and outlives the daemon.
+//! The binary (`src/bin/gantry-supervisor`) has one thread, no async runtime and no configuration
+//! but its arguments; this library is what both ends agree on, and the daemon's end.
+//!
+//! An operation is a directory (see [`Directory`]). Its *fate* is a file that only one party can
+//! link: the supervisor, after it has put the child behind a gate and before it opens that gate,
+//! or a daemon that fences the operation. So at most one of "it ran" and "it never runs" is true,
+//! whoever dies when. Its *end* is a file of the same kind. Everything else (the socket, the
+//! waiting supervisors) only makes this fast.
+//!
+//! The daemon never forks: supervisors are spawned (`posix_spawn`), wait in a [`Pool`] with their
+//! files already made, and fork themselves, which is cheap because they are small.
+//!
+//! The binary depends on nothing of its host when it is linked statically, which works on the gnu
+//! target: `cargo rustc -p runner-supervisor --bin gantry-supervisor --release -- -C
+//! target-feature=+crt-static`. So it can be mounted into any container.
+
+mod directory;
+mod fault;
+mod operation;
+mod pool;
+mod process;
+mod protocol;
+mod record;
+mod recover;
+mod request;
+mod spool;
+mod tree;
+mod wire;
+
+pub use directory::Directory;
+pub use fault::{Fault, FaultAction, FaultPoint};
+pub use operation::{Ended, Event, Operation, OperationError, Waiting};
+pub use pool::{Pool, PoolError, PoolOptions};
+pub use process::{ProcessId, boot_id};
+pub use protocol::{
+    FromSupervisor, MAX_INPUT_BYTES, OLDEST_VERSION, ToSupervisor, VERSION, agreed_version,
+};
+pub use record::{
+    Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
+    StartRecord, StreamEnd,
+};
+pub use recover::{Recovered, recover};
+pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
+pub use spool::{Found, Gap, GapLog, SpoolReader, Stream};
+pub use tree::{KillChoice, KillMethod, Leaf, descendants, members_of_session};
+pub use wire::{Frame, FrameError, Inbox, MAX_FRAME_BYTES, Outbox};

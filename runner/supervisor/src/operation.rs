@@ -1,0 +1,373 @@
+//! The daemon's end of one operation.
+//!
+//! Nothing here needs an async runtime: an [`Operation`] is a descriptor ([`AsFd`]) that becomes
+//! readable when [`Operation::event`] has something to say.
+
+mod link;
+
+use std::{io, process::Child, sync::mpsc::Sender, time::Duration};
+
+use rustix::fd::{AsFd, BorrowedFd};
+
+use crate::{
+    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES,
+    RecordError, Request, RequestError, SpoolReader, StartRecord, Stream, ToSupervisor,
+    pool::Wish,
+    recover::{self, Recovered},
+};
+pub(crate) use link::Link;
+
+/// A supervisor that waits for its request, its directory made and its files open.
+#[derive(Debug)]
+pub struct Waiting {
+    directory: Directory,
+    identity: Identity,
+    link: Link,
+    process: Process,
+}
+
+/// A running or ended operation.
+#[derive(Debug)]
+pub struct Operation {
+    directory: Directory,
+    identity: Option<Identity>,
+    link: Link,
+    process: Option<Process>,
+    readers: [Option<SpoolReader>; 2],
+    ended: Option<Ended>,
+    last_id: u64,
+    input: u64,
+}
+
+/// What is new of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Its fate is that it runs.
+    Started(StartRecord),
+    /// So many bytes of each stream can be read.
+    Output {
+        /// Of stdout, the merged stream, or the terminal.
+        out: u64,
+        /// Of stderr.
+        err: u64,
+    },
+    /// Input is taken up to here; what was sent beyond it must be sent again from here.
+    InputTaken(u64),
+    /// The resize or signal with this id was carried out, now or before.
+    Done(u64),
+    /// Something that was asked for is not possible.
+    Refused(String),
+    /// It is over. Comes last, and again whenever it is asked for.
+    Ended(Ended),
+}
+
+/// How an operation is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It has an exit record.
+    Exited(ExitRecord),
+    /// It never ran and never will.
+    Fenced,
+}
+
+/// Why an operation cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// The request makes no sense; nothing was sent.
+    #[error("the request cannot be carried out")]
+    Request(#[from] RequestError),
+    /// The supervisor is gone, or does not answer; its records tell what it did.
+    #[error("the supervisor does not answer; fence the operation to be sure that it never runs")]
+    Gone(#[from] FrameError),
+    /// The records cannot be read.
+    #[error("the records of the operation cannot be used")]
+    Records(#[from] RecordError),
+    /// The host reported something.
+    #[error("the supervisor cannot be reached")]
+    Io(#[from] io::Error),
+}
+
+impl Waiting {
+    pub(crate) fn new(
+        directory: Directory,
+        identity: Identity,
+        link: Link,
+        process: Process,
+    ) -> Self {
+        Self {
+            directory,
+            identity,
+            link,
+            process,
+        }
+    }
+
+    /// Where the operation will be; a daemon writes this down before it hands the request over.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Who waits.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whether it still waits.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.link.is_open()
+    }
+
+    /// Hands the request over, with the directory to run in where it says `Inherited`.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or the supervisor is gone. After the latter only fencing
+    /// [`Waiting::directory`] tells whether it has started; `directory` is given back for that.
+    pub fn start(
+        mut self,
+        request: &Request,
+        place: Option<BorrowedFd<'_>>,
+    ) -> Result<Operation, (Directory, OperationError)> {
+        let start = ToSupervisor::Start {
+            operation: request.operation,
+            words: request.argv.len(),
+            variables: request.environment.len(),
+            terms: request.terms.clone(),
+        };
+        let sent = request
+            .check()
+            .map_err(OperationError::from)
+            .and_then(|()| self.link.send(&start, &request.strings(), place));
+        match sent {
+            Ok(()) => Ok(Operation {
+                directory: self.directory,
+                identity: Some(self.identity),
+                link: self.link,
+                process: Some(self.process),
+                readers: [None, None],
+                ended: None,
+                last_id: 0,
+                input: 0,
+            }),
+            Err(error) => Err((self.directory, error)),
+        }
+    }
+}
+
+impl Operation {
+    /// One that a supervisor still serves.
+    pub(crate) fn attached(directory: Directory, link: Link) -> Self {
+        Self {
+            directory,
+            identity: None,
+            link,
+            process: None,
+            readers: [None, None],
+            ended: None,
+            last_id: 0,
+            input: 0,
+        }
+    }
+
+    /// Its files.
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Who supervises it; after re-attaching only once an event came.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
+    }
+
+    /// How much input was taken, as far as was heard.
+    pub fn input_taken(&self) -> u64 {
+        self.input
+    }
+
+    /// The largest id of a resize or signal that was carried out before this daemon attached.
+    pub fn last_id(&self) -> u64 {
+        self.last_id
+    }
+
+    /// What is new, waiting for it at most this long.
+    ///
+    /// Where the supervisor has died, this kills its tree and writes down that the operation is
+    /// lost, which can take some seconds.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn event(&mut self, within: Duration) -> Result<Option<Event>, OperationError> {
+        loop {
+            if let Some(ended) = &self.ended {
+                // The pool collects it.
+                self.process = None;
+                return Ok(Some(Event::Ended(ended.clone())));
+            }
+            match self.link.receive(within) {
+                Ok(None) => return Ok(None),
+                Ok(Some(said)) => {
+                    if let Some(event) = self.heard(said) {
+                        return Ok(Some(event));
+                    }
+                }
+                Err(_) => self.look_again()?,
+            }
+        }
+    }
+
+    /// Reads a stream from `offset` on.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn read(&mut self, stream: Stream, offset: u64, bytes: &mut [u8]) -> io::Result<Found> {
+        let reader = &mut self.readers[stream.index()];
+        if reader.is_none() {
+            *reader = Some(SpoolReader::open(&self.directory, stream)?);
+        }
+        reader
+            .as_ref()
+            .map_or(Ok(Found::Nothing), |reader| reader.read(offset, bytes))
+    }
+
+    /// What is durable elsewhere up to `offset` may be evicted here.
+    ///
+    /// # Errors
+    /// When the supervisor is gone; [`Operation::event`] tells more.
+    pub fn commit(&mut self, stream: Stream, offset: u64) -> Result<(), OperationError> {
+        self.say(&ToSupervisor::Commit { stream, offset })
+    }
+
+    /// Sends input; pieces longer than [`MAX_INPUT_BYTES`] are cut.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn input(&mut self, offset: u64, bytes: &[u8], end: bool) -> Result<(), OperationError> {
+        let mut pieces = bytes.chunks(MAX_INPUT_BYTES).peekable();
+        let mut offset = offset;
+        if pieces.peek().is_none() {
+            return self.say(&ToSupervisor::Input { offset, end });
+        }
+        while let Some(piece) = pieces.next() {
+            let end = end && pieces.peek().is_none();
+            let head = ToSupervisor::Input { offset, end };
+            self.link.send(&head, piece, None)?;
+            offset += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Ends it: politely, then by force. Its end comes as an event.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn cancel(&mut self) -> Result<(), OperationError> {
+        self.say(&ToSupervisor::Cancel)
+    }
+
+    /// It is not orphaned before this time is over.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn renew(&mut self, orphan_for: Duration) -> Result<(), OperationError> {
+        self.say(&ToSupervisor::Renew { orphan_for })
+    }
+
+    /// Gives its terminal another size. `id` must be larger than any before.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn resize(&mut self, id: u64, rows: u16, columns: u16) -> Result<(), OperationError> {
+        self.say(&ToSupervisor::Resize { id, rows, columns })
+    }
+
+    /// Sends a signal to its process group. `id` must be larger than any before.
+    ///
+    /// # Errors
+    /// As for a commit.
+    pub fn signal(&mut self, id: u64, signal: i32) -> Result<(), OperationError> {
+        self.say(&ToSupervisor::Signal { id, signal })
+    }
+
+    fn say(&mut self, what: &ToSupervisor) -> Result<(), OperationError> {
+        self.link.send(what, &[], None)
+    }
+
+    fn heard(&mut self, said: FromSupervisor) -> Option<Event> {
+        Some(match said {
+            FromSupervisor::Hello {
+                identity,
+                input,
+                last_id,
+                ..
+            } => {
+                self.identity = Some(identity);
+                self.last_id = last_id;
+                self.input = input;
+                return None;
+            }
+            FromSupervisor::Started(start) => Event::Started(start),
+            FromSupervisor::Output { out, err } => Event::Output { out, err },
+            FromSupervisor::InputTaken { offset } => {
+                self.input = offset;
+                Event::InputTaken(offset)
+            }
+            FromSupervisor::Done { id } => Event::Done(id),
+            FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason } => {
+                Event::Refused(reason)
+            }
+            FromSupervisor::Fenced => {
+                self.ended = Some(Ended::Fenced);
+                return None;
+            }
+            FromSupervisor::Exited(record) => {
+                self.ended = Some(Ended::Exited(record));
+                return None;
+            }
+            FromSupervisor::Unknown => return None,
+        })
+    }
+
+    /// The connection is gone: the records tell what holds.
+    fn look_again(&mut self) -> Result<(), OperationError> {
+        let directory = Directory::open(self.directory.path())?;
+        match recover::settle(directory)? {
+            Recovered::Running(operation) => {
+                let Self { link, .. } = *operation;
+                self.link = link;
+            }
+            Recovered::Fenced(_) => self.ended = Some(Ended::Fenced),
+            Recovered::Ended(_, record) => self.ended = Some(Ended::Exited(record)),
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Operation {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}
+
+/// A supervisor's process, which somebody must collect: once this is dropped, its pool does.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Option<Child>,
+    pool: Sender<Wish>,
+}
+
+impl Process {
+    pub(crate) fn new(child: Child, pool: Sender<Wish>) -> Self {
+        Self {
+            child: Some(child),
+            pool,
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            // With the pool's thread gone this process is about to end, and init collects it.
+            let _ = self.pool.send(Wish::Collect(child));
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Supervisors that wait, so that a command starts at once.
+//!
+//! Making the files of an operation costs more than its processes, so it is done before anybody
+//! asks. One thread starts supervisors and collects those that have ended. Whoever takes one when
+//! none waits starts one on the spot, and pays for it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use rustix::fd::OwnedFd;
+
+use crate::{
+    Directory, Fault, FromSupervisor, KillChoice, OperationError, Waiting,
+    operation::{Link, Process},
+};
+
+/// How long a supervisor may take to make its files.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// After a start that failed, the next one waits this long.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// While supervisors are left to be collected, it is looked whether they have ended this often.
+const COLLECT_EVERY: Duration = Duration::from_millis(200);
+
+/// Names that are tried where earlier daemons have left operations.
+const NAMES: u32 = 100_000;
+
+/// How supervisors are started.
+#[derive(Debug, Clone)]
+pub struct PoolOptions {
+    /// The program `gantry-supervisor`.
+    pub program: PathBuf,
+    /// The folder of the operations; it must exist, be this user's alone, and have been recovered.
+    pub root: PathBuf,
+    /// How many wait.
+    pub waiting: usize,
+    /// How their commands are to be killed.
+    pub kill: KillChoice,
+    /// A fault for tests; only supervisors of a debug build obey.
+    pub fault: Option<Fault>,
+}
+
+/// Why no supervisor waits.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// The host reported something.
+    #[error("the supervisor cannot be started")]
+    Io(#[from] io::Error),
+    /// It started and could not prepare itself.
+    #[error("the supervisor cannot prepare itself: {0}")]
+    Unfit(String),
+    /// It did not come up.
+    #[error("the supervisor does not say that it is ready")]
+    Silent(#[source] Option<OperationError>),
+}
+
+/// What the pool's thread is told.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// One was taken.
+    Taken,
+    /// One is left to be collected.
+    Collect(Child),
+    /// Start no more.
+    Close,
+}
+
+/// Waiting supervisors.
+#[derive(Debug)]
+pub struct Pool {
+    starter: Starter,
+    ready: Receiver<Waiting>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Begins to start supervisors.
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    pub fn new(options: PoolOptions) -> io::Result<Self> {
+        let (wishes, heard) = mpsc::channel();
+        let (made, ready) = mpsc::channel();
+        let starter = Starter {
+            options,
+            wishes,
+            next: 0,
+            step: 2,
+        };
+        let keeper = Keeper {
+            starter: Starter {
+                next: 1,
+                ..starter.clone()
+            },
+            heard,
+            made,
+            waiting: 0,
+            left: VecDeque::new(),
+            open: true,
+        };
+        let thread = std::thread::Builder::new()
+            .name("supervisors".to_owned())
+            .spawn(move || keeper.run())?;
+        Ok(Self {
+            starter,
+            ready,
+            thread: Some(thread),
+        })
+    }
+
+    /// A waiting supervisor. Starts one where none waits, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// When none waits and none can be started.
+    pub fn take(&mut self) -> Result<Waiting, PoolError> {
+        while let Ok(waiting) = self.ready.try_recv() {
+            // The thread can only be gone when this is.
+            let _ = self.starter.wishes.send(Wish::Taken);
+            if waiting.is_alive() {
+                return Ok(waiting);
+            }
+        }
+        self.starter.start()
+    }
+
+    /// A supervisor from those that wait, waiting until there is one.
+    ///
+    /// # Errors
+    /// When there is none in time.
+    pub fn take_ready(&mut self, within: Duration) -> Result<Waiting, PoolError> {
+        loop {
+            let waiting = self.ready.recv_timeout(within);
+            let waiting = waiting.map_err(|_| PoolError::Silent(None))?;
+            let _ = self.starter.wishes.send(Wish::Taken);
+            if waiting.is_alive() {
+                return Ok(waiting);
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let _ = self.starter.wishes.send(Wish::Close);
+        // Those that wait see that nobody will ask, when `ready` is dropped. The thread stays for
+        // the operations that are still held, and is gone with the last of them.
+        self.thread.take();
+    }
+}
+
+/// Starts supervisors.
+#[derive(Debug, Clone)]
+struct Starter {
+    options: PoolOptions,
+    wishes: Sender<Wish>,
+    /// The next name; the pool and its thread take every other one.
+    next: u32,
+    step: u32,
+}
+
+impl Starter {
+    fn start(&mut self) -> Result<Waiting, PoolError> {
+        let directory = self.directory()?;
+        let (near, far) = UnixStream::pair()?;
+        let mut command = Command::new(&self.options.program);
+        command
+            .arg(self.options.kill.to_string())
+            .env_clear()
+            .current_dir(directory.path())
+            .stdin(OwnedFd::from(far))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(fault) = self.options.fault {
+            command.env(Fault::VARIABLE, fault.to_string());
+        }
+        let child = command.spawn()?;
+        // It holds the other end of the socket, which must be the supervisor's alone.
+        drop(command);
+        let process = Process::new(child, self.wishes.clone());
+        let mut link = Link::new(near).map_err(|error| PoolError::Silent(Some(error)))?;
+        match link.receive(READY_WITHIN) {
+            Ok(Some(FromSupervisor::Hello { identity, .. })) => {
+                Ok(Waiting::new(directory, identity, link, process))
+            }
+            Ok(Some(FromSupervisor::Unfit { reason } | FromSupervisor::Refused { reason })) => {
+                // It has not even begun; nothing can have been promised to anybody.
+                let _ = directory.remove();
+                Err(PoolError::Unfit(reason))
+            }
+            Ok(_) => Err(PoolError::Silent(None)),
+            Err(error) => Err(PoolError::Silent(Some(error.into()))),
+        }
+    }
+
+    fn directory(&mut self) -> io::Result<Directory> {
+        let pid = rustix::process::getpid().as_raw_nonzero();
+        for _ in 0..NAMES {
+            let path = self.options.root.join(format!("{pid}-{}", self.next));
+            self.next = self.next.wrapping_add(self.step);
+            match Directory::create(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                result => return result,
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+/// What the pool's thread holds.
+struct Keeper {
+    starter: Starter,
+    heard: Receiver<Wish>,
+    made: Sender<Waiting>,
+    waiting: usize,
+    left: VecDeque<Child>,
+    open: bool,
+}
+
+impl Keeper {
+    fn run(mut self) {
+        loop {
+            let mut patience = (!self.left.is_empty()).then_some(COLLECT_EVERY);
+            if self.open && self.waiting < self.starter.options.waiting {
+                match self.starter.start() {
+                    Ok(waiting) => {
+                        self.waiting += 1;
+                        self.open = self.made.send(waiting).is_ok();
+                        patience = Some(Duration::ZERO);
+                    }
+                    // Whoever takes one meanwhile tries for himself and hears why.
+                    Err(_) => patience = Some(AGAIN_AFTER),
+                }
+            }
+            let heard = match patience {
+                Some(patience) => self.heard.recv_timeout(patience),
+                None => self.heard.recv().map_err(RecvTimeoutError::from),
+            };
+            match heard {
+                Ok(wish) => self.hear(wish),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            while let Ok(wish) = self.heard.try_recv() {
+                self.hear(wish);
+            }
+            self.left
+                .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        }
+    }
+
+    fn hear(&mut self, wish: Wish) {
+        match wish {
+            Wish::Taken => self.waiting = self.waiting.saturating_sub(1),
+            Wish::Collect(child) => self.left.push_back(child),
+            Wish::Close => self.open = false,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Processes, named so that a reused pid is not mistaken for them.
+
+use std::{fs, io};
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+/// A process of this host, this boot and this moment: pids are reused, the three together are not
+/// (the kernel counts starts in ticks of 10 ms; a pid comes round far later than that).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The pid.
+    pub pid: i32,
+    /// When it started, in clock ticks since the host's start.
+    pub start_ticks: u64,
+    /// Which start of the host.
+    pub boot_id: String,
+}
+
+impl ProcessId {
+    /// The process that has this pid now.
+    ///
+    /// # Errors
+    /// When there is none, or `/proc` is not there.
+    pub fn of(pid: Pid, boot_id: &str) -> io::Result<Self> {
+        let pid = pid.as_raw_nonzero().get();
+        Ok(Self {
+            pid,
+            start_ticks: Stat::of(pid)?.start_ticks,
+            boot_id: boot_id.to_owned(),
+        })
+    }
+
+    /// Whether it still runs. One that has ended and was not collected yet does not.
+    pub fn is_alive(&self, boot_id: &str) -> bool {
+        self.boot_id == boot_id
+            && Stat::of(self.pid)
+                .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
+    }
+
+    /// The pid as system calls take it.
+    pub fn as_pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.pid)
+    }
+}
+
+/// Which start of the host this is.
+///
+/// # Errors
+/// When `/proc` is not there.
+pub fn boot_id() -> io::Result<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(text.trim().to_owned())
+}
+
+/// What `/proc/PID/stat` says of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) pid: i32,
+    pub(crate) state: u8,
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
+    pub(crate) start_ticks: u64,
+}
+
+impl Stat {
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
+        let text = fs::read(format!("/proc/{pid}/stat"))?;
+        Self::parse(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// All processes that can be seen. Not a snapshot: it can miss one that is born meanwhile.
+    pub(crate) fn all() -> io::Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let name = entry?.file_name();
+            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok())
+                && let Ok(stat) = Self::of(pid)
+            {
+                all.push(stat);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Zombies and the dead do not run.
+    pub(crate) fn runs(&self) -> bool {
+        !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// proc(5): `pid (name) state ppid pgrp session … starttime` (field 22). The name may hold
+    /// anything, so the fields are counted from its end.
+    fn parse(pid: i32, text: &[u8]) -> Option<Self> {
+        let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        let mut fields = std::str::from_utf8(&text[name_end + 1..])
+            .ok()?
+            .split_ascii_whitespace();
+        let state = *fields.next()?.as_bytes().first()?;
+        let parent = fields.next()?.parse().ok()?;
+        let session = fields.nth(1)?.parse().ok()?;
+        let start_ticks = fields.nth(15)?.parse().ok()?;
+        Some(Self {
+            pid,
+            state,
+            parent,
+            session,
+            start_ticks,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_hides_no_field() {
+        let text = b"42 (a) S 9 (b) Z 7 40 41 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1000 5";
+        let stat = Stat::parse(42, text).expect("a stat line");
+        assert_eq!((stat.state, stat.parent, stat.session), (b'Z', 7, 41));
+        assert_eq!(stat.start_ticks, 98765);
+        assert!(!stat.runs());
+    }
+
+    #[test]
+    fn this_process_is_alive_and_was_not_in_another_boot() {
+        let boot = boot_id().expect("a boot id");
+        let own = ProcessId::of(rustix::process::getpid(), &boot).expect("a process");
+        assert!(own.is_alive(&boot));
+        assert!(!own.is_alive("another"));
+        let reused = ProcessId {
+            start_ticks: own.start_ticks + 1,
+            ..own
+        };
+        assert!(!reused.is_alive(&boot));
+    }
+}

@@ -1,0 +1,150 @@
+//! What is said over the socket in an operation's directory.
+//!
+//! A frame is a head in JSON and bytes that belong to it (see `wire`). Fields that are not known
+//! are ignored, kinds that are not known are refused and nothing happens: so version N speaks
+//! with N − 1 both ways. Whoever connects says hello first; so does the supervisor.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use shared_types::OperationId;
+
+use crate::{
+    record::{ExitRecord, Identity, StartRecord},
+    request::{Terms, millis_always},
+    spool::Stream,
+};
+
+/// The version of protocol and directory that this code writes.
+pub const VERSION: u32 = 1;
+
+/// The oldest version that it reads. Version 0 never was; the next one keeps reading this one.
+pub const OLDEST_VERSION: u32 = VERSION.saturating_sub(1);
+
+/// Largest piece of input in one frame, in bytes.
+pub const MAX_INPUT_BYTES: usize = 64 * 1024;
+
+/// The version that both ends speak, if they are not more than one apart.
+pub fn agreed_version(theirs: u32) -> Option<u32> {
+    (theirs.abs_diff(VERSION) <= 1).then_some(theirs.min(VERSION))
+}
+
+/// What a daemon says to a supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ToSupervisor {
+    /// The first frame on each connection.
+    Hello {
+        /// The daemon's [`VERSION`].
+        version: u32,
+    },
+    /// The one request. Its strings are the frame's bytes: words, then variables, each with a NUL
+    /// at its end. A descriptor that comes along is the directory.
+    Start {
+        /// Which operation.
+        operation: OperationId,
+        /// How many words.
+        words: usize,
+        /// How many variables.
+        variables: usize,
+        /// Everything else.
+        terms: Terms,
+    },
+    /// Input, in the frame's bytes.
+    Input {
+        /// Where in the input it belongs; what was taken already is discarded.
+        offset: u64,
+        /// Whether the input ends after it.
+        #[serde(default)]
+        end: bool,
+    },
+    /// What is durable elsewhere and may be evicted.
+    Commit {
+        /// Which stream.
+        stream: Stream,
+        /// Up to where; less than before changes nothing.
+        offset: u64,
+    },
+    /// End it. Saying so twice changes nothing.
+    Cancel,
+    /// It is not orphaned before this time is over.
+    Renew {
+        /// From now on, in milliseconds.
+        #[serde(with = "millis_always")]
+        orphan_for: Duration,
+    },
+    /// The terminal has another size.
+    Resize {
+        /// Larger than the one before, or it is a repeat and only answered.
+        id: u64,
+        /// Height in characters.
+        rows: u16,
+        /// Width in characters.
+        columns: u16,
+    },
+    /// A signal for the command's process group.
+    Signal {
+        /// As for a resize.
+        id: u64,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// A kind of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a supervisor says to its daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum FromSupervisor {
+    /// The first frame on each connection.
+    Hello {
+        /// The supervisor's [`VERSION`].
+        version: u32,
+        /// Who speaks.
+        identity: Identity,
+        /// How much input was taken.
+        #[serde(default)]
+        input: u64,
+        /// The largest id of a resize or signal that was carried out.
+        #[serde(default)]
+        last_id: u64,
+    },
+    /// It cannot run anything; nothing was started.
+    Unfit {
+        /// Why.
+        reason: String,
+    },
+    /// The fate is linked and the gate is open.
+    Started(StartRecord),
+    /// How far the streams are readable on disk. Frames of this kind replace one another.
+    Output {
+        /// Bytes of the first stream.
+        out: u64,
+        /// Bytes of the second stream.
+        err: u64,
+    },
+    /// Input is taken up to here; send on from here.
+    InputTaken {
+        /// The offset.
+        offset: u64,
+    },
+    /// The resize or signal is carried out.
+    Done {
+        /// Its id.
+        id: u64,
+    },
+    /// The operation was fenced before it started: the command did not run.
+    Fenced,
+    /// It is over, and the record is on disk.
+    Exited(ExitRecord),
+    /// A frame was not carried out; the connection goes on where that is possible.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// A kind of a later version.
+    #[serde(other)]
+    Unknown,
+}

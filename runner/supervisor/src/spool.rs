@@ -1,0 +1,248 @@
+//! What is on disk of a command's output, and how it is read.
+//!
+//! A file's offset is the stream's offset. What was dropped or evicted is a hole, and `gaps` says
+//! which: each gap is written there before the bytes behind it appear, and each eviction before
+//! the hole is made. So a reader that looks at the bytes first and at `gaps` second never takes a
+//! hole for output.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Directory, record};
+
+/// Most gaps of one operation: what the room that is made in advance holds.
+const MAX_GAPS: usize = 30;
+
+/// Where the evictions stand in `gaps`: one line for each stream, written over.
+const EVICTED_ROOM: u64 = 128;
+
+/// Where the gaps begin in `gaps`.
+const GAPS_AT: u64 = 2 * EVICTED_ROOM;
+
+/// Room of one line in `gaps`, padded, so that all lie where they are expected.
+const GAP_ROOM: u64 = 128;
+
+/// An output stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    /// stdout, both merged, or the terminal.
+    Out,
+    /// stderr.
+    Err,
+}
+
+impl Stream {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Out, Self::Err];
+
+    /// The name of its file.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Out => "out",
+            Self::Err => "err",
+        }
+    }
+
+    /// Its place in lists of both.
+    pub fn index(self) -> usize {
+        match self {
+            Self::Out => 0,
+            Self::Err => 1,
+        }
+    }
+}
+
+/// Bytes that the command wrote and that were not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Of which stream.
+    pub stream: Stream,
+    /// Where it begins.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+/// The file `gaps`.
+#[derive(Debug)]
+pub struct GapLog {
+    file: File,
+    gaps: usize,
+}
+
+impl GapLog {
+    /// Makes it, with room for all that it will ever hold.
+    ///
+    /// # Errors
+    /// When the host refuses, or the disk is full.
+    pub fn create(directory: &Directory) -> io::Result<Self> {
+        let file = directory.create_file("gaps")?;
+        record::make_room(&file)?;
+        Ok(Self { file, gaps: 0 })
+    }
+
+    /// Opens the one of an operation.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn open(directory: &Directory) -> io::Result<Self> {
+        let file = directory.open_file("gaps")?;
+        Ok(Self { file, gaps: 0 })
+    }
+
+    /// Whether there is room for one gap more, besides one of each stream that lasts to its end.
+    pub fn has_room(&self) -> bool {
+        self.gaps + Stream::ALL.len() < MAX_GAPS
+    }
+
+    /// Records a gap.
+    ///
+    /// # Errors
+    /// When the host refuses; then nothing behind it may be written.
+    pub fn add(&mut self, gap: Gap) -> io::Result<()> {
+        let line = record::to_line("gap", &gap)?;
+        self.file
+            .write_all_at(&line, GAPS_AT + self.gaps as u64 * GAP_ROOM)?;
+        self.gaps += 1;
+        Ok(())
+    }
+
+    /// Records that a stream is evicted up to `offset`.
+    ///
+    /// # Errors
+    /// When the host refuses; then nothing may be evicted.
+    pub fn evict(&self, stream: Stream, offset: u64) -> io::Result<()> {
+        let gap = Gap {
+            stream,
+            offset: 0,
+            length: offset,
+        };
+        let line = record::to_line("evicted", &gap)?;
+        self.file
+            .write_all_at(&line, stream.index() as u64 * EVICTED_ROOM)
+    }
+
+    /// Up to where a stream is evicted.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn evicted(&self, stream: Stream) -> io::Result<u64> {
+        let gap = self.line("evicted", stream.index() as u64 * EVICTED_ROOM)?;
+        Ok(gap.map_or(0, |gap| gap.length))
+    }
+
+    /// The gaps of a stream, in order.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn gaps(&self, stream: Stream) -> io::Result<Vec<Gap>> {
+        let mut gaps = Vec::new();
+        for index in 0..MAX_GAPS as u64 {
+            match self.line("gap", GAPS_AT + index * GAP_ROOM)? {
+                Some(gap) if gap.stream == stream => gaps.push(gap),
+                Some(_) => {}
+                None => break,
+            }
+        }
+        Ok(gaps)
+    }
+
+    /// The record at this place; a torn one is none.
+    fn line(&self, kind: &str, at: u64) -> io::Result<Option<Gap>> {
+        let mut bytes = [0; GAP_ROOM as usize];
+        let length = self.file.read_at(&mut bytes, at)?;
+        let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        Ok(record::from_line(kind, &bytes[..end], "gaps").ok())
+    }
+}
+
+/// Reads one stream of an operation, while it is written or later.
+#[derive(Debug)]
+pub struct SpoolReader {
+    file: File,
+    gaps: GapLog,
+    stream: Stream,
+}
+
+/// What is at an offset of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// So many bytes were read.
+    Bytes(usize),
+    /// Bytes were not kept; go on at this offset.
+    Gap {
+        /// Where the output goes on.
+        until: u64,
+    },
+    /// Bytes were committed and evicted; go on at this offset.
+    Evicted {
+        /// Where the output goes on.
+        until: u64,
+    },
+    /// Nothing yet, or nothing any more: the exit record's offset tells which.
+    Nothing,
+}
+
+impl SpoolReader {
+    /// A reader of this stream.
+    ///
+    /// # Errors
+    /// When there is no spool.
+    pub fn open(directory: &Directory, stream: Stream) -> io::Result<Self> {
+        Ok(Self {
+            file: directory.open_file(stream.file_name())?,
+            gaps: GapLog::open(directory)?,
+            stream,
+        })
+    }
+
+    /// Reads from `offset` on, at most until the next gap.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<Found> {
+        let read = self.file.read_at(bytes, offset)?;
+        let evicted = self.gaps.evicted(self.stream)?;
+        if offset < evicted {
+            return Ok(Found::Evicted { until: evicted });
+        }
+        let end = offset.saturating_add(read as u64);
+        for gap in self.gaps.gaps(self.stream)? {
+            let until = gap.offset.saturating_add(gap.length);
+            if gap.offset <= offset && offset < until {
+                return Ok(Found::Gap { until });
+            }
+            if gap.offset > offset && gap.offset < end {
+                let before = usize::try_from(gap.offset - offset).unwrap_or(read);
+                return Ok(Found::Bytes(before.min(read)));
+            }
+        }
+        Ok(match read {
+            0 => Found::Nothing,
+            read => Found::Bytes(read),
+        })
+    }
+
+    /// How far the stream is on disk now, holes included.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Whether all bytes from 0 to the end are there.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn is_whole(&self) -> io::Result<bool> {
+        Ok(self.gaps.evicted(self.stream)? == 0 && self.gaps.gaps(self.stream)?.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

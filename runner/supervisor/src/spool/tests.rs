@@ -1,0 +1,90 @@
+use super::*;
+
+fn scene() -> (tempfile::TempDir, Directory) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let directory = Directory::create(&folder.path().join("op")).expect("a directory");
+    (folder, directory)
+}
+
+#[test]
+fn a_reader_never_takes_a_hole_for_output() {
+    let (_folder, directory) = scene();
+    let out = directory.create_file("out").expect("a file");
+    let mut gaps = GapLog::create(&directory).expect("a log");
+    out.write_all_at(b"head", 0).expect("written");
+    let gap = Gap {
+        stream: Stream::Out,
+        offset: 4,
+        length: 96,
+    };
+    gaps.add(gap).expect("recorded");
+    let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
+    let mut bytes = [0; 200];
+    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(4));
+    // The bytes behind it are not there yet, but the gap is known.
+    let gap = Found::Gap { until: 100 };
+    assert_eq!(reader.read(4, &mut bytes).expect("read"), gap);
+    assert_eq!(reader.read(100, &mut bytes).expect("read"), Found::Nothing);
+    out.write_all_at(b"tail", 100).expect("written");
+    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(4));
+    assert_eq!(reader.read(50, &mut bytes).expect("read"), gap);
+    assert_eq!(reader.read(100, &mut bytes).expect("read"), Found::Bytes(4));
+    assert_eq!(&bytes[..4], b"tail");
+    assert!(!reader.is_whole().expect("known"));
+}
+
+#[test]
+fn a_gap_of_one_stream_is_none_of_the_other() {
+    let (_folder, directory) = scene();
+    let err = directory.create_file("err").expect("a file");
+    err.write_all_at(b"whole", 0).expect("written");
+    let mut gaps = GapLog::create(&directory).expect("a log");
+    for offset in [0, 10, 20] {
+        let gap = Gap {
+            stream: Stream::Out,
+            offset,
+            length: 5,
+        };
+        gaps.add(gap).expect("recorded");
+    }
+    gaps.evict(Stream::Out, 7).expect("recorded");
+    let reader = SpoolReader::open(&directory, Stream::Err).expect("a reader");
+    let mut bytes = [0; 9];
+    assert_eq!(reader.read(0, &mut bytes).expect("read"), Found::Bytes(5));
+    assert!(reader.is_whole().expect("known"));
+    assert_eq!(gaps.gaps(Stream::Out).expect("read").len(), 3);
+}
+
+#[test]
+fn what_was_evicted_says_where_to_go_on() {
+    let (_folder, directory) = scene();
+    let out = directory.create_file("out").expect("a file");
+    out.write_all_at(&[1; 100], 0).expect("written");
+    let gaps = GapLog::create(&directory).expect("a log");
+    gaps.evict(Stream::Out, 1_000_000_000).expect("recorded");
+    gaps.evict(Stream::Out, 60).expect("recorded");
+    let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");
+    let mut bytes = [0; 100];
+    let evicted = Found::Evicted { until: 60 };
+    assert_eq!(reader.read(59, &mut bytes).expect("read"), evicted);
+    assert_eq!(reader.read(60, &mut bytes).expect("read"), Found::Bytes(40));
+}
+
+#[test]
+fn a_torn_gap_is_no_gap() {
+    let (_folder, directory) = scene();
+    directory.create_file("out").expect("a file");
+    let gaps = GapLog::create(&directory).expect("a log");
+    let line = record::to_line(
+        "gap",
+        &Gap {
+            stream: Stream::Out,
+            offset: 0,
+            length: 5,
+        },
+    )
+    .expect("a line");
+    let half = &line[..line.len() / 2];
+    gaps.file.write_all_at(half, GAPS_AT).expect("written");
+    assert!(gaps.gaps(Stream::Out).expect("read").is_empty());
+}

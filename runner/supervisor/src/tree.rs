@@ -1,0 +1,239 @@
+//! The tree of processes that a command becomes, and its end.
+//!
+//! Which method a host allows is found out by trying it, strongest first. All but the last hold
+//! the tree in a cgroup of its own, which a process cannot leave by `setsid` or by forking twice.
+//! A process that may write to the host's cgroups can leave all of them.
+
+mod cgroup;
+mod sweep;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::BorrowedFd,
+    process::{Pid, Signal},
+};
+use serde::{Deserialize, Serialize};
+
+use cgroup::{Mounts, V1Kind};
+pub use sweep::{descendants, members_of_session};
+
+/// How a whole tree is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KillMethod {
+    /// `cgroup.kill` on a version 2 leaf that the child is born into: exact.
+    CgroupKill,
+    /// A version 1 freezer: freeze, kill all, thaw, until it is empty: exact.
+    Freezer,
+    /// A version 1 pids cgroup with no room left: kill all until it is empty: exact.
+    Pids,
+    /// The supervisor as subreaper looks for descendants in `/proc`: can miss one, so it proves
+    /// nothing.
+    Sweep,
+}
+
+impl KillMethod {
+    /// All of them, strongest first.
+    pub const ALL: [Self; 4] = [Self::CgroupKill, Self::Freezer, Self::Pids, Self::Sweep];
+
+    /// Its name in arguments and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CgroupKill => "cgroup-kill",
+            Self::Freezer => "freezer",
+            Self::Pids => "pids",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// Which method is to be used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KillChoice {
+    /// The strongest that works.
+    #[default]
+    Strongest,
+    /// This one or none.
+    Only(KillMethod),
+}
+
+impl std::fmt::Display for KillChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Strongest => "strongest",
+            Self::Only(method) => method.as_str(),
+        })
+    }
+}
+
+impl std::str::FromStr for KillChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "strongest" {
+            return Ok(Self::Strongest);
+        }
+        KillMethod::ALL
+            .into_iter()
+            .find(|method| method.as_str() == text)
+            .map(Self::Only)
+            .ok_or_else(|| format!("there is no way to kill called {text:?}"))
+    }
+}
+
+/// The place of one tree.
+#[derive(Debug)]
+pub struct Leaf {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    V2(cgroup::V2),
+    V1(cgroup::V1),
+    Sweep { root: Pid },
+}
+
+impl Leaf {
+    /// A new place, called `name` among its kind. Whoever calls is the subreaper where there is
+    /// no cgroup, and is moved out of the reach of what stops the daemon's own cgroup where there
+    /// is one of version 2.
+    ///
+    /// # Errors
+    /// When the method that must be used does not work here.
+    pub fn create(choice: KillChoice, name: &str) -> io::Result<Self> {
+        let mounts = Mounts::read();
+        let mut last = io::Error::from(io::ErrorKind::Unsupported);
+        for method in KillMethod::ALL {
+            if choice != KillChoice::Strongest && choice != KillChoice::Only(method) {
+                continue;
+            }
+            let made = match method {
+                KillMethod::CgroupKill => cgroup::V2::create(&mounts, name).map(Kind::V2),
+                KillMethod::Freezer => {
+                    cgroup::V1::create(&mounts, V1Kind::Freezer, name).map(Kind::V1)
+                }
+                KillMethod::Pids => cgroup::V1::create(&mounts, V1Kind::Pids, name).map(Kind::V1),
+                KillMethod::Sweep => Ok(Kind::Sweep {
+                    root: rustix::process::getpid(),
+                }),
+            };
+            match made {
+                Ok(kind) => return Ok(Self { kind }),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// The place of a tree whose supervisor is gone; `None` where the method needed it alive, or
+    /// the place is removed.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn reopen(method: KillMethod, path: Option<&Path>) -> io::Result<Option<Self>> {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let kind = match method {
+            KillMethod::CgroupKill => cgroup::V2::open(path).map(Kind::V2),
+            KillMethod::Freezer => cgroup::V1::open(path, V1Kind::Freezer).map(Kind::V1),
+            KillMethod::Pids => cgroup::V1::open(path, V1Kind::Pids).map(Kind::V1),
+            KillMethod::Sweep => return Ok(None),
+        };
+        match kind {
+            Ok(kind) => Ok(Some(Self { kind })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How it kills.
+    pub fn method(&self) -> KillMethod {
+        match &self.kind {
+            Kind::V2(_) => KillMethod::CgroupKill,
+            Kind::V1(v1) => v1.method(),
+            Kind::Sweep { .. } => KillMethod::Sweep,
+        }
+    }
+
+    /// Its cgroup.
+    pub fn path(&self) -> Option<PathBuf> {
+        match &self.kind {
+            Kind::V2(v2) => Some(v2.path().to_owned()),
+            Kind::V1(v1) => Some(v1.path().to_owned()),
+            Kind::Sweep { .. } => None,
+        }
+    }
+
+    /// The cgroup that a child can be born into.
+    pub fn birthplace(&self) -> Option<BorrowedFd<'_>> {
+        match &self.kind {
+            Kind::V2(v2) => Some(v2.directory()),
+            Kind::V1(_) | Kind::Sweep { .. } => None,
+        }
+    }
+
+    /// Takes a child in that waits behind its gate and was not born here.
+    ///
+    /// # Errors
+    /// When the host refuses; then it must not run.
+    pub fn adopt(&self, child: Pid) -> io::Result<()> {
+        match &self.kind {
+            Kind::V2(v2) => v2.adopt(child),
+            Kind::V1(v1) => v1.adopt(child),
+            Kind::Sweep { .. } => Ok(()),
+        }
+    }
+
+    /// Sends a signal to everybody in it. Those who come meanwhile may miss it.
+    pub fn signal(&self, signal: Signal) {
+        let members = match &self.kind {
+            Kind::V2(v2) => v2.members(),
+            Kind::V1(v1) => v1.members(),
+            Kind::Sweep { root } => descendants(*root),
+        };
+        for member in members.unwrap_or_default() {
+            // One that is gone needs no signal.
+            let _ = rustix::process::kill_process(member, signal);
+        }
+    }
+
+    /// Kills everybody in it; to be repeated until it is empty.
+    pub fn kill(&self) {
+        match &self.kind {
+            Kind::V2(v2) => v2.kill(),
+            Kind::V1(v1) => v1.kill(),
+            Kind::Sweep { .. } => self.signal(Signal::KILL),
+        }
+    }
+
+    /// Whether nobody runs in it, as far as the method can tell.
+    pub fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::V2(v2) => v2.is_empty(),
+            Kind::V1(v1) => v1.members().is_ok_and(|members| members.is_empty()),
+            Kind::Sweep { root } => descendants(*root).is_ok_and(|members| members.is_empty()),
+        }
+    }
+
+    /// Whether "empty" is a statement of the kernel.
+    pub fn proves(&self) -> bool {
+        !matches!(self.kind, Kind::Sweep { .. })
+    }
+
+    /// Removes it, if it is empty.
+    ///
+    /// # Errors
+    /// When it is not, or the host refuses.
+    pub fn remove(&self) -> io::Result<()> {
+        match self.path() {
+            Some(path) => Ok(rustix::fs::rmdir(&path)?),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Cgroups: where they are, and what is done in one.
+//!
+//! Ours lie in `gantry` at a hierarchy's root, where the host lets us: outside the daemon's own
+//! cgroup, so that what stops the daemon's service stops no command. Else (an unprivileged daemon
+//! with a delegated cgroup) they lie below the daemon's own.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::{Mode, OFlags},
+    process::{Pid, Signal},
+};
+
+use super::KillMethod;
+
+/// Our folder in a hierarchy.
+const FOLDER: &str = "gantry";
+
+/// Where supervisors are, beside the cgroups of their commands.
+const SUPERVISORS: &str = "supervisors";
+
+/// How often a freezer is asked whether all are frozen, before the kill goes on without.
+const FREEZE_LOOKS: usize = 200;
+
+/// Names that are tried where one is taken by a tree of an earlier namespace.
+const NAMES: usize = 16;
+
+/// The hierarchies of this host.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts {
+    v2: Vec<PathBuf>,
+    freezer: Vec<PathBuf>,
+    pids: Vec<PathBuf>,
+    own: PathBuf,
+}
+
+impl Mounts {
+    /// What `/proc` says; nothing where it says nothing.
+    pub(crate) fn read() -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        Self::parse(&mounts, &own)
+    }
+
+    fn parse(mounts: &str, own: &str) -> Self {
+        let mut found = Self::default();
+        for line in mounts.lines() {
+            let mut fields = line.split(' ').skip(1);
+            let (Some(at), Some(kind), Some(options)) =
+                (fields.next(), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let has = |name| options.split(',').any(|option| option == name);
+            let at = PathBuf::from(at);
+            match kind {
+                "cgroup2" => found.v2.push(at),
+                "cgroup" if has("freezer") => found.freezer.push(at),
+                "cgroup" if has("pids") => found.pids.push(at),
+                _ => {}
+            }
+        }
+        let own = own.lines().find_map(|line| line.strip_prefix("0::/"));
+        found.own = PathBuf::from(own.unwrap_or_default());
+        found
+    }
+}
+
+/// A leaf of version 2.
+#[derive(Debug)]
+pub(crate) struct V2 {
+    path: PathBuf,
+    directory: OwnedFd,
+    kill: File,
+    events: File,
+}
+
+impl V2 {
+    pub(crate) fn create(mounts: &Mounts, name: &str) -> io::Result<Self> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for mount in &mounts.v2 {
+            for parent in [mount.join(FOLDER), mount.join(&mounts.own).join(FOLDER)] {
+                match make_folder(&parent).and_then(|()| Self::make(&parent, name)) {
+                    Ok(leaf) => {
+                        step_aside(&parent);
+                        return Ok(leaf);
+                    }
+                    Err(error) => last = error,
+                }
+            }
+        }
+        Err(last)
+    }
+
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        let kill = open_at(&directory, "cgroup.kill", OFlags::WRONLY)?;
+        let events = open_at(&directory, "cgroup.events", OFlags::RDONLY)?;
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+            kill,
+            events,
+        })
+    }
+
+    fn make(parent: &Path, name: &str) -> io::Result<Self> {
+        let path = make_leaf(parent, name)?;
+        Self::open(&path).inspect_err(|_| {
+            // It is of no use without its files.
+            let _ = fs::remove_dir(&path);
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    pub(crate) fn adopt(&self, child: Pid) -> io::Result<()> {
+        adopt(&self.directory, child)
+    }
+
+    pub(crate) fn members(&self) -> io::Result<Vec<Pid>> {
+        read_pids(&self.directory)
+    }
+
+    pub(crate) fn kill(&self) {
+        // A failure shows when the leaf does not become empty.
+        let _ = (&self.kill).write_all(b"1");
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut text = String::new();
+        let mut file = &self.events;
+        file.rewind().is_ok()
+            && file.read_to_string(&mut text).is_ok()
+            && text.lines().any(|line| line == "populated 0")
+    }
+}
+
+/// Which hierarchy of version 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum V1Kind {
+    Freezer,
+    Pids,
+}
+
+/// A leaf of version 1.
+#[derive(Debug)]
+pub(crate) struct V1 {
+    path: PathBuf,
+    directory: OwnedFd,
+    kind: V1Kind,
+}
+
+impl V1 {
+    pub(crate) fn create(mounts: &Mounts, kind: V1Kind, name: &str) -> io::Result<Self> {
+        let mounts = match kind {
+            V1Kind::Freezer => &mounts.freezer,
+            V1Kind::Pids => &mounts.pids,
+        };
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for mount in mounts {
+            let parent = mount.join(FOLDER);
+            let made = make_folder(&parent)
+                .and_then(|()| make_leaf(&parent, name))
+                .and_then(|path| Self::open(&path, kind));
+            match made {
+                Ok(leaf) => return Ok(leaf),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    pub(crate) fn open(path: &Path, kind: V1Kind) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self {
+            path: path.to_owned(),
+            directory,
+            kind,
+        })
+    }
+
+    pub(crate) fn method(&self) -> KillMethod {
+        match self.kind {
+            V1Kind::Freezer => KillMethod::Freezer,
+            V1Kind::Pids => KillMethod::Pids,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn adopt(&self, child: Pid) -> io::Result<()> {
+        adopt(&self.directory, child)
+    }
+
+    pub(crate) fn members(&self) -> io::Result<Vec<Pid>> {
+        read_pids(&self.directory)
+    }
+
+    /// One round. A frozen process dies once it thaws, and none can fork meanwhile; with no room
+    /// for pids none can fork at all. Failures show when the leaf does not become empty.
+    pub(crate) fn kill(&self) {
+        match self.kind {
+            V1Kind::Freezer => {
+                let _ = self.write("freezer.state", "FROZEN");
+                for _ in 0..FREEZE_LOOKS {
+                    if self.is_frozen() {
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+                self.kill_members();
+                let _ = self.write("freezer.state", "THAWED");
+            }
+            V1Kind::Pids => {
+                let _ = self.write("pids.max", "0");
+                self.kill_members();
+            }
+        }
+    }
+
+    fn kill_members(&self) {
+        for member in self.members().unwrap_or_default() {
+            let _ = rustix::process::kill_process(member, Signal::KILL);
+        }
+    }
+
+    fn is_frozen(&self) -> bool {
+        let mut text = String::new();
+        open_at(&self.directory, "freezer.state", OFlags::RDONLY)
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .is_ok()
+            && text.trim() == "FROZEN"
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        open_at(&self.directory, name, OFlags::WRONLY)?.write_all(text.as_bytes())
+    }
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn make_leaf(parent: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+    for number in 0..NAMES {
+        let path = parent.join(format!("{name}-{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Moves this process out of the cgroup that the daemon was started in. Where the host refuses,
+/// it stays: that only matters when somebody stops that whole cgroup.
+fn step_aside(parent: &Path) {
+    let place = parent.join(SUPERVISORS);
+    let _ = make_folder(&place).and_then(|()| fs::write(place.join("cgroup.procs"), "0"));
+}
+
+fn open_at(directory: &OwnedFd, name: &str, access: OFlags) -> io::Result<File> {
+    Ok(rustix::fs::openat(directory, name, access | OFlags::CLOEXEC, Mode::empty())?.into())
+}
+
+fn adopt(directory: &OwnedFd, child: Pid) -> io::Result<()> {
+    let pid = child.as_raw_nonzero().to_string();
+    open_at(directory, "cgroup.procs", OFlags::WRONLY)?.write_all(pid.as_bytes())
+}
+
+fn read_pids(directory: &OwnedFd) -> io::Result<Vec<Pid>> {
+    let mut text = String::new();
+    open_at(directory, "cgroup.procs", OFlags::RDONLY)?.read_to_string(&mut text)?;
+    // A member of another pid namespace is shown as 0 and cannot be named.
+    Ok(text
+        .lines()
+        .filter_map(|line| line.parse().ok())
+        .filter_map(Pid::from_raw)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hierarchies_of_both_versions_are_found() {
+        let mounts = "proc /proc proc rw 0 0\n\
+            cgroup /sys/fs/cgroup/freezer cgroup rw,relatime,freezer 0 0\n\
+            cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n\
+            cgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\n\
+            cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0\n";
+        let found = Mounts::parse(mounts, "3:pids:/x\n0::/user.slice/a\n");
+        assert_eq!(found.v2, [Path::new("/sys/fs/cgroup/unified")]);
+        assert_eq!(found.freezer, [Path::new("/sys/fs/cgroup/freezer")]);
+        assert_eq!(found.pids, [Path::new("/sys/fs/cgroup/pids")]);
+        assert_eq!(found.own, Path::new("user.slice/a"));
+    }
+}

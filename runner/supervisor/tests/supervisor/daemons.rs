@@ -1,0 +1,203 @@
+//! Daemons come and go; the command does not notice.
+
+use std::{io::Write, os::unix::net::UnixStream};
+
+use runner_supervisor::{
+    Cause, End, Ended, Event, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation,
+    Outbox, Recovered, Stream, ToSupervisor, VERSION, recover,
+};
+
+use crate::scene::{Scene, event, finish, read, record, start, until_output};
+
+/// The one operation below the scene, attached anew.
+fn attach(scene: &Scene) -> Operation {
+    let mut all = recover(&scene.root()).expect("a list");
+    match all.pop().expect("an operation").1.expect("settled") {
+        Recovered::Running(operation) => *operation,
+        other => panic!("it does not run: {other:?}"),
+    }
+}
+
+#[test]
+fn a_command_goes_on_without_a_daemon_and_is_found_by_the_next() {
+    let scene = Scene::new();
+    let mut request = scene.shell("echo one; read word; echo $word; exit 5");
+    request.terms.stdin = true;
+    let mut first = scene.start(&request);
+    until_output(&mut first, "one");
+    first.input(0, b"tw", false).expect("heard");
+    crate::scene::until(&mut first, |event| *event == Event::InputTaken(2));
+    drop(first);
+    let mut second = attach(&scene);
+    // The new daemon learns how far the input is; what it repeats is harmless.
+    second.input(0, b"two", false).expect("heard");
+    crate::scene::until(&mut second, |event| *event == Event::InputTaken(3));
+    drop(second);
+    let mut third = attach(&scene);
+    third.input(3, b"\n", true).expect("heard");
+    let ended = finish(&mut third);
+    assert_eq!(ended.record.end, End::Code(5));
+    assert_eq!(ended.text(), "one\ntwo\n");
+}
+
+#[test]
+fn a_later_daemon_takes_the_place_of_an_earlier_one() {
+    let scene = Scene::new();
+    let mut request = scene.shell("echo one; read word; exit 5");
+    request.terms.stdin = true;
+    let mut first = scene.start(&request);
+    until_output(&mut first, "one");
+    let mut second = attach(&scene);
+    second.input(0, b"", true).expect("heard");
+    assert_eq!(record(&mut second).end, End::Code(5));
+    assert_eq!(read(&mut first, Stream::Out), b"one\n");
+}
+
+#[test]
+fn a_supervisor_whose_daemon_asks_for_nothing_fences_itself() {
+    let scene = Scene::new();
+    let mut pool = scene.pool_with(3, KillChoice::Strongest, None);
+    let taken = pool.take().expect("a supervisor");
+    let supervisor = taken.identity().supervisor.clone();
+    drop(taken);
+    drop(pool);
+    while supervisor.is_alive(&supervisor.boot_id) {
+        std::thread::yield_now();
+    }
+    for (path, recovered) in recover(&scene.root()).expect("a list") {
+        let recovered = recovered.expect("settled");
+        assert!(matches!(recovered, Recovered::Fenced(_)), "{path:?}");
+    }
+}
+
+#[test]
+fn a_fenced_operation_never_runs_although_its_supervisor_is_asked() {
+    let scene = Scene::new();
+    let mut pool = scene.pool();
+    let waiting = pool.take().expect("a supervisor");
+    let fate = waiting.directory().fence("a test says so").expect("a fate");
+    assert!(matches!(fate, Fate::Fenced { .. }));
+    let request = scene.shell("touch effect");
+    let started = waiting.start(&request, None);
+    let mut operation = started.unwrap_or_else(|(_, error)| panic!("{error}"));
+    assert_eq!(event(&mut operation), Event::Ended(Ended::Fenced));
+    assert!(!scene.work().join("effect").exists());
+    assert_eq!(operation.directory().exit().expect("readable"), None);
+}
+
+#[test]
+fn a_started_operation_cannot_be_fenced_any_more() {
+    let scene = Scene::new();
+    let mut operation = scene.start(&scene.shell("echo ready; sleep 1000"));
+    until_output(&mut operation, "ready");
+    let fate = operation.directory().fence("too late").expect("a fate");
+    assert!(matches!(fate, Fate::Started(_)), "{fate:?}");
+    operation.cancel().expect("heard");
+    assert_eq!(record(&mut operation).cause, Cause::Cancelled);
+}
+
+/// Speaks to a supervisor byte by byte.
+struct Stranger {
+    socket: UnixStream,
+    inbox: Inbox,
+}
+
+impl Stranger {
+    fn new(operation: &Operation) -> Self {
+        let path = operation.directory().path().join("sock");
+        Self {
+            socket: UnixStream::connect(path).expect("a supervisor"),
+            inbox: Inbox::default(),
+        }
+    }
+
+    fn say(&mut self, what: &ToSupervisor) {
+        let mut outbox = Outbox::default();
+        outbox.push(what, &[]).expect("it fits");
+        outbox.flush(&self.socket, None).expect("sent");
+    }
+
+    /// Everything that it is told until it is cut off.
+    fn told(&mut self) -> Vec<FromSupervisor> {
+        let mut told = Vec::new();
+        loop {
+            match self.inbox.take() {
+                Ok(Some(frame)) => told.push(frame.head),
+                Ok(None) => self.inbox.fill(&self.socket),
+                Err(FrameError::Gone) => return told,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn strangers_are_refused_with_a_reason_and_the_command_goes_on() {
+    let scene = Scene::new();
+    let mut request = scene.shell("echo one; read word; exit 5");
+    request.terms.stdin = true;
+    let mut operation = scene.start(&request);
+    until_output(&mut operation, "one");
+
+    let mut far = Stranger::new(&operation);
+    far.say(&ToSupervisor::Hello {
+        version: VERSION + 2,
+    });
+    let told = far.told();
+    assert!(
+        matches!(&told[..], [FromSupervisor::Hello { .. }, FromSupervisor::Output { .. }, FromSupervisor::Refused { reason }]
+            | [FromSupervisor::Hello { .. }, FromSupervisor::Refused { reason }] if reason.contains("version")),
+        "{told:?}"
+    );
+
+    let mut rude = Stranger::new(&operation);
+    rude.say(&ToSupervisor::Cancel);
+    let told = rude.told();
+    assert!(
+        matches!(told.last(), Some(FromSupervisor::Refused { reason }) if reason.contains("hello")),
+        "{told:?}"
+    );
+
+    let mut noise = Stranger::new(&operation);
+    noise.socket.write_all(&[0xff; 64]).expect("sent");
+    noise.told();
+
+    let mut early = Stranger::new(&operation);
+    early.say(&ToSupervisor::Hello {
+        version: VERSION + 1,
+    });
+    early.socket.write_all(&[1, 2, 3]).expect("sent");
+    drop(early);
+
+    let mut operation = attach(&scene);
+    operation.input(0, b"", true).expect("heard");
+    let record = record(&mut operation);
+    assert_eq!((record.end, record.cause), (End::Code(5), Cause::Exited));
+}
+
+#[test]
+fn an_unknown_request_is_refused_and_the_connection_goes_on() {
+    let scene = Scene::new();
+    let mut pool = scene.pool();
+    let mut request = scene.shell("read word; exit 5");
+    request.terms.stdin = true;
+    let operation = start(&mut pool, &request);
+    let mut newer = Stranger::new(&operation);
+    newer.say(&ToSupervisor::Hello {
+        version: VERSION + 1,
+    });
+    newer.say(&ToSupervisor::Unknown);
+    newer.say(&ToSupervisor::Input {
+        offset: 0,
+        end: true,
+    });
+    let told = newer.told();
+    assert!(
+        told.iter()
+            .any(|told| matches!(told, FromSupervisor::Refused { .. }))
+    );
+    assert!(
+        matches!(told.last(), Some(FromSupervisor::Exited(record)) if record.end == End::Code(5)),
+        "{told:?}"
+    );
+}

@@ -1,0 +1,239 @@
+//! Daemon and supervisor killed at every point: what holds afterwards.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use runner_supervisor::{
+    Cause, Directory, End, Ended, Event, ExitRecord, Fate, Fault, FaultAction, FaultPoint,
+    KillChoice, Recovered, Stream, StreamEnd, recover,
+};
+
+use crate::scene::{LONG, Scene, event, read, request, start};
+
+/// How the stand-in of a daemon learns where it is to work, and with which fault.
+const PLACE: &str = "STAND_IN_PLACE";
+const FAULT: &str = "STAND_IN_FAULT";
+
+/// One effect, then output, then some more of both after the daemon has heard of it.
+const SCRIPT: &str = "echo effect >> effects; seq 1 2000; sleep 0.05; seq 2001 4000; exit 3";
+
+fn expected_output() -> Vec<u8> {
+    (1..=4000)
+        .map(|i| format!("{i}\n"))
+        .collect::<String>()
+        .into()
+}
+
+/// What is on disk of an operation once everything that can be said is said.
+#[derive(Debug)]
+enum Fared {
+    Fenced,
+    Ended(ExitRecord, Vec<u8>),
+}
+
+/// A daemon in a process of its own, so that it can be killed: it takes one supervisor, runs the
+/// command, and goes away when it is over.
+#[test]
+#[ignore = "a process that other tests start"]
+#[expect(clippy::disallowed_methods, reason = "this is its `main`")]
+fn stand_in() {
+    let place: PathBuf = std::env::var_os(PLACE).expect("a place").into();
+    let fault = std::env::var(FAULT).ok();
+    let fault = fault.map(|text| text.parse::<Fault>().expect("a fault"));
+    let scene = Scene::at(&place);
+    let mut pool = scene.pool_with(0, KillChoice::Strongest, fault);
+    let mut operation = start(&mut pool, &request(&scene.work(), &["sh", "-c", SCRIPT]));
+    while !matches!(event(&mut operation), Event::Ended(_)) {}
+}
+
+/// Runs the stand-in to its end, of whatever kind.
+fn run_stand_in(scene: &Scene, fault: Option<Fault>) {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .args(["--exact", "faults::stand_in", "--ignored", "--quiet"])
+        .env(PLACE, scene.place())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null());
+    if let Some(fault) = fault {
+        command.env(FAULT, fault.to_string());
+    }
+    command.status().expect("a process");
+}
+
+/// Recovers, follows what still runs, and recovers again: the second time nothing changes.
+fn settled(scene: &Scene) -> BTreeMap<PathBuf, Fared> {
+    let mut all = BTreeMap::new();
+    for (path, recovered) in recover(&scene.root()).expect("a list") {
+        let fared = match recovered.expect("settled") {
+            Recovered::Fenced(_) => Fared::Fenced,
+            Recovered::Ended(directory, record) => ended(directory, record),
+            Recovered::Running(mut operation) => loop {
+                match event(&mut operation) {
+                    Event::Ended(Ended::Fenced) => break Fared::Fenced,
+                    Event::Ended(Ended::Exited(record)) => {
+                        let out = read(&mut operation, Stream::Out);
+                        break Fared::Ended(record, out);
+                    }
+                    _ => {}
+                }
+            },
+        };
+        check(&path, &fared);
+        all.insert(path, fared);
+    }
+    for (path, again) in recover(&scene.root()).expect("a list") {
+        match (again.expect("settled"), &all[&path]) {
+            (Recovered::Fenced(_), Fared::Fenced) => {}
+            (Recovered::Ended(_, again), Fared::Ended(before, _)) => assert_eq!(again, *before),
+            (again, before) => panic!("{before:?} became {again:?}"),
+        }
+    }
+    all
+}
+
+fn ended(directory: Directory, record: ExitRecord) -> Fared {
+    let out = fs::read(directory.path().join("out")).expect("a spool");
+    Fared::Ended(record, out)
+}
+
+/// Exactly one fate and one end, and they fit.
+fn check(path: &Path, fared: &Fared) {
+    let directory = Directory::open(path).expect("a directory");
+    let fate = directory.fate().expect("readable").expect("a fate");
+    let exit = directory.exit().expect("readable");
+    match (fate, fared) {
+        (Fate::Fenced { .. }, Fared::Fenced) => assert_eq!(exit, None),
+        (Fate::Started(start), Fared::Ended(record, out)) => {
+            assert_eq!(exit.as_ref(), Some(record));
+            assert_eq!(record.operation, Some(start.operation));
+            assert!(expected_output().starts_with(out), "an exact prefix");
+            let end = StreamEnd {
+                offset: out.len() as u64,
+                checksum: Some(crc32fast::hash(out)),
+            };
+            assert_eq!(record.out, end);
+            let child = start.child.expect("a process");
+            assert!(!child.is_alive(&child.boot_id), "its tree is dead");
+            assert!(record.tree_gone, "{record:?}");
+            let cgroup = start.identity.cgroup.expect("a cgroup");
+            // A supervisor that lives removes it after it has told the end.
+            while cgroup.exists() {
+                std::thread::yield_now();
+            }
+        }
+        (fate, fared) => panic!("{fate:?} and {fared:?}"),
+    }
+}
+
+fn effects(scene: &Scene) -> usize {
+    let text = fs::read_to_string(scene.work().join("effects")).unwrap_or_default();
+    text.lines().count()
+}
+
+fn order(point: FaultPoint) -> usize {
+    let mut all = FaultPoint::ALL.iter();
+    all.position(|other| *other == point).expect("a point")
+}
+
+#[test]
+fn a_daemon_without_a_fault_sees_the_end() {
+    let scene = Scene::new();
+    run_stand_in(&scene, None);
+    let all = settled(&scene);
+    assert_eq!(effects(&scene), 1);
+    assert!(matches!(
+        all.values().next(),
+        Some(Fared::Ended(record, out))
+            if record.end == End::Code(3) && *out == expected_output()
+    ));
+}
+
+#[test]
+fn a_daemon_killed_at_any_point_changes_nothing_that_has_begun() {
+    for point in FaultPoint::ALL {
+        let scene = Scene::new();
+        let action = FaultAction::KillDaemon;
+        let fault = Fault {
+            point: *point,
+            action,
+        };
+        run_stand_in(&scene, Some(fault));
+        let all = settled(&scene);
+        let [fared] = all.values().collect::<Vec<_>>()[..] else {
+            panic!("{point:?}: {all:?}");
+        };
+        match fared {
+            Fared::Fenced => {
+                assert_eq!(effects(&scene), 0, "{point:?}");
+                assert!(order(*point) < order(FaultPoint::FateLinked), "{point:?}");
+            }
+            Fared::Ended(record, out) => {
+                assert_eq!(effects(&scene), 1, "{point:?}");
+                assert_eq!(record.end, End::Code(3), "{point:?}");
+                assert_eq!(record.cause, Cause::Exited, "{point:?}");
+                assert!(*out == expected_output(), "{point:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_supervisor_killed_at_any_point_is_fenced_or_lost_with_its_tree_dead() {
+    for point in FaultPoint::ALL {
+        let scene = Scene::new();
+        let action = FaultAction::KillSupervisor;
+        let fault = Fault {
+            point: *point,
+            action,
+        };
+        run_stand_in(&scene, Some(fault));
+        let all = settled(&scene);
+        let [fared] = all.values().collect::<Vec<_>>()[..] else {
+            panic!("{point:?}: {all:?}");
+        };
+        assert!(effects(&scene) <= 1, "{point:?}");
+        match fared {
+            Fared::Fenced => {
+                assert_eq!(effects(&scene), 0, "{point:?}");
+                assert!(order(*point) < order(FaultPoint::FateLinked), "{point:?}");
+            }
+            Fared::Ended(record, _) if order(*point) < order(FaultPoint::ExitLinked) => {
+                assert_eq!(record.end, End::Unknown, "{point:?}");
+                assert_eq!(record.cause, Cause::SupervisorLost, "{point:?}");
+                if order(*point) < order(FaultPoint::GateOpened) {
+                    assert_eq!(effects(&scene), 0, "{point:?}");
+                }
+            }
+            Fared::Ended(record, out) => {
+                assert_eq!(record.end, End::Code(3), "{point:?}");
+                assert!(*out == expected_output(), "{point:?}");
+                assert_eq!(effects(&scene), 1, "{point:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_lives_hears_that_its_supervisor_is_lost() {
+    let scene = Scene::new();
+    let request = scene.shell("echo ready; setsid -f sleep 876.5; sleep 1000");
+    let mut operation = scene.start(&request);
+    crate::scene::until_output(&mut operation, "ready");
+    let supervisor = operation.identity().expect("known").supervisor.as_pid();
+    rustix::process::kill_process(supervisor.expect("a pid"), rustix::process::Signal::KILL)
+        .expect("killed");
+    let record = crate::scene::record(&mut operation);
+    assert_eq!(record.end, End::Unknown);
+    assert_eq!(record.cause, Cause::SupervisorLost);
+    assert_eq!(record.out.checksum, Some(crc32fast::hash(b"ready\n")));
+    assert!(record.tree_gone, "{record:?}");
+    assert_eq!(
+        operation.directory().exit().expect("a record"),
+        Some(record)
+    );
+    assert!(operation.event(LONG).is_ok());
+}

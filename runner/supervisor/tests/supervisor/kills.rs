@@ -1,0 +1,182 @@
+//! Ends that are asked for or come due, and trees that are killed whole.
+
+use std::time::Duration;
+
+use runner_supervisor::{Cause, End, KillChoice, KillMethod, Operation};
+
+use crate::scene::{Scene, finish, record, start, until_output};
+
+const SOON: Duration = Duration::from_millis(200);
+
+/// The pids of everybody who runs a command line with this word in it.
+fn running(word: &str) -> Vec<i32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("a list").flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(word) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// The methods that this host can prove something with; the reason where it cannot.
+fn proving(scene: &Scene) -> Vec<KillMethod> {
+    KillMethod::ALL
+        .into_iter()
+        .filter(|method| *method != KillMethod::Sweep)
+        .filter(|method| {
+            let mut pool = scene.pool_with(0, KillChoice::Only(*method), None);
+            match pool.take() {
+                Ok(_) => true,
+                Err(error) => {
+                    eprintln!("skipped: {method:?}: {error}");
+                    false
+                }
+            }
+        })
+        .collect()
+}
+
+fn start_with(scene: &Scene, method: KillMethod, script: &str) -> Operation {
+    let mut request = scene.shell(script);
+    request.terms.kill_grace = SOON;
+    let mut pool = scene.pool_with(0, KillChoice::Only(method), None);
+    start(&mut pool, &request)
+}
+
+#[test]
+fn a_cancelled_command_is_asked_first_and_may_say_goodbye() {
+    let scene = Scene::new();
+    let mut operation = scene.start(
+        &scene.shell("trap 'echo bye; exit 4' TERM; echo ready; while :; do sleep 0.01; done"),
+    );
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    operation.cancel().expect("heard again");
+    let ended = finish(&mut operation);
+    assert_eq!(ended.record.cause, Cause::Cancelled);
+    assert_eq!(ended.record.end, End::Code(4));
+    assert_eq!(ended.text(), "ready\nbye\n");
+    assert!(ended.record.tree_gone);
+}
+
+#[test]
+fn a_command_that_does_not_listen_is_killed() {
+    let scene = Scene::new();
+    let mut request = scene.shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
+    request.terms.kill_grace = SOON;
+    let mut operation = scene.start(&request);
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    let record = record(&mut operation);
+    assert_eq!(record.end, End::Signal(9));
+    assert_eq!(record.cause, Cause::Cancelled);
+    assert!(record.tree_gone);
+}
+
+#[test]
+fn a_stopped_command_ends_as_well() {
+    let scene = Scene::new();
+    let mut operation = scene.start(&scene.shell("echo ready; kill -STOP $$; echo never"));
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    let record = record(&mut operation);
+    assert_eq!(record.end, End::Signal(15));
+}
+
+#[test]
+fn each_deadline_has_its_own_cause() {
+    let scene = Scene::new();
+    let script = scene.shell("while :; do echo tick; sleep 0.01; done");
+    let mut timeout = script.clone();
+    timeout.terms.run_for = Some(SOON);
+    assert_eq!(scene.run(&timeout).record.cause, Cause::Timeout);
+    let mut orphaned = script.clone();
+    orphaned.terms.orphan_for = Some(SOON);
+    assert_eq!(scene.run(&orphaned).record.cause, Cause::Orphaned);
+    let mut idle = scene.shell("for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done; sleep 1000");
+    idle.terms.idle_for = Some(SOON);
+    let ended = scene.run(&idle);
+    assert_eq!(ended.record.cause, Cause::Idle);
+    assert!(ended.text().ends_with("6\n"), "{}", ended.text());
+}
+
+#[test]
+fn a_renewed_command_is_no_orphan() {
+    let scene = Scene::new();
+    let mut request = scene.shell("sleep 0.5; echo done");
+    request.terms.orphan_for = Some(SOON);
+    let mut operation = scene.start(&request);
+    operation.renew(Duration::from_secs(60)).expect("heard");
+    let ended = finish(&mut operation);
+    assert_eq!(ended.record.cause, Cause::Exited);
+    assert_eq!(ended.text(), "done\n");
+}
+
+#[test]
+fn nobody_outlives_the_command_that_started_him() {
+    let scene = Scene::new();
+    for method in proving(&scene) {
+        let word = format!("987.{}", method.as_str().len());
+        let script = format!("setsid sh -c '(exec sleep {word}) & (exec sleep {word}) &'; echo $$");
+        let mut operation = start_with(&scene, method, &script);
+        let record = record(&mut operation);
+        assert_eq!(record.end, End::Code(0));
+        assert_eq!(record.cause, Cause::Exited);
+        assert_eq!(record.kill, method);
+        assert!(record.tree_gone, "{record:?}");
+        assert_eq!(running(&word), Vec::<i32>::new(), "{method:?}");
+    }
+}
+
+#[test]
+fn a_storm_of_forks_and_sessions_is_killed_whole() {
+    let scene = Scene::new();
+    for method in proving(&scene) {
+        // Each lineage leaves its session, its group and its parent all the time, and ignores
+        // whatever asks it to end.
+        let storm = scene.work().join(format!("storm-{}", method.as_str()));
+        std::fs::write(
+            &storm,
+            "#!/bin/sh\ntrap '' TERM HUP INT\nsetsid -f \"$0\"\nexit\n",
+        )
+        .expect("a script");
+        let word = storm.display().to_string();
+        let script = format!(
+            "trap '' TERM; for i in 1 2 3 4 5 6 7 8; do setsid -f sh {word}; done; \
+             chmod +x {word}; for i in 1 2 3 4 5 6 7 8; do setsid -f {word}; done; \
+             echo raging; while :; do sleep 1; done"
+        );
+        let mut operation = start_with(&scene, method, &script);
+        until_output(&mut operation, "raging");
+        assert!(!running(&word).is_empty(), "it rages");
+        operation.cancel().expect("heard");
+        let record = record(&mut operation);
+        assert_eq!(record.cause, Cause::Cancelled);
+        assert!(record.tree_gone, "{record:?}");
+        assert_eq!(running(&word), Vec::<i32>::new(), "{method:?}");
+    }
+}
+
+#[test]
+fn a_sweep_kills_what_it_sees_and_claims_nothing() {
+    let scene = Scene::new();
+    let word = "987.654321";
+    let script =
+        format!("trap '' TERM; setsid sh -c '(exec sleep {word}) &'; echo ready; sleep 1000");
+    let mut operation = start_with(&scene, KillMethod::Sweep, &script);
+    until_output(&mut operation, "ready");
+    operation.cancel().expect("heard");
+    let record = record(&mut operation);
+    assert_eq!(record.kill, KillMethod::Sweep);
+    assert!(!record.tree_gone);
+    assert_eq!(running(word), Vec::<i32>::new());
+}

@@ -1,0 +1,11 @@
+//! The real supervisor, started as a daemon starts it.
+
+mod commands;
+mod daemons;
+mod faults;
+mod inputs;
+mod kills;
+mod not_started;
+mod resources;
+mod scene;
+mod spools;

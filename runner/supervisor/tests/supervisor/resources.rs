@@ -1,0 +1,107 @@
+//! Nothing is left behind: no process, no descriptor, no cgroup.
+
+use std::{fs, path::PathBuf};
+
+use runner_supervisor::{End, KillChoice, Leaf};
+
+use crate::scene::{Scene, event, record, start};
+
+fn open_descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("a list").count()
+}
+
+fn children() -> Vec<String> {
+    let own = std::process::id();
+    fs::read_dir("/proc")
+        .expect("a list")
+        .flatten()
+        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
+        .filter(|stat| {
+            let fields = stat.rsplit(')').next().unwrap_or_default();
+            fields.split_whitespace().nth(1) == Some(&own.to_string())
+        })
+        .collect()
+}
+
+#[test]
+fn a_thousand_commands_leave_no_process_no_descriptor_and_no_cgroup() {
+    let scene = Scene::new();
+    let mut pool = scene.pool_with(4, KillChoice::Strongest, None);
+    let before = open_descriptors();
+    let mut cgroups: Vec<PathBuf> = Vec::new();
+    for number in 0..1_000_i32 {
+        let code = number % 256;
+        let request = scene.shell(&format!("exit {code}"));
+        let mut operation = start(&mut pool, &request);
+        let record = record(&mut operation);
+        assert_eq!(record.end, End::Code(code));
+        assert!(record.tree_gone, "{record:?}");
+        let identity = operation.identity().expect("a supervisor");
+        cgroups.extend(identity.cgroup.clone());
+        fs::remove_dir_all(operation.directory().path()).expect("removed");
+    }
+    drop(pool);
+    // Whatever is left goes by itself: those that waited see that nobody asks.
+    while !children().is_empty() || cgroups.iter().any(|cgroup| cgroup.exists()) {
+        std::thread::yield_now();
+    }
+    // The pool's own descriptors are gone as well.
+    assert!(open_descriptors() <= before, "{}", open_descriptors());
+}
+
+#[test]
+fn zombies_that_a_command_abandons_are_collected_while_it_runs() {
+    let scene = Scene::new();
+    let script =
+        "for i in $(seq 50); do sh -c 'sleep 0.01 & exit'; done; sleep 0.2; echo ready; read end";
+    let mut request = scene.shell(script);
+    request.terms.stdin = true;
+    let mut operation = scene.start(&request);
+    crate::scene::until_output(&mut operation, "ready");
+    let supervisor = operation.identity().expect("known").supervisor.pid;
+    let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
+    let children = children.expect("a list");
+    assert_eq!(children.split_whitespace().count(), 1, "{children}");
+    operation.input(0, b"", true).expect("heard");
+    while !matches!(event(&mut operation), runner_supervisor::Event::Ended(_)) {}
+}
+
+#[test]
+fn a_command_inherits_nothing_but_its_three_descriptors() {
+    let scene = Scene::new();
+    let ended = scene.run(&scene.request(&["ls", "/proc/self/fd"]));
+    // The fourth is the list that `ls` reads.
+    assert_eq!(ended.text(), "0\n1\n2\n3\n");
+}
+
+#[test]
+fn the_supervisor_sits_outside_what_it_kills() {
+    let scene = Scene::new();
+    if Leaf::create(
+        KillChoice::Only(runner_supervisor::KillMethod::CgroupKill),
+        "probe",
+    )
+    .inspect(|leaf| drop(leaf.remove()))
+    .is_err()
+    {
+        eprintln!("skipped: no cgroup of version 2 can be used here");
+        return;
+    }
+    let mut request = scene.shell("cat /proc/self/cgroup; echo .; read end");
+    request.terms.stdin = true;
+    let mut operation = scene.start(&request);
+    let inside = crate::scene::until_output(&mut operation, ".\n");
+    let supervisor = operation.identity().expect("known").supervisor.pid;
+    let outside = fs::read_to_string(format!("/proc/{supervisor}/cgroup")).expect("a cgroup");
+    let v2 = |text: &str| {
+        let line = text.lines().find(|line| line.starts_with("0::"));
+        line.expect("version 2").to_owned()
+    };
+    assert!(v2(&outside).ends_with("/gantry/supervisors"), "{outside}");
+    assert!(
+        v2(&inside).contains(&format!("/gantry/{supervisor}-")),
+        "{inside}"
+    );
+    operation.input(0, b"", true).expect("heard");
+    record(&mut operation);
+}
