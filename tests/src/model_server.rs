@@ -21,6 +21,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::Response,
     routing::post,
+    serve::ListenerExt as _,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -130,6 +131,8 @@ impl ModelServer {
             .route("/v1/chat/completions", post(complete))
             .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
             .with_state(script.clone());
+        // As vendors' servers do: otherwise small pieces wait 40 ms for the reader's delayed ACK.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
         let serving = tokio::spawn(async move { axum::serve(listener, app).await });
         Self {
             base_url: format!("http://{address}/v1"),

@@ -1,0 +1,206 @@
+//! The server's end of a link, in this process: the real router behind the real HTTP/2 server
+//! (and TLS), with ports in memory. What is left out of the server is its store, and with it
+//! every commit; the runner is the real release program, and cannot tell the difference.
+
+use std::{pin::Pin, sync::Arc};
+
+use proto::v1::{
+    self, enrolment_server::Enrolment, enrolment_server::EnrolmentServer, runner_frame,
+    runner_link_server::RunnerLink, runner_link_server::RunnerLinkServer, server_frame,
+};
+use server_app::keys::SigningKey;
+use server_router::{
+    RemoteSandbox,
+    links::{LinkIdentity, LinkOptions, Links},
+};
+use shared_tls::ServerTls;
+use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};
+use tests::gantry::Runner;
+use tokio::{net::TcpListener, sync::mpsc};
+use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::rows::Rows;
+
+/// The only runner here.
+const RUNNER: RunnerId = RunnerId::from_u128(1);
+/// Frames that may wait in each direction, as in the server.
+const FRAMES: usize = 64;
+
+/// A door with a runner linked to it.
+pub(crate) struct Door {
+    pub(crate) sandbox: RemoteSandbox,
+    pub(crate) rows: Arc<Rows>,
+    _runner: Runner,
+    _stop: DropGuard,
+}
+
+impl Door {
+    /// Opens it, and waits until a runner of its own is linked.
+    pub(crate) async fn open(with_tls: bool) -> Self {
+        let keys = tempfile::tempdir().expect("a temporary folder");
+        let tls = with_tls.then(|| {
+            let names = ["127.0.0.1".to_owned()];
+            ServerTls::self_signed(keys.path(), &names).expect("a certificate")
+        });
+        let (rows, clock) = (Arc::new(Rows::default()), Arc::new(SystemClock::new()));
+        let stop = CancellationToken::new();
+        let options = LinkOptions::default();
+        let links = Links::start(
+            rows.clone(),
+            clock.clone(),
+            Arc::new(OsEntropy),
+            options,
+            stop.clone(),
+        );
+        let services = Services {
+            links: links.clone(),
+            identity: Arc::new(SigningKey::generate(&OsEntropy)),
+            certificate: tls.as_ref().map(ServerTls::certificate_sha256),
+        };
+        let token = Token::join(services.identity.public(), &OsEntropy).reveal();
+        let url = serve(services, tls, stop.clone()).await;
+
+        let mut runner = Runner::enrol(&url, &token, "bench").await;
+        runner.start();
+        links.presence(RUNNER).await.until(true).await;
+        Self {
+            sandbox: RemoteSandbox::new(links, rows.clone(), rows.clone(), clock),
+            rows,
+            _runner: runner,
+            _stop: stop.drop_guard(),
+        }
+    }
+}
+
+async fn serve(services: Services, tls: Option<ServerTls>, stop: CancellationToken) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let link = RunnerLinkServer::new(services.clone()).max_decoding_message_size(MAX_FRAME_BYTES);
+    let mut routes = tonic::service::Routes::builder();
+    routes
+        .add_service(EnrolmentServer::new(services))
+        .add_service(link);
+    let door = server_api::Door {
+        listener,
+        tls: tls.map(|tls| tls.config()),
+    };
+    tokio::spawn(server_api::serve(
+        door,
+        routes.routes().into_axum_router(),
+        stop,
+    ));
+    format!("{scheme}://{address}")
+}
+
+/// What a runner calls. It is let in without a question: nobody else knows the address.
+#[derive(Clone)]
+struct Services {
+    links: Links,
+    identity: Arc<SigningKey>,
+    certificate: Option<[u8; 32]>,
+}
+
+#[tonic::async_trait]
+impl Enrolment for Services {
+    async fn identify(
+        &self,
+        request: Request<v1::IdentifyRequest>,
+    ) -> Result<Response<v1::IdentifyReply>, Status> {
+        let nonce = request.into_inner().nonce;
+        let (challenge, audience) = (b"bench".to_vec(), "bench".to_owned());
+        let certificate = self.certificate.map(Vec::from).unwrap_or_default();
+        let signed = proto::signing::identify(&nonce, &challenge, &certificate, &audience);
+        Ok(Response::new(v1::IdentifyReply {
+            identity_key: self.identity.public().to_vec(),
+            challenge,
+            certificate_sha256: certificate,
+            audience,
+            signature: self.identity.sign(&signed),
+        }))
+    }
+
+    async fn enrol(
+        &self,
+        request: Request<v1::EnrolRequest>,
+    ) -> Result<Response<v1::EnrolReply>, Status> {
+        Ok(Response::new(v1::EnrolReply {
+            runner: RUNNER.to_string(),
+            name: request.into_inner().name,
+        }))
+    }
+
+    async fn authenticate(
+        &self,
+        _request: Request<v1::AuthenticateRequest>,
+    ) -> Result<Response<v1::AuthenticateReply>, Status> {
+        Ok(Response::new(v1::AuthenticateReply {
+            access_token: "bench".to_owned(),
+            expires_in_s: 600,
+            join_state: 1,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl RunnerLink for Services {
+    type LinkStream = Pin<Box<dyn Stream<Item = Result<v1::ServerFrame, Status>> + Send>>;
+
+    async fn link(
+        &self,
+        request: Request<Streaming<v1::RunnerFrame>>,
+    ) -> Result<Response<Self::LinkStream>, Status> {
+        let (outbound, frames) = mpsc::channel(FRAMES);
+        tokio::spawn(link(self.links.clone(), request.into_inner(), outbound));
+        Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
+    }
+}
+
+/// The same three tasks and four channels as the server's own door has.
+async fn link(
+    links: Links,
+    mut inbound: Streaming<v1::RunnerFrame>,
+    outbound: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+) {
+    let nonce = vec![0; 32];
+    let challenge = server_frame::Kind::Challenge(v1::Challenge { nonce });
+    let kind = Some(challenge);
+    let sent = outbound.send(Ok(v1::ServerFrame { kind })).await;
+    let hello = inbound
+        .message()
+        .await
+        .ok()
+        .flatten()
+        .and_then(|frame| frame.kind);
+    let (Ok(()), Some(runner_frame::Kind::Hello(hello))) = (sent, hello) else {
+        return;
+    };
+    let identity = LinkIdentity {
+        tenant: TenantId::from_u128(1),
+        runner: RUNNER,
+        name: "bench".to_owned(),
+    };
+    let (to_router, from_runner) = mpsc::channel(FRAMES);
+    let (to_runner, mut from_router) = mpsc::channel(FRAMES);
+    let pump_in = async move {
+        while let Ok(Some(frame)) = inbound.message().await {
+            if to_router.send(frame).await.is_err() {
+                return;
+            }
+        }
+    };
+    let pump_out = async move {
+        while let Some(frame) = from_router.recv().await {
+            if outbound.send(Ok(frame)).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(
+        links.attach(identity, hello, from_runner, to_runner),
+        pump_in,
+        pump_out
+    );
+}

@@ -1,0 +1,206 @@
+//! Commands through router, link and runner, against the same commands spawned here.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use server_router::RemoteSandbox;
+use shared_sandbox::{
+    Command, Exec, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome, Request,
+    Sandbox as _,
+};
+use shared_types::{
+    Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
+};
+
+use crate::{
+    door::Door,
+    local,
+    rows::Rows,
+    table::{Figure, Stopwatch, Unit, median},
+};
+
+const ROUNDS: usize = 15;
+/// Samples of each side in one round.
+const SAMPLES: usize = 100;
+const AT_ONCE: usize = 64;
+/// Commands of each side in one round of many at once.
+const MANY: usize = 512;
+
+/// Output that is small enough to be kept whole.
+const KEPT: &[&str] = &["/usr/bin/head", "-c", "1000000", "/dev/zero"];
+const LARGE: &[&str] = &["/usr/bin/head", "-c", "200000000", "/dev/zero"];
+
+/// The p50 of one command at a time.
+pub(crate) async fn round_trip(
+    name: &str,
+    door: &Door,
+    words: &[&str],
+    watch: &Stopwatch,
+) -> Figure {
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let hands = Hands::of(door);
+    let mut figure = Figure::new(name, Unit::Seconds, "≤ 1.5");
+    for _ in 0..ROUNDS {
+        let (mut ours, mut peer) = (Vec::new(), Vec::new());
+        for _ in 0..SAMPLES {
+            let (took, (id, _)) = watch.time(hands.run(words)).await;
+            ours.push(took);
+            hands.forget(id).await;
+            peer.push(watch.time_here(|| local::run(words, here.path())).0);
+        }
+        figure.round(median(&ours), median(&peer));
+    }
+    figure
+}
+
+/// Commands per second with 64 in flight.
+pub(crate) async fn many_at_once(door: &Door, words: &'static [&str], watch: &Stopwatch) -> Figure {
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let what = format!("{AT_ONCE} execs at a time, plain link");
+    let mut figure = Figure::new(what, Unit::PerSecond, "≥ 0.8");
+    for _ in 0..ROUNDS {
+        let ours = watch.time(at_once(door, words, AT_ONCE, MANY)).await.0;
+        let peer = watch
+            .time_here(|| spawned_at_once(words, here.path(), AT_ONCE, MANY))
+            .0;
+        figure.round(MANY as f64 / ours, MANY as f64 / peer);
+    }
+    figure
+}
+
+/// Output that arrives whole, of several commands at a time.
+pub(crate) async fn kept_output(door: &Door, watch: &Stopwatch) -> Figure {
+    const COMMANDS: usize = 100;
+    const LANES: usize = 4;
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let what = "100 × 1 MB of stdout, every byte delivered, 4 at a time";
+    let mut figure = Figure::new(what, Unit::BytesPerSecond, "≥ 0.3");
+    let bytes = (COMMANDS * 1_000_000) as f64;
+    for _ in 0..5 {
+        let (took, delivered) = watch.time(at_once(door, KEPT, LANES, COMMANDS)).await;
+        assert_eq!(delivered as f64, bytes, "nothing was lost");
+        let peer = watch
+            .time_here(|| spawned_at_once(KEPT, here.path(), LANES, COMMANDS))
+            .0;
+        figure.round(bytes / took, bytes / peer);
+    }
+    figure
+}
+
+/// One command that writes 200 MB: it is never held up, so the middle is a recorded gap.
+pub(crate) async fn large_output(door: &Door, watch: &Stopwatch) -> Figure {
+    let here = tempfile::tempdir().expect("a temporary folder");
+    let hands = Hands::of(door);
+    let (mut rounds, mut arrived) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let (ours, (id, delivered)) = watch.time(hands.run(LARGE)).await;
+        hands.forget(id).await;
+        let (peer, bytes) = watch.time_here(|| local::drain(LARGE, here.path()));
+        arrived.push(delivered as f64 / 1e6);
+        rounds.push((bytes as f64 / ours, bytes as f64 / peer));
+    }
+    let what = format!(
+        "200 MB of stdout of one exec ({:.0} MB delivered, the rest a recorded gap)",
+        median(&arrived)
+    );
+    let mut figure = Figure::new(what, Unit::BytesPerSecond, "≥ 0.3");
+    rounds
+        .into_iter()
+        .for_each(|(ours, peer)| figure.round(ours, peer));
+    figure
+}
+
+/// Runs `count` commands, `lanes` of them at a time; returns the bytes that arrived.
+async fn at_once(door: &Door, words: &'static [&str], lanes: usize, count: usize) -> u64 {
+    let lane = || {
+        let hands = Hands::of(door);
+        async move {
+            let mut bytes = 0;
+            for _ in 0..count / lanes {
+                let (id, delivered) = hands.run(words).await;
+                hands.forget(id).await;
+                bytes += delivered;
+            }
+            bytes
+        }
+    };
+    let running: Vec<_> = (0..lanes).map(|_| tokio::spawn(lane())).collect();
+    let mut bytes = 0;
+    for lane in running {
+        bytes += lane.await.expect("a lane does not panic");
+    }
+    bytes
+}
+
+fn spawned_at_once(words: &'static [&str], here: &Path, lanes: usize, count: usize) {
+    std::thread::scope(|scope| {
+        for _ in 0..lanes {
+            scope.spawn(|| {
+                for _ in 0..count / lanes {
+                    local::run(words, here);
+                }
+            });
+        }
+    });
+}
+
+/// What the engine would hold: the sandbox behind the link.
+struct Hands {
+    sandbox: RemoteSandbox,
+    rows: Arc<Rows>,
+}
+
+impl Hands {
+    fn of(door: &Door) -> Self {
+        Self {
+            sandbox: door.sandbox.clone(),
+            rows: Arc::clone(&door.rows),
+        }
+    }
+
+    /// Runs a command to its end; returns its id and how many bytes of its output arrived.
+    async fn run(&self, words: &[&str]) -> (OperationId, u64) {
+        let operation = operation(words);
+        let id = operation.id;
+        let mut running = self.sandbox.start(operation).await.expect("it is taken");
+        let mut bytes = 0;
+        loop {
+            match running.events.recv().await {
+                Some(OperationEvent::Output { data, .. }) => bytes += data.len() as u64,
+                Some(OperationEvent::Gap { .. }) => {}
+                Some(OperationEvent::Ended(Outcome::Exited(record))) => {
+                    assert_eq!(record.status, ExitStatus::Code(0));
+                    return (id, bytes);
+                }
+                other => panic!("expected an exit, got {other:?}"),
+            }
+        }
+    }
+
+    /// What the engine says once the result is stored; nobody waits for it.
+    async fn forget(&self, id: OperationId) {
+        self.sandbox.forget(id).await;
+        self.rows.drop_intent(id);
+    }
+}
+
+fn operation(words: &[&str]) -> Operation {
+    let id = OperationId::generate(&SystemClock::new(), &OsEntropy);
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    Operation {
+        id,
+        owner: Owner::Session(SessionId::from_u128(1)),
+        key: OperationKey::Request(id.to_string()),
+        epoch: Epoch(1),
+        effect: Effect::Effectful,
+        limits: OperationLimits {
+            start_within: Duration::from_secs(60),
+            run_for: Duration::from_secs(60),
+        },
+        request: Request::Exec(Exec {
+            command: Command::Argv(words),
+            directory: String::new(),
+            environment: Default::default(),
+            merged: false,
+        }),
+    }
+}

@@ -1,0 +1,52 @@
+//! Figures against real peers, as ratios, in one run: `make bench`.
+//!
+//! Nothing here is a test: no time is asserted, because machines differ and are noisy. A ratio
+//! holds: ours and the peer's alternate on the same machine, in rounds, and what is printed is the
+//! median of the rounds (and the least and the most). What each line includes:
+//! - *exec*: the router, HTTP/2 (and TLS) on loopback, and the release runner; placement and the
+//!   intent's and result's records happen in memory, so none of the server's commits is in it;
+//! - *turn*, *durable tool call*: the release server with its database, and all of the above.
+
+mod door;
+mod execs;
+mod local;
+mod rows;
+mod server;
+mod table;
+
+use door::Door;
+use table::Stopwatch;
+
+const TRUE: &[&str] = &["/usr/bin/true"];
+const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
+
+#[tokio::main]
+async fn main() {
+    shared_tls::install_provider();
+    let watch = Stopwatch::new();
+    let (took, figures) = watch.time(figures(&watch)).await;
+    table::print(&figures);
+    println!("\nmedian (least–most) of the rounds; taken in {took:.0} s");
+}
+
+async fn figures(watch: &Stopwatch) -> Vec<table::Figure> {
+    let plain = Door::open(false).await;
+    let tls = Door::open(true).await;
+    let mut figures = vec![
+        execs::round_trip("exec `true`, p50, TLS link", &tls, TRUE, watch).await,
+        execs::round_trip("exec `true`, p50, plain link", &plain, TRUE, watch).await,
+        execs::round_trip(
+            "exec `bash -c 'echo hello'`, p50, TLS link",
+            &tls,
+            SHELL,
+            watch,
+        )
+        .await,
+        execs::many_at_once(&plain, TRUE, watch).await,
+        execs::kept_output(&plain, watch).await,
+        execs::large_output(&plain, watch).await,
+    ];
+    drop((plain, tls));
+    figures.extend(server::figures(watch).await);
+    figures
+}

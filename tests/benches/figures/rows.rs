@@ -1,0 +1,119 @@
+//! The router's ports in memory, for one runner: so that nothing which is measured waits for a disk.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use server_router::ports::{
+    Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows, NewIntent,
+    PlaceError, PortError, RunnerState, Settled, StoredIntent, Verdict,
+};
+use shared_sandbox::Outcome;
+use shared_types::{Generation, Isolation, OperationId};
+
+/// What a store would keep.
+#[derive(Default)]
+pub(crate) struct Rows(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    runner: Option<FleetRunner>,
+    links: u64,
+    intents: HashMap<OperationId, StoredIntent>,
+}
+
+impl Rows {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops an operation.
+    pub(crate) fn drop_intent(&self, id: OperationId) {
+        self.kept().intents.remove(&id);
+    }
+}
+
+#[async_trait]
+impl Fleet for Rows {
+    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        let runner = self.kept().runner.clone();
+        Ok(FleetSnapshot {
+            choice: runner.as_ref().map(|runner| runner.id),
+            demanded: Isolation::none(),
+            runners: runner.into_iter().collect(),
+        })
+    }
+}
+
+#[async_trait]
+impl Intents for Rows {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        Ok(self.kept().intents.get(&id).cloned())
+    }
+
+    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+        let stored = StoredIntent {
+            digest: intent.digest,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            outcome: None,
+            cancel_requested: false,
+            effect: intent.effect,
+            deadline: intent.deadline,
+        };
+        self.kept().intents.insert(intent.id, stored);
+        Ok(())
+    }
+
+    async fn request_cancel(&self, _id: OperationId) -> Result<(), PortError> {
+        Err(PortError::new("nothing is cancelled here"))
+    }
+
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+        let mut kept = self.kept();
+        let intent = kept.intents.get_mut(&id);
+        let intent = intent.ok_or_else(|| PortError::new("it was not placed"))?;
+        intent.outcome = Some(outcome.clone());
+        Ok(Settled::First)
+    }
+}
+
+#[async_trait]
+impl LinkRows for Rows {
+    async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
+        let mut kept = self.kept();
+        let sandbox = hello.sandboxes.first();
+        kept.runner = Some(FleetRunner {
+            id: who.runner,
+            name: who.name.clone(),
+            state: RunnerState::Online,
+            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            incarnation: Some(hello.incarnation.clone()),
+        });
+        kept.links += 1;
+        Ok(Generation(kept.links))
+    }
+
+    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {}
+
+    async fn ended(&self, _who: &LinkIdentity, _generation: Generation) {}
+
+    async fn verdicts(
+        &self,
+        _who: &LinkIdentity,
+        operations: &[OperationId],
+    ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        Ok(operations.iter().map(|id| (*id, Verdict::Forget)).collect())
+    }
+
+    async fn settle(
+        &self,
+        _who: &LinkIdentity,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), PortError> {
+        Intents::settle(self, id, outcome).await.map(drop)
+    }
+}

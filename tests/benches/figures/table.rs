@@ -1,0 +1,170 @@
+//! What was measured, and how it is printed: each line is a ratio of medians from the same run.
+
+use std::fmt::Write as _;
+
+use shared_types::{Clock, SystemClock};
+
+/// One figure, taken in rounds: ours and the peer's alternate, so that both see the same machine.
+pub(crate) struct Figure {
+    what: String,
+    unit: Unit,
+    goal: &'static str,
+    rounds: Vec<Round>,
+}
+
+struct Round {
+    ours: f64,
+    /// Absent where there is nobody to compare with.
+    peer: Option<f64>,
+}
+
+/// What a number means.
+#[derive(Clone, Copy)]
+pub(crate) enum Unit {
+    /// Seconds, shown as milliseconds.
+    Seconds,
+    /// Processes each second.
+    PerSecond,
+    /// Bytes each second, shown as MB/s.
+    BytesPerSecond,
+    /// Memory in bytes, shown as MiB.
+    Memory,
+    /// A file's size in bytes, shown as MB.
+    Size,
+}
+
+impl Figure {
+    pub(crate) fn new(what: impl Into<String>, unit: Unit, goal: &'static str) -> Self {
+        Self {
+            what: what.into(),
+            unit,
+            goal,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Adds a round.
+    pub(crate) fn round(&mut self, ours: f64, peer: f64) {
+        let peer = Some(peer);
+        self.rounds.push(Round { ours, peer });
+    }
+
+    /// A number that stands alone.
+    pub(crate) fn alone(
+        what: impl Into<String>,
+        unit: Unit,
+        goal: &'static str,
+        ours: f64,
+    ) -> Self {
+        let mut figure = Self::new(what, unit, goal);
+        figure.rounds.push(Round { ours, peer: None });
+        figure
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let ours: Vec<f64> = self.rounds.iter().map(|round| round.ours).collect();
+        let peer: Vec<f64> = self.rounds.iter().filter_map(|round| round.peer).collect();
+        let ratios: Vec<f64> = ours
+            .iter()
+            .zip(&peer)
+            .map(|(ours, peer)| ours / peer)
+            .collect();
+        [
+            self.what.clone(),
+            self.spread(&ours),
+            self.spread(&peer),
+            match Spread::of(&ratios) {
+                Some(ratio) => format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max),
+                None => "–".to_owned(),
+            },
+            self.goal.to_owned(),
+        ]
+    }
+
+    fn spread(&self, numbers: &[f64]) -> String {
+        let Some(spread) = Spread::of(numbers) else {
+            return "–".to_owned();
+        };
+        let (scale, unit, digits) = match self.unit {
+            Unit::Seconds => (1e3, "ms", 2),
+            Unit::PerSecond => (1.0, "/s", 0),
+            Unit::BytesPerSecond => (1e-6, "MB/s", 0),
+            Unit::Memory => (1.0 / 1_048_576.0, "MiB", 1),
+            Unit::Size => (1e-6, "MB", 1),
+        };
+        let show = |number: f64| format!("{:.digits$}", number * scale);
+        let mut text = format!("{} {unit}", show(spread.median));
+        if numbers.len() > 1 {
+            let _ = write!(text, " ({}–{})", show(spread.min), show(spread.max));
+        }
+        text
+    }
+}
+
+/// Median, least and most.
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    fn of(numbers: &[f64]) -> Option<Self> {
+        let mut sorted = numbers.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Some(Self {
+            median: *sorted.get(sorted.len() / 2)?,
+            min: *sorted.first()?,
+            max: *sorted.last()?,
+        })
+    }
+}
+
+/// The median of one round's samples.
+///
+/// # Panics
+/// If there are none.
+pub(crate) fn median(samples: &[f64]) -> f64 {
+    Spread::of(samples).expect("a round has samples").median
+}
+
+/// Prints all figures as one aligned table.
+pub(crate) fn print(figures: &[Figure]) {
+    let head = ["what", "ours", "peer", "ours/peer", "goal"].map(str::to_owned);
+    let rows: Vec<_> = std::iter::once(head)
+        .chain(figures.iter().map(Figure::cells))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..5).filter_map(width).collect();
+    for row in &rows {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        println!("{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+}
+
+/// Tells how long something took.
+#[derive(Clone)]
+pub(crate) struct Stopwatch(SystemClock);
+
+impl Stopwatch {
+    pub(crate) fn new() -> Self {
+        Self(SystemClock::new())
+    }
+
+    /// Seconds that it takes.
+    pub(crate) async fn time<T>(&self, work: impl Future<Output = T>) -> (f64, T) {
+        let began = self.0.monotonic();
+        let result = work.await;
+        ((self.0.monotonic() - began).as_secs_f64(), result)
+    }
+
+    /// Seconds that it takes, on this thread.
+    pub(crate) fn time_here<T>(&self, work: impl FnOnce() -> T) -> (f64, T) {
+        let began = self.0.monotonic();
+        let result = work();
+        ((self.0.monotonic() - began).as_secs_f64(), result)
+    }
+}
