@@ -96,6 +96,26 @@ impl Store {
         Ok(same.then(|| CredentialRow::from_row(&row)).transpose()?)
     }
 
+    /// One credential, unless it is revoked.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn credential(
+        &self,
+        tenant: TenantId,
+        credential: CredentialId,
+    ) -> Result<CredentialRow, StoreError> {
+        let row = sqlx::query_as(
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at
+             FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(credential.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        Ok(row)
+    }
+
     /// The user's credentials that are not revoked, the newest first.
     ///
     /// # Errors

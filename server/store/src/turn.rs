@@ -160,15 +160,7 @@ impl Store {
     ) -> Result<Option<ClaimedTurn>, StoreError> {
         let mut tx = self.write().await?;
         let next = session::next(&mut tx, tenant, session, 1, now).await?;
-        let unfinished: Option<TurnRow> = sqlx::query_as(select_turns!(
-            "WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
-             ORDER BY input_seq LIMIT 1"
-        ))
-        .bind(tenant.to_string())
-        .bind(session.to_string())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(mut turn) = unfinished else {
+        let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
             return Ok(None);
         };
         let runs = matches!(turn.state, TurnState::Running { .. });
@@ -239,6 +231,19 @@ impl Store {
     pub async fn turn(&self, tenant: TenantId, turn: TurnId) -> Result<TurnRow, StoreError> {
         let mut connection = self.readers().acquire().await?;
         find(&mut connection, tenant, turn).await
+    }
+
+    /// The session's turn that runs, else the oldest that waits.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn unfinished_turn(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+    ) -> Result<Option<TurnRow>, StoreError> {
+        let mut connection = self.readers().acquire().await?;
+        oldest_unfinished(&mut connection, tenant, session).await
     }
 
     /// Turns that have not ended, the oldest first, after that one, `limit` at most. Without a
@@ -313,6 +318,22 @@ async fn find(
         .bind(turn.to_string())
         .fetch_one(connection)
         .await?;
+    Ok(row)
+}
+
+async fn oldest_unfinished(
+    connection: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<Option<TurnRow>, StoreError> {
+    let row = sqlx::query_as(select_turns!(
+        "WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
+         ORDER BY input_seq LIMIT 1"
+    ))
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .fetch_optional(connection)
+    .await?;
     Ok(row)
 }
 
