@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
     AttemptKind, Bootstrap, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewTenant,
-    NewUser, RedeemRefusal, Store, UserRow,
+    NewUser, RedeemRefusal, Store, StoreError, UserRow,
 };
 use shared_types::{
     Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind, UserId,
@@ -198,6 +198,15 @@ impl Access {
         })
     }
 
+    /// Whether the credential of a context has not been revoked since. What lives longer than a
+    /// request asks from time to time.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn holds(&self, ctx: &OpContext) -> Result<bool, AppError> {
+        self.is_own(ctx, ctx.credential).await
+    }
+
     /// Who asks.
     ///
     /// # Errors
@@ -236,24 +245,27 @@ impl Access {
         Ok((token, key(row)))
     }
 
-    /// Ends one of the user's own keys or sign-ins at once.
+    /// Ends one of the user's own keys or sign-ins: for requests at once, for a WebSocket that is
+    /// open within ten seconds.
     ///
     /// # Errors
     /// If the user has no such key.
     pub async fn revoke_key(&self, ctx: &OpContext, id: CredentialId) -> Result<(), AppError> {
-        if !self
-            .store
-            .list_credentials(ctx.tenant, ctx.user)
-            .await?
-            .iter()
-            .any(|row| row.id == id)
-        {
+        if !self.is_own(ctx, id).await? {
             return Err(AppError::NotFound("key"));
         }
         Ok(self
             .store
             .revoke_credential(ctx.tenant, id, ctx.user, self.clock.now())
             .await?)
+    }
+
+    async fn is_own(&self, ctx: &OpContext, id: CredentialId) -> Result<bool, AppError> {
+        match self.store.credential(ctx.tenant, id).await {
+            Ok(row) => Ok(row.user == ctx.user),
+            Err(StoreError::NotFound) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn credential(

@@ -7,13 +7,17 @@ use std::collections::{BTreeSet, VecDeque};
 
 use server_agent::Live;
 use server_store::Store;
-use shared_types::{Event, SessionEvent, SessionId, TenantId, TurnId, limits::MAX_EVENTS_PAGE};
+use shared_types::{Event, SessionEvent, SessionId, TenantId, TurnId};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     AppError,
     live::{LiveHub, Signal, Watch},
 };
+
+/// Events that are read at once. An event may have the size of a message or of an answer, and each
+/// reader holds this many, so there are few.
+const EVENTS_AT_ONCE: u32 = 16;
 
 /// What a follower is given.
 #[derive(Debug)]
@@ -93,9 +97,9 @@ impl Subscription {
     async fn read_log(&mut self) -> Result<(), AppError> {
         let page = self
             .store
-            .events_after(self.tenant, self.session, self.cursor, MAX_EVENTS_PAGE)
+            .events_after(self.tenant, self.session, self.cursor, EVENTS_AT_ONCE)
             .await?;
-        self.behind = page.len() == MAX_EVENTS_PAGE as usize;
+        self.behind = page.len() == EVENTS_AT_ONCE as usize;
         for event in page {
             self.cursor = event.seq;
             if let Some(known) = event.known() {

@@ -17,7 +17,10 @@ mod operator;
 mod ports;
 mod runners;
 mod sessions;
+#[cfg(test)]
+mod testing;
 mod turns;
+mod whole;
 
 use std::sync::Arc;
 
@@ -88,6 +91,7 @@ pub struct App {
     links: Links,
     model: ModelInfo,
     tasks: TaskTracker,
+    stop: CancellationToken,
 }
 
 impl App {
@@ -110,6 +114,7 @@ impl App {
         let hub = LiveHub::start();
         let rows = ports::Rows {
             store: store.clone(),
+            hub: hub.clone(),
             clock: clock.clone(),
             replica: parts.replica,
         };
@@ -134,7 +139,7 @@ impl App {
             clock: clock.clone(),
             replica: parts.replica,
         };
-        let turns = Turns::start(Arc::new(bench), parts.stop, &tasks);
+        let turns = Turns::start(Arc::new(bench), parts.stop.clone(), &tasks);
         let enrolment = Enrolment::new(
             store.clone(),
             links.clone(),
@@ -170,6 +175,7 @@ impl App {
             links,
             model: info,
             tasks,
+            stop: parts.stop,
         })
     }
 
@@ -204,6 +210,11 @@ impl App {
         {
             tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be looked up");
         }
+    }
+
+    /// Waits until everything is to end.
+    pub async fn stopping(&self) {
+        self.stop.cancelled().await;
     }
 
     /// Waits, after the stop, until the background work has let go of the store, and closes it.

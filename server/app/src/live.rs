@@ -14,8 +14,9 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 /// Commands that may wait for the hub.
 const QUEUE: usize = 256;
-/// Signals that a slow watcher may lag behind before it starts again from what is under way.
-const SIGNALS: usize = 1024;
+/// Signals that a slow watcher may lag behind before it starts again from what is under way. Each
+/// may hold a piece of output of up to 64 KiB, so a session holds at most 4 MiB of them.
+const SIGNALS: usize = 64;
 /// Output of each stream that a late watcher is given, in bytes.
 const OUTPUT_PREFIX_BYTES: usize = 64 * 1024;
 /// Output streams under way in one session that a late watcher is given.
@@ -231,3 +232,6 @@ impl UnderWay {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

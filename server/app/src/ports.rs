@@ -14,7 +14,7 @@ use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, St
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, RunnerId, SessionId, TenantId,
-    UserId, event::Place,
+    Timestamp, UserId, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -178,7 +178,12 @@ impl Intents for SessionIntents {
     }
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        settle(&self.store, &*self.clock, self.tenant, id, outcome).await
+        let settling = Settling {
+            store: &self.store,
+            hub: &self.hub,
+            now: self.clock.now(),
+        };
+        settling.settle(self.tenant, id, outcome).await
     }
 }
 
@@ -218,6 +223,7 @@ impl SessionIntents {
 /// The rows of runners and their links.
 pub(crate) struct Rows {
     pub(crate) store: Store,
+    pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
 }
@@ -300,9 +306,12 @@ impl LinkRows for Rows {
         id: OperationId,
         outcome: &Outcome,
     ) -> Result<(), PortError> {
-        settle(&self.store, &*self.clock, who.tenant, id, outcome)
-            .await
-            .map(drop)
+        let settling = Settling {
+            store: &self.store,
+            hub: &self.hub,
+            now: self.clock.now(),
+        };
+        settling.settle(who.tenant, id, outcome).await.map(drop)
     }
 }
 
@@ -354,20 +363,45 @@ impl Rows {
     }
 }
 
-async fn settle(
-    store: &Store,
-    clock: &dyn Clock,
-    tenant: TenantId,
-    id: OperationId,
-    outcome: &Outcome,
-) -> Result<Settled, PortError> {
-    let json = serde_json::to_string(outcome).map_err(PortError::new)?;
-    let settled = store
-        .settle_operation(tenant, id, &json, &summary(outcome), clock.now())
-        .await;
-    match settled.map_err(PortError::new)? {
-        server_store::Settled::First { .. } => Ok(Settled::First),
-        server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
+/// How an outcome is stored, whoever brings it.
+struct Settling<'a> {
+    store: &'a Store,
+    hub: &'a LiveHub,
+    now: Timestamp,
+}
+
+impl Settling<'_> {
+    async fn settle(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<Settled, PortError> {
+        let json = serde_json::to_string(outcome).map_err(PortError::new)?;
+        let summary = summary(outcome);
+        let settled = self
+            .store
+            .settle_operation(tenant, id, &json, &summary, self.now)
+            .await;
+        match settled.map_err(PortError::new)? {
+            server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
+            server_store::Settled::First { late } => {
+                if late.is_some() {
+                    self.tell_late(tenant, id).await;
+                }
+                Ok(Settled::First)
+            }
+        }
+    }
+
+    /// Whoever watches the session learns that its log has grown.
+    async fn tell_late(&self, tenant: TenantId, id: OperationId) {
+        match self.store.operation(tenant, id).await {
+            Ok(row) => self.hub.appended(row.session, Vec::new()).await,
+            Err(error) => {
+                tracing::warn!(operation.id = %id, %error, "nobody was told of a late outcome");
+            }
+        }
     }
 }
 
@@ -387,3 +421,6 @@ fn summary(outcome: &Outcome) -> String {
         _ => "it was done".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use shared_types::{
     limits::is_name,
 };
 
-use crate::{AppError, OpContext};
+use crate::{AppError, OpContext, whole::whole};
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
 const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
@@ -126,14 +126,15 @@ impl Runners {
     /// # Errors
     /// If the tenant has no such runner.
     pub async fn remove(&self, ctx: &OpContext, runner: RunnerId) -> Result<(), AppError> {
-        let now = self.clock.now();
-        let revoked = self
-            .store
-            .revoke_runner(ctx.tenant, runner, ctx.user, now)
-            .await;
-        revoked.map_err(not_found)?;
-        self.links.revoke(runner).await;
-        Ok(())
+        let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.user);
+        whole(async move {
+            let now = this.clock.now();
+            let revoked = this.store.revoke_runner(tenant, runner, by, now).await;
+            revoked.map_err(not_found)?;
+            this.links.revoke(runner).await;
+            Ok(())
+        })
+        .await
     }
 
     /// Makes a token with which runners can enrol, as the asking user's.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use server_llm::ModelInfo;
 use server_store::{Cancel, Input, NewSession, SessionRow, Store};
 use shared_types::{
-    Clock, Entropy, Event, SessionEvent, SessionId, TurnId,
+    Clock, Entropy, Event, SessionEvent, SessionId, TenantId, TurnId,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
 };
 
-use crate::{AppError, OpContext, follow::Subscription, live::LiveHub, turns::Turns};
+use crate::{AppError, OpContext, follow::Subscription, live::LiveHub, turns::Turns, whole::whole};
 
 /// A session as its user sees it.
 pub type Session = SessionRow;
@@ -148,16 +148,17 @@ impl Sessions {
             client_id,
             text,
         };
-        let sent = self
-            .store
-            .send_input(ctx.tenant, session, &input, self.clock.now())
-            .await?;
-        self.hub.appended(session, Vec::new()).await;
-        self.turns.wake(ctx.tenant, session).await;
-        Ok(sent)
+        let (this, tenant, now) = (self.clone(), ctx.tenant, self.clock.now());
+        whole(async move {
+            let sent = this.store.send_input(tenant, session, &input, now).await?;
+            this.look_again(tenant, session, Vec::new()).await;
+            Ok(sent)
+        })
+        .await
     }
 
-    /// Stops the turn that is under way, and what it runs. Answers which one it was.
+    /// Stops the turn that is under way, and what it runs; where none is, the next that waits.
+    /// Answers which one it was.
     ///
     /// # Errors
     /// If the user has no such session.
@@ -166,21 +167,28 @@ impl Sessions {
         ctx: &OpContext,
         session: SessionId,
     ) -> Result<Option<TurnId>, AppError> {
-        let Some(turn) = self.get(ctx, session).await?.running_turn else {
+        self.get(ctx, session).await?;
+        let Some(row) = self.store.unfinished_turn(ctx.tenant, session).await? else {
             return Ok(None);
         };
-        let cancelled = self
-            .store
-            .request_cancel(ctx.tenant, session, turn, ctx.user, self.clock.now())
-            .await?;
-        if matches!(cancelled, Cancel::Ended) {
-            return Ok(None);
-        }
-        self.hub
-            .appended(session, vec![Event::CancelRequested { turn, by: ctx.user }])
-            .await;
-        self.turns.wake(ctx.tenant, session).await;
-        Ok(Some(turn))
+        let (this, tenant, by, turn) = (self.clone(), ctx.tenant, ctx.user, row.id);
+        whole(async move {
+            let now = this.clock.now();
+            let cancelled = this.store.request_cancel(tenant, session, turn, by, now);
+            if matches!(cancelled.await?, Cancel::Ended) {
+                return Ok(None);
+            }
+            let requested = Event::CancelRequested { turn, by };
+            this.look_again(tenant, session, vec![requested]).await;
+            Ok(Some(turn))
+        })
+        .await
+    }
+
+    /// Tells watchers and workers that the session has changed.
+    async fn look_again(&self, tenant: TenantId, session: SessionId, events: Vec<Event>) {
+        self.hub.appended(session, events).await;
+        self.turns.wake(tenant, session).await;
     }
 
     /// Follows a session from a cursor.
@@ -204,3 +212,6 @@ impl Sessions {
         .await
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,18 @@
 //! normal path are one path. A turn that a dead worker left is claimed like any other, under a
 //! higher epoch, and the engine goes on from its log (contract C1–C4).
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap, convert::Infallible, ops::ControlFlow, panic::AssertUnwindSafe,
+    sync::Arc, time::Duration,
+};
 
+use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts, TurnError};
 use server_router::{RemoteSandbox, links::Links};
 use server_store::{ClaimedTurn, IfRunning, Store, StoreError};
-use shared_types::{Clock, OperationScope, ReplicaId, SessionId, TenantId, UserId};
+use shared_types::{
+    Clock, OperationScope, ReplicaId, SessionId, TenantId, UserId, event::TurnOutcome,
+};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -25,8 +31,10 @@ const TURNS_AT_ONCE: usize = 256;
 const WAKE_UPS: usize = 1024;
 /// Unfinished turns that are read at once when the server starts.
 const START_PAGE: u32 = 500;
-/// Between attempts while the store does not answer.
-const STORE_RETRY: Duration = Duration::from_secs(2);
+/// Between attempts while the store does not answer; it doubles with each attempt.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+/// The longest pause between attempts.
+const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
 
 /// A session, by its tenant.
 type Key = (TenantId, SessionId);
@@ -87,7 +95,7 @@ async fn wake_unfinished(bench: Arc<Bench>, wake: mpsc::Sender<Key>, stop: Cance
             Err(error) => {
                 tracing::error!(%error, "the unfinished turns cannot be read; trying again");
                 tokio::select! {
-                    () = tokio::time::sleep(STORE_RETRY) => {}
+                    () = tokio::time::sleep(RETRY_AFTER) => {}
                     () = stop.cancelled() => return,
                 }
             }
@@ -162,89 +170,85 @@ struct Worker {
     wake: Arc<Notify>,
 }
 
+/// What stands in the way of a turn.
+#[derive(Debug, thiserror::Error)]
+enum Obstacle {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    #[error("carry on with the turn: its worker panicked")]
+    Panic,
+}
+
 impl Worker {
     /// Carries the session's turns, one after the other, until none is left.
     async fn run(&self, permits: &Semaphore) {
         let Ok(_permit) = permits.acquire().await else {
             return;
         };
+        let mut pause = RETRY_AFTER;
         loop {
-            // A turn of this session that runs has lost its worker: there is one process, and in it
-            // one worker a session.
-            let claimed = self
-                .bench
-                .store
-                .claim_turn(
-                    self.tenant,
-                    self.session,
-                    self.bench.replica,
-                    IfRunning::TakeOver,
-                    self.bench.clock.now(),
-                )
-                .await;
-            match claimed {
-                Ok(Some(turn)) => {
-                    self.bench.hub.appended(self.session, Vec::new()).await;
-                    if self.carry(&turn).await.is_break() {
-                        return;
-                    }
+            match self.carry_next().await {
+                Ok(ControlFlow::Continue(())) => pause = RETRY_AFTER,
+                Ok(ControlFlow::Break(())) => return,
+                Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
+                    tracing::warn!(session.id = %self.session, "a newer worker has the session");
+                    return;
                 }
-                Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(session.id = %self.session, %error, "a turn cannot be claimed; trying again");
-                    tokio::time::sleep(STORE_RETRY).await;
+                    tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
+                    // Whoever wakes it, to cancel for example, does not have to wait.
+                    let _ = tokio::time::timeout(pause, self.wake.notified()).await;
+                    pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
                 }
             }
         }
     }
 
-    async fn carry(&self, turn: &ClaimedTurn) -> ControlFlow<()> {
+    /// Claims the next turn and carries it to its end; breaks where none is left.
+    async fn carry_next(&self) -> Result<ControlFlow<()>, Obstacle> {
+        let Bench { store, clock, .. } = &*self.bench;
+        // A turn of this session that runs has lost its worker: there is one process, and in it
+        // one worker a session.
+        let take_over = IfRunning::TakeOver;
+        let (replica, now) = (self.bench.replica, clock.now());
+        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, now);
+        let Some(turn) = claimed.await? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        self.bench.hub.appended(self.session, Vec::new()).await;
+        let user = store.session(self.tenant, self.session).await?.user;
+        let outcome = self.carry(&turn, user).await?;
+        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn carry(&self, turn: &ClaimedTurn, user: UserId) -> Result<TurnOutcome, Obstacle> {
         let cancel = CancellationToken::new();
-        let user = match self.bench.store.session(self.tenant, self.session).await {
-            Ok(session) => session.user,
-            Err(error) => {
-                tracing::error!(session.id = %self.session, %error, "the session cannot be read; trying again");
-                tokio::time::sleep(STORE_RETRY).await;
-                return ControlFlow::Continue(());
-            }
-        };
         let ports = self.ports(turn, user);
-        let running = self
-            .bench
-            .engine
-            .run_turn(&ports, turn.turn.id, turn.epoch, cancel.clone());
-        tokio::pin!(running);
-        let ended = loop {
-            tokio::select! {
-                ended = &mut running => break ended,
-                () = self.wake.notified() => self.look_for_cancel(turn, &cancel).await,
-            }
-        };
-        match ended {
-            Ok(outcome) => {
-                tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
-                ControlFlow::Continue(())
-            }
-            Err(TurnError::StaleEpoch) => {
-                tracing::warn!(session.id = %self.session, turn.id = %turn.turn.id, "a newer worker has the session");
-                ControlFlow::Break(())
-            }
-            Err(error) => {
-                tracing::error!(session.id = %self.session, turn.id = %turn.turn.id, %error, "the turn cannot be recorded; it will be resumed");
-                tokio::time::sleep(STORE_RETRY).await;
-                ControlFlow::Continue(())
-            }
+        let running =
+            (self.bench.engine).run_turn(&ports, turn.turn.id, turn.epoch, cancel.clone());
+        // The log is the truth, and what a panic leaves half done is built from it again.
+        let running = AssertUnwindSafe(running).catch_unwind();
+        tokio::select! {
+            ended = running => Ok(ended.map_err(|_| Obstacle::Panic)??),
+            never = self.heed_cancel(turn, &cancel) => match never {},
         }
     }
 
-    async fn look_for_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) {
-        match self.bench.store.turn(self.tenant, turn.turn.id).await {
-            Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
-            Ok(_) | Err(StoreError::NotFound) => {}
-            Err(error) => {
-                tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
-                self.wake.notify_one();
-                tokio::time::sleep(STORE_RETRY).await;
+    /// Cancels the turn once a wish to do so is recorded; looks after every wake-up.
+    async fn heed_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) -> Infallible {
+        loop {
+            self.wake.notified().await;
+            match self.bench.store.turn(self.tenant, turn.turn.id).await {
+                Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
+                    self.wake.notify_one();
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
             }
         }
     }

@@ -1,0 +1,85 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use shared_types::SessionId;
+
+use super::*;
+use crate::testing::output;
+
+/// A piece that counts itself while it exists.
+struct Counted(Arc<AtomicUsize>, [u8; 1000]);
+
+impl Counted {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Self(alive.clone(), [b'x'; 1000])
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.1
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test]
+async fn a_watcher_that_takes_nothing_holds_a_bounded_number_of_pieces() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let alive = Arc::new(AtomicUsize::new(0));
+    let watch = hub.watch(session).await.expect("the hub lives");
+    for piece in 0..2000 {
+        let data = Bytes::from_owner(Counted::new(&alive));
+        hub.publish(session, output(piece * 1000, data));
+        if piece % 100 == 0 {
+            // All that was published before has been handled once this is answered.
+            hub.watch(session).await.expect("the hub lives");
+        }
+    }
+    hub.watch(session).await.expect("the hub lives");
+    let held = alive.load(Ordering::SeqCst);
+    assert!(held <= 100, "{held} pieces are held");
+    drop(watch);
+}
+
+#[tokio::test]
+async fn a_late_watcher_gets_the_tail_of_what_is_under_way_until_it_has_ended() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let turn = shared_types::TurnId::from_u128(1);
+    for piece in 0..100 {
+        hub.publish(session, output(piece * 1000, Bytes::from(vec![b'x'; 1000])));
+        hub.watch(session).await.expect("the hub lives");
+    }
+    let watch = hub.watch(session).await.expect("the hub lives");
+    let [Live::Output { offset, data, .. }] = &watch.under_way[..] else {
+        panic!("{:?}", watch.under_way)
+    };
+    assert_eq!(*offset + data.len() as u64, 100_000);
+    assert_eq!(data.len(), OUTPUT_PREFIX_BYTES);
+    let ended = Event::TurnEnded {
+        turn,
+        outcome: shared_types::event::TurnOutcome::Completed,
+        reason: None,
+    };
+    hub.appended(session, vec![ended]).await;
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert!(watch.under_way.is_empty());
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_watches_and_nothing_happens_in_takes_no_room() {
+    let mut rooms = Rooms::default();
+    for number in 0..100 {
+        let (reply, _watch) = oneshot::channel();
+        rooms.handle(Command::Watch(SessionId::from_u128(number), reply));
+    }
+    assert_eq!(rooms.rooms.len(), 1, "only the newest is left");
+}

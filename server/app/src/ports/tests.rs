@@ -1,0 +1,167 @@
+use std::{collections::BTreeMap, time::Duration};
+
+use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
+use shared_types::{
+    Digest, Effect, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal, RefusalCode,
+    SystemClock, Token, TurnId, entropy::SeededEntropy, event::CallOutcome,
+};
+use tokio::time::timeout;
+
+use super::*;
+use crate::live::Signal;
+
+const TENANT: TenantId = TenantId::from_u128(1);
+const OWNER: UserId = UserId::from_u128(2);
+const SESSION: SessionId = SessionId::from_u128(3);
+const TURN: TurnId = TurnId::from_u128(4);
+const OPERATION: OperationId = OperationId::from_u128(5);
+const REPLICA: ReplicaId = ReplicaId::from_u128(6);
+
+#[tokio::test]
+async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("gantry.db");
+    let store = Store::open(&path).await.expect("a new database");
+    let rows = Rows {
+        store: store.clone(),
+        hub: LiveHub::start(),
+        clock: Arc::new(SystemClock::new()),
+        replica: REPLICA,
+    };
+    let who = linked_runner(&store, &rows).await;
+    call_without_an_outcome(&store, &who).await;
+
+    let mut watch = rows.hub.watch(SESSION).await.expect("the hub lives");
+    let outcome = Outcome::Refused(Refusal::new(RefusalCode::Lost, "nobody knows"));
+    let settled = LinkRows::settle(&rows, &who, OPERATION, &outcome).await;
+    settled.expect("the store answers");
+    let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
+    assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
+    let log = store.events_after(TENANT, SESSION, 0, 100).await;
+    let log = log.expect("the session is there");
+    let last = log.last().and_then(|event| event.known());
+    assert!(matches!(last, Some(Event::OperationSettled { .. })));
+}
+
+async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
+    let now = rows.clock.now();
+    let tenant = NewTenant {
+        id: TENANT,
+        name: "home".to_owned(),
+    };
+    let owner = NewUser {
+        id: OWNER,
+        name: "owner".to_owned(),
+    };
+    let made = store.bootstrap(&tenant, &owner, now).await;
+    made.expect("the database is empty");
+    let token = NewJoinToken {
+        id: JoinTokenId::from_u128(7),
+        owner: OWNER,
+        name: "laptop".to_owned(),
+        labels: BTreeMap::new(),
+        hash: Token::join([0; 32], &SeededEntropy::new(1)).hash(),
+        expires_at: now.after(Duration::from_secs(60)),
+        uses: 1,
+        ephemeral: false,
+    };
+    let made = store.create_join_token(TENANT, &token, now).await;
+    made.expect("the owner is there");
+    let runner = NewRunner {
+        id: RunnerId::from_u128(8),
+        name: String::new(),
+        labels: BTreeMap::new(),
+        public_key: [7; 32],
+        hostname: "laptop".to_owned(),
+        version: "1".to_owned(),
+    };
+    let enrolled = store.enrol(&token.hash, &runner, now).await;
+    let runner = enrolled.expect("the token is good").id;
+    let claim = LinkClaim {
+        replica: REPLICA,
+        incarnation: incarnation(),
+        journal_sequence: 0,
+        version: "1".to_owned(),
+        hostname: "laptop".to_owned(),
+        os: "linux".to_owned(),
+        architecture: "x86_64".to_owned(),
+        features: Vec::new(),
+        sandboxes: vec![NewSandbox {
+            name: "workspace".to_owned(),
+            root: "/work".to_owned(),
+            isolation: Isolation::none(),
+        }],
+    };
+    let claimed = store.link_claim(TENANT, runner, &claim, now).await;
+    claimed.expect("the runner is there");
+    LinkIdentity {
+        tenant: TENANT,
+        runner,
+        name: "laptop".to_owned(),
+    }
+}
+
+/// A turn whose only call was placed, and ended before anybody knew what became of it.
+async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
+    let now = SystemClock::new().now();
+    let session = NewSession {
+        id: SESSION,
+        user: OWNER,
+        title: String::new(),
+        model: "none".to_owned(),
+    };
+    let made = store.create_session(TENANT, &session, now).await;
+    made.expect("the owner is there");
+    let input = Input {
+        turn: TURN,
+        by: OWNER,
+        client_id: None,
+        text: "go".to_owned(),
+    };
+    let sent = store.send_input(TENANT, SESSION, &input, now).await;
+    sent.expect("the session is there");
+    let take_over = IfRunning::TakeOver;
+    let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, now);
+    let claimed = claimed.await.expect("the session is there");
+    let epoch = claimed.expect("a turn waits").epoch;
+    let sandboxes = store.sandboxes_of_runner(TENANT, who.runner).await;
+    let operation = NewOperation {
+        id: OPERATION,
+        session: SESSION,
+        turn: TURN,
+        step: 1,
+        ordinal: 0,
+        attempt: 0,
+        digest: Digest::of(b"request"),
+        place: Place {
+            runner: who.runner,
+            runner_name: who.name.clone(),
+            sandbox: sandboxes.expect("the runner is there")[0].id,
+            isolation: Isolation::none(),
+        },
+        incarnation: incarnation(),
+        effect: Effect::Effectful,
+        deadline_at: now,
+    };
+    let placed = store.place_operation(TENANT, epoch, &operation, now).await;
+    placed.expect("the turn runs");
+    let ended = Event::CallEnded {
+        turn: TURN,
+        step: 1,
+        ordinal: 0,
+        outcome: CallOutcome::Unknown,
+        text: "outcome unknown".to_owned(),
+        budget_ms: 1,
+        duration_ms: 1,
+        overran: false,
+    };
+    let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;
+    recorded.expect("the turn runs");
+}
+
+fn incarnation() -> Incarnation {
+    Incarnation {
+        journal: JournalId::from_u128(9),
+        boot: "boot".to_owned(),
+    }
+}

@@ -1,0 +1,20 @@
+//! Work that is done whole once it is begun.
+//!
+//! A door drops the future of a request whose client leaves. What a use case does after its commit
+//! (wake a worker, end a link) must happen all the same: the commit itself is not undone, and
+//! nobody would do the rest until the next start.
+
+use tracing::Instrument as _;
+
+use crate::AppError;
+
+/// Does the work in a task of its own and waits for it; dropping this leaves the work running.
+///
+/// # Errors
+/// Those of the work; [`AppError::Unavailable`] if it panics.
+pub(crate) async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, AppError>> + Send + 'static,
+) -> Result<T, AppError> {
+    let done = tokio::spawn(work.in_current_span()).await;
+    done.unwrap_or_else(|error| Err(AppError::unavailable(error)))
+}
