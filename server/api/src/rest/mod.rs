@@ -2,6 +2,7 @@
 //! by side, so that a route without an entry cannot be.
 
 mod access;
+mod document;
 mod problem;
 mod runners;
 mod sessions;
@@ -17,41 +18,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::Doors;
 
-#[derive(utoipa::OpenApi)]
-#[openapi(
-    info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
-    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Live, shared_api::Problem)),
-    modifiers(&BearerAuth)
-)]
-struct Document;
-
-struct BearerAuth;
-
-impl utoipa::Modify for BearerAuth {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        use utoipa::openapi::security::{
-            HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
-        };
-        let bearer =
-            SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("bearer", bearer);
-        document.security = Some(vec![SecurityRequirement::new(
-            "bearer",
-            Vec::<String>::new(),
-        )]);
-    }
-}
-
 /// The OpenAPI document of the REST API, as the server serves it.
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    documented().split_for_parts().1
+    document::complete(documented().split_for_parts().1)
 }
 
 pub(crate) fn router() -> Router<Doors> {
     let (routes, document) = documented().split_for_parts();
+    let document = document::complete(document);
     routes
         .route(
             "/api/v1/openapi.json",
@@ -65,7 +39,7 @@ pub(crate) fn router() -> Router<Doors> {
 }
 
 fn documented() -> OpenApiRouter<Doors> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    OpenApiRouter::with_openapi(document::Document::openapi())
         .routes(routes!(access::sign_in))
         .routes(routes!(access::me))
         .routes(routes!(access::keys, access::create_key))

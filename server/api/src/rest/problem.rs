@@ -1,12 +1,17 @@
 //! Errors as `application/problem+json`, and request bodies that become one when they are wrong.
 
+use std::{fmt, marker::PhantomData};
+
 use axum::{
     Json,
     extract::{FromRequest, Request, rejection::JsonRejection},
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 use server_app::AppError;
 use shared_api::Problem;
 
@@ -53,29 +58,52 @@ pub(crate) fn problem(error: &AppError) -> Problem {
     }
 }
 
-/// A JSON body of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
+/// A JSON object of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
 pub(crate) struct Body<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
-        match Json::<T>::from_request(request, state).await {
-            Ok(Json(value)) => Ok(Self(value)),
+        match Json::<Object<T>>::from_request(request, state).await {
+            Ok(Json(Object(value))) => Ok(Self(value)),
             Err(rejection) => Err(respond(body_problem(&rejection))),
         }
     }
 }
 
+/// Read from an object and nothing else: on its own, a message would be read from a list as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// Whatever is wrong with a body but its size is one problem: it is not what is documented.
 fn body_problem(rejection: &JsonRejection) -> Problem {
-    let code = if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        "too_large"
-    } else {
-        "invalid"
+    let (code, status) = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ("too_large", StatusCode::PAYLOAD_TOO_LARGE),
+        _ => ("invalid", StatusCode::UNPROCESSABLE_ENTITY),
     };
     Problem {
         code: code.to_owned(),
-        status: rejection.status().as_u16(),
+        status: status.as_u16(),
         detail: rejection.body_text(),
     }
 }

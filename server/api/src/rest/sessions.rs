@@ -22,6 +22,7 @@ use crate::Doors;
 const MAX_SESSIONS: u32 = 200;
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
     /// At most this many, from 1 to 200.
@@ -34,6 +35,7 @@ fn all_sessions() -> u32 {
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
     /// The number of the last event that the client has; 0 for none.

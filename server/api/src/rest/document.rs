@@ -1,0 +1,99 @@
+//! The OpenAPI document: what each route says of itself, and then what is true of all of them, in
+//! one place, so that no route can forget it.
+
+use axum::http::StatusCode;
+use utoipa::{
+    Modify, ToSchema as _,
+    openapi::{
+        Content, OpenApi, Ref, RefOr, Response,
+        path::{Operation, PathItem},
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    },
+};
+
+/// What every route with a body may answer instead: it is too large, or not what is documented.
+const BODY_PROBLEMS: [StatusCode; 2] = [
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+];
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
+    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Live, shared_api::Problem)),
+    modifiers(&BearerAuth)
+)]
+pub(super) struct Document;
+
+struct BearerAuth;
+
+impl Modify for BearerAuth {
+    fn modify(&self, document: &mut OpenApi) {
+        let bearer =
+            SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+        document
+            .components
+            .get_or_insert_default()
+            .add_security_scheme("bearer", bearer);
+        document.security = Some(vec![SecurityRequirement::new(
+            "bearer",
+            Vec::<String>::new(),
+        )]);
+    }
+}
+
+/// Adds what is true of all routes.
+pub(super) fn complete(mut document: OpenApi) -> OpenApi {
+    for item in document.paths.paths.values_mut() {
+        for operation in operations(item) {
+            let responses = &mut operation.responses.responses;
+            if operation.request_body.is_some() {
+                for status in BODY_PROBLEMS {
+                    let status = status.as_str().to_owned();
+                    responses.entry(status).or_insert_with(problem);
+                }
+            }
+            for (status, response) in responses {
+                if let (Ok(status), RefOr::T(response)) = (status.parse(), response) {
+                    complete_response(status, response);
+                }
+            }
+        }
+    }
+    document
+}
+
+/// The standard demands a description, and problems have a media type of their own.
+fn complete_response(status: StatusCode, response: &mut Response) {
+    if response.description.is_empty() {
+        let reason = status.canonical_reason().unwrap_or_default();
+        response.description = reason.to_lowercase();
+    }
+    if status.is_client_error() || status.is_server_error() {
+        let content = std::mem::take(&mut response.content);
+        let problems = content.into_values();
+        response.content = problems
+            .map(|content| ("application/problem+json".to_owned(), content))
+            .collect();
+    }
+}
+
+fn problem() -> RefOr<Response> {
+    let schema = Ref::from_schema_name(shared_api::Problem::name());
+    let mut response = Response::new("");
+    let content = RefOr::T(Content::new(Some(schema)));
+    response.content.insert(String::new(), content);
+    RefOr::T(response)
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem {
+        get,
+        put,
+        post,
+        delete,
+        patch,
+        ..
+    } = item;
+    [get, put, post, delete, patch].into_iter().flatten()
+}
