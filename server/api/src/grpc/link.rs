@@ -6,7 +6,10 @@
 use std::pin::Pin;
 
 use prost::Message as _;
-use proto::v1::{self, runner_frame, server_frame};
+use proto::{
+    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
+    v1::{self, runner_frame, server_frame},
+};
 use server_app::{App, LinkClaims, LinkIdentity};
 use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
 use tokio::sync::mpsc;
@@ -83,12 +86,17 @@ impl Link {
         };
         let (to_router, from_runner) = mpsc::channel(FRAMES);
         let (to_runner, from_router) = mpsc::channel(FRAMES);
+        let last_word = self.outbound.clone();
         // Each of the three ends the others: by dropping its end of a channel.
-        tokio::join!(
+        let (_, read, ()) = tokio::join!(
             self.app.attach(identity, hello, from_runner, to_runner),
             pump_in(self.inbound, to_router),
             pump_out(from_router, self.outbound),
         );
+        if let Err(unreadable) = read {
+            // A runner that takes nothing any more, or is gone, hears no reason.
+            let _ = last_word.try_send(Err(unreadable));
+        }
     }
 
     /// The runner's first frame, once it has proved that it holds the key which the token names.
@@ -114,6 +122,13 @@ impl Link {
         let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
             return Err(Status::invalid_argument("the first frame must be a hello"));
         };
+        if hello.protocol_version < OLDEST_PROTOCOL_VERSION {
+            // The runner takes this code for final: trying again would not help it.
+            return Err(Status::failed_precondition(format!(
+                "the runner speaks version {} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner",
+                hello.protocol_version
+            )));
+        }
         let identity = self
             .app
             .enrolment
@@ -124,23 +139,28 @@ impl Link {
     }
 }
 
+/// Reads until either end has enough; an error is a frame that cannot be read, such as one that
+/// is too large.
 async fn pump_in(
     mut inbound: Streaming<v1::RunnerFrame>,
     to_router: mpsc::Sender<v1::RunnerFrame>,
-) {
+) -> Result<(), Status> {
     loop {
         let message = tokio::select! {
             message = inbound.message() => message,
-            () = to_router.closed() => return,
+            () = to_router.closed() => return Ok(()),
         };
         match message {
             Ok(Some(frame)) => {
                 if to_router.send(frame).await.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
-            Ok(None) => return,
-            Err(refused) => return tracing::debug!(reason = refused.message(), "a link broke"),
+            Ok(None) => return Ok(()),
+            Err(unreadable) => {
+                tracing::info!(reason = unreadable.message(), "a link broke");
+                return Err(unreadable);
+            }
         }
     }
 }
