@@ -18,8 +18,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+use tonic::Code;
 
 use crate::{
+    enrolment::EnrolmentError,
     home::{Home, HomeError},
     key::KeyError,
     link::{Introduction, Link, LinkError},
@@ -249,10 +251,22 @@ pub(crate) enum DaemonError {
     Workspace(#[from] OpenError),
     #[error("cannot start the link's thread: {0}")]
     Thread(io::Error),
-    #[error("{0}; if this runner was removed, enrol it again with --replace")]
+    #[error("{0}{remedy}", remedy = remedy(.0))]
     Link(LinkError),
     #[error("the {0} has failed")]
     Broken(&'static str),
+}
+
+/// What helps where the server takes the runner for nobody of its own.
+fn remedy(error: &LinkError) -> &'static str {
+    match error {
+        LinkError::Refused(status) | LinkError::Connect(EnrolmentError::Refused(status))
+            if status.code() != Code::FailedPrecondition =>
+        {
+            "; if this runner was removed, enrol it again with --replace"
+        }
+        _ => "",
+    }
 }
 
 #[cfg(test)]

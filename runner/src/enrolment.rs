@@ -55,7 +55,7 @@ impl Proven {
         entropy: &dyn Entropy,
     ) -> Result<Self, EnrolmentError> {
         let connection = Connection::open(url, Accept::Any).await?;
-        let reply = identify(&connection.channel, identity, entropy).await?;
+        let reply = identify(&connection.channel, url, identity, entropy).await?;
         let at_the_other_end = connection.certificate;
         let Some(seen) = at_the_other_end else {
             return Ok(Self::of(connection, reply));
@@ -66,7 +66,7 @@ impl Proven {
         let behind_proxy = Connection::open(url, Accept::PlatformRoots)
             .await
             .map_err(EnrolmentError::Interposed)?;
-        let reply = identify(&behind_proxy.channel, identity, entropy).await?;
+        let reply = identify(&behind_proxy.channel, url, identity, entropy).await?;
         Ok(Self::of(behind_proxy, reply))
     }
 
@@ -134,6 +134,7 @@ impl Proven {
 /// Asks who is there; only an answer that the identity signed over our nonce is returned.
 async fn identify(
     channel: &Channel,
+    url: &ServerUrl,
     identity: &ServerIdentity,
     entropy: &dyn Entropy,
 ) -> Result<v1::IdentifyReply, EnrolmentError> {
@@ -142,7 +143,15 @@ async fn identify(
     let request = v1::IdentifyRequest {
         nonce: nonce.clone(),
     };
-    let reply = call(client(channel).identify(request)).await?;
+    let answer = call(client(channel).identify(request)).await;
+    let reply = answer.map_err(|error| match error {
+        // No Gantry server refuses this, and nobody has proved to be one yet.
+        EnrolmentError::Refused(status) => EnrolmentError::NotGantry {
+            url: url.to_string(),
+            reason: status.message().to_owned(),
+        },
+        error => error,
+    })?;
     let signed = signing::identify(
         &nonce,
         &reply.challenge,
@@ -182,6 +191,8 @@ pub(crate) enum EnrolmentError {
         "the server there is not the one that is expected: its identity key is another one; check the address, and whether the token is of this server"
     )]
     Stranger,
+    #[error("no Gantry server answers at {url}: check the address ({reason})")]
+    NotGantry { url: String, reason: String },
     #[error("the server says: {}", .0.message())]
     Refused(Status),
     #[error("the server did not answer within {} s", CALL_WITHIN.as_secs())]
