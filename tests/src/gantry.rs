@@ -3,6 +3,7 @@
 //! Nothing here sleeps to wait: [`eventually`] asks until it is so. A process that is dropped is
 //! killed, and what it logged is printed where a wait was in vain.
 
+mod ask;
 mod process;
 mod runner;
 mod talk;
@@ -13,6 +14,7 @@ use shared_client::{Client, Options, Trust};
 use shared_types::OsEntropy;
 use tempfile::TempDir;
 
+pub use ask::Answer;
 pub use process::{Process, binary, children_of, is_alive};
 pub use runner::Runner;
 pub use talk::{Talk, Told};
@@ -32,6 +34,7 @@ pub struct Gantry {
     url: String,
     trust: Trust,
     token: String,
+    http: reqwest::Client,
 }
 
 impl Gantry {
@@ -42,8 +45,13 @@ impl Gantry {
 
     /// A server whose model is the test's own.
     pub async fn scripted(model: &ModelServer) -> Self {
+        Self::with_model(model.base_url()).await
+    }
+
+    /// A server whose model answers at this address, in OpenAI's format.
+    pub async fn with_model(base_url: String) -> Self {
         let environment = [
-            ("OPENAI_BASE_URL", model.base_url()),
+            ("OPENAI_BASE_URL", base_url),
             ("GANTRY_MODEL", "scripted".to_owned()),
         ];
         Self::start(
@@ -70,6 +78,7 @@ impl Gantry {
             url: "127.0.0.1:0".to_owned(),
             trust: Trust::Platform,
             token: String::new(),
+            http: reqwest::Client::new(),
         };
         let code = gantry
             .start_server()
@@ -126,6 +135,11 @@ impl Gantry {
             .expect("the server runs")
             .terminate()
             .await
+    }
+
+    /// Sends a signal to the server.
+    pub fn signal_server(&self, name: &str) {
+        process::signal(self.server_pid(), name);
     }
 
     /// The server's process id.

@@ -3,3 +3,6 @@
 
 pub mod gantry;
 pub mod model_server;
+pub mod openapi;
+pub mod other_server;
+pub mod peer;

@@ -2,10 +2,15 @@
 
 mod scenarios {
     mod access;
+    mod aimock;
+    mod api;
     mod bad_input;
     mod clones;
+    mod other_servers;
     mod placement;
     mod survival;
     mod terminal;
     mod tools;
+    mod websocket;
+    mod wire;
 }

@@ -1,4 +1,5 @@
 use shared_client::ClientError;
+use shared_types::{Clock as _, SystemClock};
 use tests::gantry::{Gantry, Runner, eventually};
 
 fn refused(error: &ClientError) -> (&str, u16) {
@@ -210,6 +211,58 @@ async fn secrets_are_in_no_log() {
             "{log}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_join_token_is_refused_as_expired_and_enrols_nothing() {
+    let gantry = Gantry::practice().await;
+    let body = serde_json::json!({ "name": "late", "valid_for_s": 1 }).to_string();
+    let made = gantry.ask("POST", "/api/v1/join-tokens", Some(body)).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let made: shared_api::JoinToken = serde_json::from_value(made.body).expect("a join token");
+    let clock = SystemClock::new();
+    eventually("the token's time is over", || async {
+        (clock.now() > made.expires_at).then_some(())
+    })
+    .await;
+    let output = Runner::stranger()
+        .try_enrol(gantry.url(), &made.token, "late")
+        .await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("expired"),
+        "{said}"
+    );
+    assert!(gantry.client().runners().await.expect("a list").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_is_good_for_a_second_to_thirty_days_whoever_asks() {
+    let gantry = Gantry::practice().await;
+    let operator = |valid_for: &str| {
+        std::process::Command::new(tests::gantry::binary("gantry-server"))
+            .args(["join-token", "--valid-for", valid_for])
+            .env_clear()
+            .env("GANTRY_HOME", gantry.home())
+            .output()
+            .expect("it starts")
+    };
+    for (seconds, good) in [(0, false), (1, true), (2_592_000, true), (2_592_001, false)] {
+        let body = serde_json::json!({ "valid_for_s": seconds }).to_string();
+        let answer = gantry.ask("POST", "/api/v1/join-tokens", Some(body)).await;
+        let printed = operator(&seconds.to_string());
+        let said = String::from_utf8_lossy(&printed.stderr).into_owned();
+        assert_eq!(answer.status, if good { 201 } else { 422 }, "{answer:?}");
+        assert_eq!(printed.status.success(), good, "{said}");
+        if !good {
+            let detail = answer.body["detail"].as_str().expect("a detail");
+            assert!(detail.contains("1 to 2592000"), "{detail}");
+            assert!(said.contains(detail), "{said}");
+        }
+    }
+    let printed = operator("3600");
+    let token = String::from_utf8(printed.stdout).expect("text");
+    Runner::enrol(gantry.url(), token.trim(), "operators").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

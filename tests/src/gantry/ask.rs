@@ -1,0 +1,42 @@
+//! The REST API as it is on the wire, for what a well-behaved client would never say.
+
+use serde_json::Value;
+
+use super::Gantry;
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The content type; empty where there is none.
+    pub kind: String,
+    /// The body; null where there is none or it is no JSON.
+    pub body: Value,
+}
+
+impl Gantry {
+    /// One request as the owner; `body` is sent as it is.
+    pub async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Answer {
+        let method = method.to_uppercase().parse().expect("a method");
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.url()))
+            .bearer_auth(self.token());
+        if let Some(body) = body {
+            request = request
+                .header(reqwest::header::CONTENT_TYPE, "application/json")
+                .body(body);
+        }
+        let answer = request.send().await.expect("an answer");
+        let kind = answer.headers().get(reqwest::header::CONTENT_TYPE);
+        Answer {
+            status: answer.status().as_u16(),
+            kind: kind
+                .and_then(|kind| kind.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
+            body: answer.json().await.unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Whether JSON is what an OpenAPI document says: types, required and known properties,
+//! references, lists, alternatives and closed sets of words. What the document does not name is an
+//! error, because a document that leaves something out is not true.
+
+use serde_json::{Map, Value};
+
+/// A document as the server serves it.
+pub struct Document(Value);
+
+/// One method at one address.
+pub struct Operation<'a> {
+    /// Such as `get`.
+    pub method: &'a str,
+    /// With places for ids, such as `/api/v1/sessions/{id}`.
+    pub path: &'a str,
+    document: &'a Document,
+    said: &'a Value,
+}
+
+impl Document {
+    /// From its JSON.
+    pub fn new(json: Value) -> Self {
+        Self(json)
+    }
+
+    /// Every documented operation.
+    pub fn operations(&self) -> Vec<Operation<'_>> {
+        let paths = self.0["paths"].as_object().expect("paths").iter();
+        paths
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().expect("methods").iter();
+                methods.map(|(method, said)| Operation {
+                    method,
+                    path,
+                    document: self,
+                    said,
+                })
+            })
+            .collect()
+    }
+
+    /// The operation at this address.
+    ///
+    /// # Panics
+    /// If the document does not have it.
+    pub fn operation(&self, method: &str, path: &str) -> Operation<'_> {
+        let mut operations = self.operations().into_iter();
+        operations
+            .find(|operation| operation.method == method && operation.path == path)
+            .unwrap_or_else(|| panic!("the document lacks {method} {path}"))
+    }
+
+    /// What is wrong with a value that should be of the component with this name.
+    ///
+    /// # Errors
+    /// The first thing that is not as the document says, and where.
+    pub fn check_component(&self, name: &str, value: &Value) -> Result<(), String> {
+        self.check(&self.0["components"]["schemas"][name], value, name)
+    }
+
+    fn check(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+        let schema = self.resolve(schema)?;
+        if let Some(one_of) = schema["oneOf"].as_array() {
+            let fits = one_of.iter().map(|schema| self.check(schema, value, at));
+            let (good, bad): (Vec<_>, Vec<_>) = fits.partition(Result::is_ok);
+            return match good.len() {
+                1 => Ok(()),
+                number => Err(format!("{at}: {number} alternatives fit {value}: {bad:?}")),
+            };
+        }
+        let Some(types) = types(schema) else {
+            return Err(format!(
+                "{at}: the document does not say what it is: {schema}"
+            ));
+        };
+        if !types.iter().any(|name| is_of(value, name)) {
+            return Err(format!("{at}: {value} is none of {types:?}"));
+        }
+        if let Some(words) = schema["enum"].as_array()
+            && !words.contains(value)
+        {
+            return Err(format!("{at}: {value} is none of {words:?}"));
+        }
+        match value {
+            Value::Array(items) => items.iter().enumerate().try_for_each(|(place, item)| {
+                self.check(&schema["items"], item, &format!("{at}[{place}]"))
+            }),
+            Value::Object(fields) => self.check_fields(schema, fields, at),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_fields(
+        &self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        at: &str,
+    ) -> Result<(), String> {
+        // An object without properties is one whose content the document leaves open.
+        let Some(properties) = schema["properties"].as_object() else {
+            return Ok(());
+        };
+        for name in schema["required"].as_array().into_iter().flatten() {
+            let name = name.as_str().expect("a name");
+            if !fields.contains_key(name) {
+                return Err(format!("{at}: {name} is required and missing"));
+            }
+        }
+        for (name, value) in fields {
+            let Some(schema) = properties.get(name) else {
+                return Err(format!("{at}: {name} is not documented"));
+            };
+            self.check(schema, value, &format!("{at}.{name}"))?;
+        }
+        Ok(())
+    }
+
+    fn resolve<'a>(&'a self, schema: &'a Value) -> Result<&'a Value, String> {
+        let Some(reference) = schema["$ref"].as_str() else {
+            return Ok(schema);
+        };
+        let pointer = reference.trim_start_matches('#');
+        let found = self.0.pointer(pointer);
+        found.ok_or_else(|| format!("the document lacks {reference}"))
+    }
+}
+
+impl Operation<'_> {
+    /// Whether it takes a body.
+    pub fn has_body(&self) -> bool {
+        self.said["requestBody"].is_object()
+    }
+
+    /// The names of its parameters in this place, such as `query`.
+    pub fn parameters(&self, place: &str) -> Vec<&str> {
+        let parameters = self.said["parameters"].as_array().into_iter().flatten();
+        parameters
+            .filter(|parameter| parameter["in"] == place)
+            .filter_map(|parameter| parameter["name"].as_str())
+            .collect()
+    }
+
+    /// What is wrong with a request body that the server should take.
+    ///
+    /// # Errors
+    /// The first thing that is not as the document says, and where.
+    pub fn check_request(&self, body: &Value) -> Result<(), String> {
+        let schema = &self.said["requestBody"]["content"]["application/json"]["schema"];
+        self.document.check(schema, body, "request")
+    }
+
+    /// What is wrong with an answer: its status, its content type and its body.
+    ///
+    /// # Errors
+    /// The first thing that is not as the document says, and where.
+    pub fn check_answer(&self, status: u16, kind: &str, body: &Value) -> Result<(), String> {
+        let response = &self.said["responses"][status.to_string()];
+        if !response.is_object() {
+            return Err(format!("status {status} is not documented"));
+        }
+        if response["description"].as_str().is_none_or(str::is_empty) {
+            return Err(format!("status {status} has no description"));
+        }
+        let Some(content) = response["content"].as_object() else {
+            return match body {
+                Value::Null if kind.is_empty() => Ok(()),
+                _ => Err(format!("status {status} has a body that is not documented")),
+            };
+        };
+        let Some(content) = content.get(kind) else {
+            let kinds: Vec<_> = content.keys().collect();
+            return Err(format!(
+                "status {status} is {kind:?}, documented are {kinds:?}"
+            ));
+        };
+        self.document.check(&content["schema"], body, "answer")
+    }
+}
+
+/// The names of the types that a value may have.
+fn types(schema: &Value) -> Option<Vec<&str>> {
+    match &schema["type"] {
+        Value::String(name) => Some(vec![name]),
+        Value::Array(names) => Some(names.iter().filter_map(Value::as_str).collect()),
+        _ => None,
+    }
+}
+
+fn is_of(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_unknown_or_of_another_type_is_found() {
+        let document = Document::new(json!({ "components": { "schemas": {
+            "List": { "type": "object", "required": ["items"], "properties": {
+                "items": { "type": "array", "items": { "$ref": "#/components/schemas/Item" } } } },
+            "Item": { "oneOf": [
+                { "type": "object", "required": ["kind", "size"], "properties": {
+                    "kind": { "type": "string", "enum": ["big"] },
+                    "size": { "type": ["integer", "null"] } } },
+                { "type": "object", "required": ["kind"], "properties": {
+                    "kind": { "type": "string", "enum": ["small"] } } } ] },
+            "Bad": { "$ref": "#/components/schemas/Nothing" },
+        } } }));
+        let check = |name: &str, value: Value| document.check_component(name, &value);
+        let item = |item: Value| check("List", json!({ "items": [item] }));
+        assert_eq!(item(json!({ "kind": "big", "size": null })), Ok(()));
+        assert_eq!(item(json!({ "kind": "small" })), Ok(()));
+        assert!(item(json!({ "kind": "big" })).is_err());
+        assert!(item(json!({ "kind": "big", "size": 0.5 })).is_err());
+        assert!(item(json!({ "kind": "medium" })).is_err());
+        assert!(item(json!({ "kind": "small", "size": 1 })).is_err());
+        assert!(check("List", json!({})).is_err());
+        assert!(check("List", json!([])).is_err());
+        assert!(check("Bad", json!({})).is_err());
+    }
+}

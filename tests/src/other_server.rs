@@ -1,0 +1,165 @@
+//! A server that enrols everybody, proves itself, and then ends its links as a test wants.
+
+use std::sync::Arc;
+
+use axum::Router;
+use proto::{
+    signing,
+    v1::{
+        self,
+        enrolment_server::{Enrolment, EnrolmentServer},
+        runner_link_server::{RunnerLink, RunnerLinkServer},
+        server_frame::Kind,
+    },
+};
+use shared_types::{OsEntropy, RunnerId, Token};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming, service::Routes};
+
+use crate::peer::Key;
+
+/// Frames that wait for the connection.
+const FRAMES: usize = 8;
+
+/// The answer to a hello.
+#[derive(Debug, Clone)]
+pub enum Says {
+    /// None.
+    Nothing,
+    /// This welcome.
+    Welcome(v1::Welcome),
+    /// The end, with this status.
+    Status(Status),
+}
+
+/// The server; it runs in the test's process and stops when this is dropped.
+pub struct OtherServer {
+    /// Where it listens.
+    pub url: String,
+    /// A join token that pins it.
+    pub token: String,
+    serving: JoinHandle<()>,
+}
+
+impl OtherServer {
+    /// Starts on a free loopback port.
+    pub async fn start(says: Says) -> Self {
+        let identity = Key::generate();
+        let pin = identity.public().try_into().expect("32 bytes");
+        let double = Arc::new(Double { identity, says });
+        let mut routes = Routes::builder();
+        routes
+            .add_service(EnrolmentServer::from_arc(double.clone()))
+            .add_service(RunnerLinkServer::from_arc(double));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        Self {
+            url,
+            token: Token::join(pin, &OsEntropy).reveal(),
+            serving: serve(listener, routes.routes().into_axum_router()),
+        }
+    }
+
+    /// Stops, and serves something else at the same address for as long as the test runs.
+    pub async fn becomes(mut self, routes: Router) -> String {
+        self.serving.abort();
+        // The port is free once the task is gone.
+        let _ = (&mut self.serving).await;
+        let address = self.url.trim_start_matches("http://");
+        let listener = TcpListener::bind(address).await.expect("its own port");
+        serve(listener, routes);
+        self.url.clone()
+    }
+}
+
+impl Drop for OtherServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn serve(listener: TcpListener, routes: Router) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let _ = axum::serve(listener, routes).await;
+    })
+}
+
+struct Double {
+    identity: Key,
+    says: Says,
+}
+
+#[tonic::async_trait]
+impl Enrolment for Double {
+    async fn identify(
+        &self,
+        request: Request<v1::IdentifyRequest>,
+    ) -> Result<Response<v1::IdentifyReply>, Status> {
+        let (challenge, audience) = (vec![5; 32], "double".to_owned());
+        let nonce = request.into_inner().nonce;
+        let signed = signing::identify(&nonce, &challenge, &[], &audience);
+        Ok(Response::new(v1::IdentifyReply {
+            identity_key: self.identity.public(),
+            signature: self.identity.sign(&signed),
+            certificate_sha256: Vec::new(),
+            challenge,
+            audience,
+        }))
+    }
+
+    async fn enrol(
+        &self,
+        _: Request<v1::EnrolRequest>,
+    ) -> Result<Response<v1::EnrolReply>, Status> {
+        Ok(Response::new(v1::EnrolReply {
+            runner: RunnerId::from_u128(1).to_string(),
+            name: "laptop".to_owned(),
+        }))
+    }
+
+    async fn authenticate(
+        &self,
+        _: Request<v1::AuthenticateRequest>,
+    ) -> Result<Response<v1::AuthenticateReply>, Status> {
+        Ok(Response::new(v1::AuthenticateReply {
+            access_token: "access".to_owned(),
+            expires_in_s: 600,
+            ..v1::AuthenticateReply::default()
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl RunnerLink for Double {
+    type LinkStream = ReceiverStream<Result<v1::ServerFrame, Status>>;
+
+    async fn link(
+        &self,
+        request: Request<Streaming<v1::RunnerFrame>>,
+    ) -> Result<Response<Self::LinkStream>, Status> {
+        let (to_runner, frames) = mpsc::channel(FRAMES);
+        tokio::spawn(answer(request.into_inner(), to_runner, self.says.clone()));
+        Ok(Response::new(ReceiverStream::new(frames)))
+    }
+}
+
+async fn answer(
+    mut inbound: Streaming<v1::RunnerFrame>,
+    to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+    says: Says,
+) {
+    let frame = |kind| v1::ServerFrame { kind: Some(kind) };
+    let challenge = Kind::Challenge(v1::Challenge { nonce: vec![9; 32] });
+    // A runner that is gone hears nothing.
+    let _ = to_runner.send(Ok(frame(challenge))).await;
+    let _ = inbound.message().await;
+    match says {
+        Says::Nothing => {}
+        Says::Welcome(welcome) => {
+            let _ = to_runner.send(Ok(frame(Kind::Welcome(welcome)))).await;
+        }
+        Says::Status(status) => return drop(to_runner.send(Err(status)).await),
+    }
+    to_runner.closed().await;
+}

@@ -1,0 +1,257 @@
+//! A runner that says whatever a test wants: it enrols with a key of its own and speaks the real
+//! protocol frame by frame, also wrongly.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use proto::{
+    PROTOCOL_VERSION, signing,
+    v1::{
+        self, enrolment_client::EnrolmentClient, runner_frame,
+        runner_link_client::RunnerLinkClient, server_frame,
+    },
+};
+use shared_api::CreateJoinToken;
+use shared_types::{Entropy as _, Incarnation, JournalId, OsEntropy, RunnerId, SandboxId};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Request, Status, Streaming,
+    transport::{Channel, Endpoint},
+};
+
+use crate::gantry::{Gantry, PATIENCE};
+
+/// Frames that wait for the connection: enough to send many at once.
+const FRAMES: usize = 256;
+
+/// An Ed25519 key.
+pub struct Key(Ed25519KeyPair);
+
+impl Key {
+    /// A new one.
+    pub fn generate() -> Self {
+        let mut seed = [0; 32];
+        OsEntropy.fill(&mut seed);
+        Self(Ed25519KeyPair::from_seed_unchecked(&seed).expect("32 bytes are a seed"))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> Vec<u8> {
+        self.0.public_key().as_ref().to_vec()
+    }
+
+    /// Signs a message of [`signing`].
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.0.sign(message).as_ref().to_vec()
+    }
+}
+
+/// A connection that speaks gRPC in plain text.
+pub async fn connect(url: &str) -> Channel {
+    let endpoint = Endpoint::from_shared(url.to_owned()).expect("an address");
+    endpoint.connect().await.expect("the server listens")
+}
+
+/// An enrolled runner without a daemon.
+pub struct Peer {
+    /// What it proves itself with.
+    pub key: Key,
+    /// Its id.
+    pub runner: RunnerId,
+    channel: Channel,
+    incarnation: Incarnation,
+    /// The newest one that the server gave.
+    join_state: AtomicU64,
+}
+
+impl Peer {
+    /// Enrols with a token of its own.
+    pub async fn enrol(gantry: &Gantry, name: &str) -> Self {
+        let wish = CreateJoinToken::one(name);
+        let token = gantry.client().create_join_token(&wish).await;
+        let token = token.expect("a join token").token;
+        let (channel, key) = (connect(gantry.url()).await, Key::generate());
+        let identity = identify(&channel).await;
+        let request = v1::EnrolRequest {
+            public_key: key.public(),
+            signature: key.sign(&signing::enrol(&identity.challenge, &token)),
+            challenge: identity.challenge,
+            join_token: token,
+            ..v1::EnrolRequest::default()
+        };
+        let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await;
+        let runner = enrolled.expect("it is enrolled").into_inner().runner;
+        let mut journal = [0; 16];
+        OsEntropy.fill(&mut journal);
+        Self {
+            key,
+            runner: runner.parse().expect("a runner's id"),
+            channel,
+            join_state: AtomicU64::new(0),
+            incarnation: Incarnation {
+                journal: JournalId::from_u128(u128::from_be_bytes(journal)),
+                boot: "boot".to_owned(),
+            },
+        }
+    }
+
+    /// A fresh access token.
+    pub async fn access_token(&self) -> String {
+        let identity = identify(&self.channel).await;
+        let join_state = self.join_state.load(Ordering::Relaxed);
+        let (challenge, audience) = (identity.challenge, identity.audience);
+        let signed = signing::authenticate(&challenge, &audience, self.runner, join_state);
+        let request = v1::AuthenticateRequest {
+            runner: self.runner.to_string(),
+            signature: self.key.sign(&signed),
+            challenge,
+            join_state,
+        };
+        let reply = EnrolmentClient::new(self.channel.clone())
+            .authenticate(request)
+            .await;
+        let reply = reply.expect("it is let in").into_inner();
+        self.join_state.store(reply.join_state, Ordering::Relaxed);
+        reply.access_token
+    }
+
+    /// A link on its own connection, up to the server's challenge.
+    pub async fn dial(&self) -> (PeerLink, String) {
+        let token = self.access_token().await;
+        let link = PeerLink::dial(&self.channel, &token).await;
+        (link.expect("the token holds"), token)
+    }
+
+    /// A link that carries operations, and its generation.
+    pub async fn link(&self) -> (PeerLink, u64) {
+        let (mut link, token) = self.dial().await;
+        link.send(runner_frame::Kind::Hello(self.hello(&link, &token)))
+            .await;
+        match link.next().await {
+            Ok(Some(server_frame::Kind::Welcome(welcome))) => (link, welcome.generation),
+            other => panic!("no welcome: {other:?}"),
+        }
+    }
+
+    /// A first frame in which everything is right.
+    pub fn hello(&self, link: &PeerLink, token: &str) -> v1::Hello {
+        let name = "workspace".to_owned();
+        v1::Hello {
+            signature: self.key.sign(&signing::link(&link.nonce, token)),
+            protocol_version: PROTOCOL_VERSION,
+            software_version: "0.0.1".to_owned(),
+            incarnation: Some((&self.incarnation).into()),
+            journal_sequence: 0,
+            capabilities: Some(v1::Capabilities {
+                os: "linux".to_owned(),
+                architecture: "x86_64".to_owned(),
+                hostname: "peer".to_owned(),
+                sandboxes: vec![v1::Sandbox {
+                    sandbox: SandboxId::derive(self.runner, &name).to_string(),
+                    name,
+                    root: "/nowhere".to_owned(),
+                    isolation: "none".to_owned(),
+                }],
+                features: Vec::new(),
+            }),
+            inventory: Vec::new(),
+        }
+    }
+}
+
+/// One link, from the runner's end. Dropping it hangs up.
+pub struct PeerLink {
+    /// What the server wants to have signed.
+    pub nonce: Vec<u8>,
+    to_server: mpsc::Sender<v1::RunnerFrame>,
+    from_server: Streaming<v1::ServerFrame>,
+}
+
+impl PeerLink {
+    /// Opens a link with this access token and waits for the challenge.
+    ///
+    /// # Errors
+    /// What the server says where it does not let it in.
+    pub async fn dial(channel: &Channel, token: &str) -> Result<Self, Status> {
+        let (to_server, frames) = mpsc::channel(FRAMES);
+        let mut request = Request::new(ReceiverStream::new(frames));
+        let bearer = format!("Bearer {token}").parse().expect("a header's value");
+        request.metadata_mut().insert("authorization", bearer);
+        let mut client = RunnerLinkClient::new(channel.clone());
+        let mut link = Self {
+            nonce: Vec::new(),
+            to_server,
+            from_server: client.link(request).await?.into_inner(),
+        };
+        match link.next().await? {
+            Some(server_frame::Kind::Challenge(challenge)) => link.nonce = challenge.nonce,
+            other => panic!("no challenge: {other:?}"),
+        }
+        Ok(link)
+    }
+
+    /// Sends a frame; returns whether the link took it.
+    pub async fn send(&self, kind: runner_frame::Kind) -> bool {
+        let frame = v1::RunnerFrame { kind: Some(kind) };
+        self.to_server.send(frame).await.is_ok()
+    }
+
+    /// The next frame that is not a heartbeat; nothing at the end of the link.
+    ///
+    /// # Errors
+    /// The status with which the server ended it.
+    ///
+    /// # Panics
+    /// If nothing comes in time.
+    pub async fn next(&mut self) -> Result<Option<server_frame::Kind>, Status> {
+        let next = async {
+            loop {
+                match self.from_server.message().await? {
+                    Some(v1::ServerFrame {
+                        kind: Some(server_frame::Kind::Heartbeat(_)),
+                    }) => {}
+                    Some(frame) => return Ok(frame.kind),
+                    None => return Ok(None),
+                }
+            }
+        };
+        // Around the loop: heartbeats alone are not what is waited for.
+        timeout(PATIENCE, next).await.expect("a frame in time")
+    }
+
+    /// The next operation that the runner is asked for.
+    pub async fn operation(&mut self) -> v1::Operation {
+        loop {
+            match self.next().await {
+                Ok(Some(server_frame::Kind::Operation(operation))) => return operation,
+                Ok(Some(_)) => {}
+                end => panic!("the link ended: {end:?}"),
+            }
+        }
+    }
+
+    /// Reads to the end of the link: the reason that the server gave, by a goodbye or a status.
+    ///
+    /// # Panics
+    /// If it gave none.
+    pub async fn reason(&mut self) -> String {
+        loop {
+            match self.next().await {
+                Ok(Some(server_frame::Kind::Goodbye(goodbye))) => return goodbye.reason,
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the server ended the link without a word"),
+                Err(status) => return format!("{:?}: {}", status.code(), status.message()),
+            }
+        }
+    }
+}
+
+async fn identify(channel: &Channel) -> v1::IdentifyReply {
+    let mut nonce = vec![0; 32];
+    OsEntropy.fill(&mut nonce);
+    let reply = EnrolmentClient::new(channel.clone())
+        .identify(v1::IdentifyRequest { nonce })
+        .await;
+    reply.expect("the server says who it is").into_inner()
+}

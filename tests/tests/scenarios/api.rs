@@ -1,0 +1,285 @@
+//! The OpenAPI document is true: what it names is there, and what the server answers is what it
+//! says, for good requests and for bad ones.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tests::{
+    gantry::{Answer, Gantry},
+    openapi::{Document, Operation},
+};
+
+/// An id of every kind, of things that do not exist.
+const NOTHING: [&str; 3] = [
+    "ses_00000000000000000000000000",
+    "run_00000000000000000000000000",
+    "crd_00000000000000000000000000",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_documented_route_is_there_and_answers_with_a_documented_status() {
+    let gantry = Gantry::practice().await;
+    let document = document(&gantry).await;
+    let operations = document.operations();
+    assert!(operations.len() > 10, "the document names the routes");
+    for operation in operations {
+        for id in NOTHING {
+            let path = operation.path.replace("{id}", id);
+            let body = operation.has_body().then(|| "{}".to_owned());
+            let answer = gantry.ask(operation.method, &path, body).await;
+            assert_true(&operation, &answer);
+            let detail = answer.body["detail"].as_str().unwrap_or_default();
+            assert!(!detail.contains("no such address"), "{path}: {detail}");
+        }
+        assert_eq!(
+            operation.parameters("path").len(),
+            operation.path.matches('{').count(),
+            "{}",
+            operation.path
+        );
+    }
+    let nowhere = gantry.ask("get", "/api/v1/nowhere", None).await;
+    assert_eq!(nowhere.status, 404);
+    document
+        .check_component("Problem", &nowhere.body)
+        .expect("it is a problem");
+    assert_eq!(gantry.ask("patch", "/api/v1/me", None).await.status, 405);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_good_answer_has_the_documented_shape() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let told = gantry.talk().await.say("run echo hi").await;
+    assert_eq!(told.calls().len(), 1);
+    let document = document(&gantry).await;
+    let mut api = Api::new(&gantry, &document);
+
+    api.call("get", "/api/v1/me", "", None).await;
+    let session = api
+        .call(
+            "post",
+            "/api/v1/sessions",
+            "",
+            Some(json!({ "title": "a" })),
+        )
+        .await;
+    let session = session["id"].as_str().expect("an id").to_owned();
+    api.call("get", "/api/v1/sessions", "", None).await;
+    api.call("get", "/api/v1/sessions/{id}", &session, None)
+        .await;
+    api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
+        .await;
+    let message = json!({ "text": "run sleep 1000", "client_id": "1" });
+    api.call(
+        "post",
+        "/api/v1/sessions/{id}/messages",
+        &session,
+        Some(message),
+    )
+    .await;
+    api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
+        .await;
+    let events = api
+        .call("get", "/api/v1/sessions/{id}/events", &session, None)
+        .await;
+    assert!(!events["events"].as_array().expect("a list").is_empty());
+
+    let runners = api.call("get", "/api/v1/runners", "", None).await;
+    assert_eq!(runners["runners"].as_array().expect("a list").len(), 1);
+    let choice = json!({ "runner": "laptop" });
+    let runner = api.call("put", "/api/v1/me/runner", "", Some(choice)).await;
+    api.call("delete", "/api/v1/me/runner", "", None).await;
+    let runner = runner["id"].as_str().expect("an id");
+    api.call("delete", "/api/v1/runners/{id}", runner, None)
+        .await;
+    let wish = json!({ "name": "next", "valid_for_s": 60 });
+    api.call("post", "/api/v1/join-tokens", "", Some(wish))
+        .await;
+
+    let key = api
+        .call("post", "/api/v1/keys", "", Some(json!({ "name": "ci" })))
+        .await;
+    api.call("get", "/api/v1/keys", "", None).await;
+    let key = key["entry"]["id"].as_str().expect("an id").to_owned();
+    api.call("delete", "/api/v1/keys/{id}", &key, None).await;
+
+    let code = tokio::process::Command::new(tests::gantry::binary("gantry-server"))
+        .arg("sign-in-code")
+        .env_clear()
+        .env("GANTRY_HOME", gantry.home())
+        .output()
+        .await
+        .expect("it starts");
+    let code = String::from_utf8(code.stdout).expect("text");
+    let sign_in = json!({ "code": code.trim(), "device": "test" });
+    api.call("post", "/api/v1/sign-in", "", Some(sign_in)).await;
+    api.was_seen_whole();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_is_not_documented_is_refused_by_its_name() {
+    let gantry = Gantry::practice().await;
+    let document = document(&gantry).await;
+    let session = gantry
+        .client()
+        .create_session("")
+        .await
+        .expect("a session")
+        .id;
+    let mut refused = 0;
+    for operation in document.operations() {
+        let path = operation.path.replace("{id}", &session.to_string());
+        let mut answers = Vec::new();
+        if operation.has_body() {
+            let body = json!({ "surprise": true }).to_string();
+            answers.push((
+                Some("surprise"),
+                gantry.ask(operation.method, &path, Some(body)).await,
+            ));
+            for nonsense in ["", "{", "[]", "null", "\"text\"", "{\"name\":7,\"text\":7}"] {
+                let body = Some(nonsense.to_owned());
+                answers.push((None, gantry.ask(operation.method, &path, body).await));
+            }
+            answers.push((None, gantry.ask(operation.method, &path, None).await));
+        }
+        if !operation.parameters("query").is_empty() {
+            for (query, word) in [("surprise=1", "surprise"), ("limit=many", "limit")] {
+                let path = format!("{path}?{query}");
+                answers.push((Some(word), gantry.ask(operation.method, &path, None).await));
+            }
+        }
+        for (word, answer) in answers {
+            refused += 1;
+            assert_eq!(
+                answer.status, 422,
+                "{} {path}: {answer:?}",
+                operation.method
+            );
+            assert_true(&operation, &answer);
+            let detail = answer.body["detail"].as_str().expect("a detail");
+            assert!(word.is_none_or(|word| detail.contains(word)), "{detail}");
+        }
+    }
+    assert!(refused > 20, "{refused}");
+    let log = gantry.client().session(session).await.expect("it is there");
+    assert_eq!(log.last_seq, 1, "nothing was said in it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_of_nothing_of_another_kind_or_of_no_form_gets_the_same_answer() {
+    let gantry = Gantry::practice().await;
+    let document = document(&gantry).await;
+    let session = gantry
+        .client()
+        .create_session("")
+        .await
+        .expect("a session")
+        .id;
+    let key = gantry
+        .client()
+        .create_key("k")
+        .await
+        .expect("a key")
+        .entry
+        .id;
+    // A key is another kind for all but keys, a session for all but sessions.
+    let (session, key) = (session.to_string(), key.to_string());
+    let mut tried = 0;
+    for operation in document.operations() {
+        if operation.parameters("path").is_empty() {
+            continue;
+        }
+        let of_another_kind = if operation.path.contains("/keys/") {
+            &session
+        } else {
+            &key
+        };
+        let long = "x".repeat(4000);
+        let mut first: Option<Value> = None;
+        for id in NOTHING.into_iter().chain([
+            of_another_kind.as_str(),
+            "nonsense",
+            "SES_00000000000000000000000000",
+            "ses_0000000000000000000000000",
+            "%00",
+            "%F0%9F%A6%80",
+            &long,
+        ]) {
+            let path = operation.path.replace("{id}", id);
+            let body = operation
+                .has_body()
+                .then(|| json!({ "text": "hello" }).to_string());
+            let answer = gantry.ask(operation.method, &path, body).await;
+            assert_eq!(answer.status, 404, "{path}: {answer:?}");
+            assert_true(&operation, &answer);
+            let same = first.get_or_insert_with(|| answer.body.clone());
+            assert_eq!(&answer.body, same, "{path}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 50, "{tried}");
+}
+
+/// Requests that are good, and the operations that they tried.
+struct Api<'a> {
+    gantry: &'a Gantry,
+    document: &'a Document,
+    seen: BTreeSet<(String, String)>,
+}
+
+impl<'a> Api<'a> {
+    fn new(gantry: &'a Gantry, document: &'a Document) -> Self {
+        Self {
+            gantry,
+            document,
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// A request that the document allows and the server carries out; returns the answer's body.
+    async fn call(&mut self, method: &str, path: &str, id: &str, body: Option<Value>) -> Value {
+        let operation = self.document.operation(method, path);
+        if let Some(body) = &body {
+            let checked = operation.check_request(body);
+            checked.unwrap_or_else(|wrong| panic!("{method} {path}: {wrong}"));
+        }
+        assert_eq!(operation.has_body(), body.is_some(), "{method} {path}");
+        let body = body.map(|body| body.to_string());
+        let answer = self
+            .gantry
+            .ask(method, &path.replace("{id}", id), body)
+            .await;
+        assert!(
+            (200..300).contains(&answer.status),
+            "{method} {path}: {answer:?}"
+        );
+        assert_true(&operation, &answer);
+        self.seen.insert((method.to_owned(), path.to_owned()));
+        answer.body
+    }
+
+    /// Every documented operation was tried.
+    fn was_seen_whole(&self) {
+        for operation in self.document.operations() {
+            let one = (operation.method.to_owned(), operation.path.to_owned());
+            assert!(self.seen.contains(&one), "{one:?} was not tried");
+        }
+    }
+}
+
+async fn document(gantry: &Gantry) -> Document {
+    let answer = gantry.ask("get", "/api/v1/openapi.json", None).await;
+    assert_eq!(answer.status, 200);
+    Document::new(answer.body)
+}
+
+fn assert_true(operation: &Operation<'_>, answer: &Answer) {
+    let checked = operation.check_answer(answer.status, &answer.kind, &answer.body);
+    checked.unwrap_or_else(|wrong| {
+        panic!(
+            "{} {}: {wrong}: {answer:?}",
+            operation.method, operation.path
+        )
+    });
+}
