@@ -14,5 +14,9 @@ check: ## formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
+soak: ## many seeds of the link's simulation: SEEDS=100000, from FIRST=1000 on
+	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
+		cargo test --locked -p shared-link --test simulation -- --nocapture
+
 bench: ## figures against real peers, as ratios
 	@tests/bench

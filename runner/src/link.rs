@@ -9,7 +9,7 @@ mod session;
 use std::sync::Arc;
 
 use shared_link::runner::Ended;
-use shared_types::{Clock, Digest, Entropy};
+use shared_types::{Clock, Digest, Entropy, JournalId};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
@@ -59,6 +59,10 @@ impl Link {
             }
             if error.is_final() {
                 return Err(error);
+            }
+            if let LinkError::Ended(Ended::NewJournal) = error {
+                let journal = JournalId::generate(self.clock.as_ref(), self.entropy.as_ref());
+                self.operations.begin_journal(journal).await;
             }
             let lived = self.clock.monotonic().saturating_sub(began);
             failures = backoff::failures_after(failures, lived);

@@ -12,7 +12,7 @@ use runner_host::{Host, HostEvent, Stop};
 use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
 use shared_sandbox::Outcome;
-use shared_types::{Incarnation, OperationId, Refusal, RefusalCode, SandboxId};
+use shared_types::{Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId};
 use tokio::sync::{
     mpsc::{self, OwnedPermit},
     oneshot, watch,
@@ -87,6 +87,11 @@ impl Operations {
         self.wish(Wish::CloseLink(link)).await;
     }
 
+    /// Forgets everything: what is remembered is not what happened.
+    pub(crate) async fn begin_journal(&self, journal: JournalId) {
+        self.wish(Wish::BeginJournal(journal)).await;
+    }
+
     /// Takes nothing new from now on.
     pub(crate) async fn drain(&self) {
         self.wish(Wish::Drain).await;
@@ -115,6 +120,7 @@ enum Wish {
         reply: oneshot::Sender<Opened>,
     },
     CloseLink(LinkId),
+    BeginJournal(JournalId),
     Drain,
     Orphan,
 }
@@ -188,6 +194,11 @@ impl OperationsService {
             }
             Wish::CloseLink(link) if self.table.close_link(link) => self.outgoing = None,
             Wish::CloseLink(_) => {}
+            Wish::BeginJournal(journal) => {
+                for id in self.table.begin_journal(journal) {
+                    self.stops.get(&id).inspect(|stop| stop.orphan());
+                }
+            }
             Wish::Drain => self.table.drain(),
             Wish::Orphan => self.stops.values().for_each(Stop::orphan),
         }

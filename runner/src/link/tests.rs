@@ -176,6 +176,26 @@ async fn a_server_that_does_not_welcome_now_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None);
+    let mut link = welcomed(&mut server).await;
+    link.send(operation_frame(&incoming(1, shell("sleep 600"))))
+        .await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    drop(link);
+    let mut link = server.next_link().await;
+    let before = link.challenge().await;
+    assert_eq!(before.inventory.len(), 1);
+    link.send(server_frame::Kind::NewJournal(v1::NewJournal {}))
+        .await;
+    drop(link);
+    let after = server.next_link().await.welcome(1, LONG).await;
+    assert_ne!(after.incarnation, before.incarnation);
+    assert_eq!((after.journal_sequence, after.inventory.len()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
     let mut server = FakeServer::plain(1).await;
     let runner = Runner::start(&server, None);

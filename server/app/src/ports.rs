@@ -7,7 +7,7 @@ use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
         Attachment, Fleet, FleetRunner, FleetSnapshot, Intents, LinkRows, NewIntent, PlaceError,
-        PortError, RunnerState, Settled, StoredIntent, Verdict,
+        PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
     },
 };
 use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError};
@@ -230,6 +230,15 @@ pub(crate) struct Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+        let row = self.store.runner(who.tenant, who.runner).await;
+        let row = row.map_err(PortError::new)?;
+        Ok(row.incarnation.map(|incarnation| Seen {
+            incarnation,
+            journal_sequence: row.journal_sequence,
+        }))
+    }
+
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
         let claim = LinkClaim {
             replica: self.replica,

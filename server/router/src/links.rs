@@ -78,6 +78,8 @@ pub enum LinkEnd {
     Revoked,
     /// The server stops.
     Shutdown,
+    /// The runner remembers less than it did: it is to begin a new journal and to link again.
+    WentBack,
     /// The runner broke the protocol, or speaks another version of it.
     Violation(String),
     /// The link could not be served, for a reason on the server's side.

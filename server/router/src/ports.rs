@@ -5,7 +5,8 @@
 
 use async_trait::async_trait;
 pub use shared_link::server::{
-    Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Settled, StoredIntent, Verdict,
+    Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
+    Verdict,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -115,6 +116,12 @@ pub struct NewIntent {
 /// The rows of runners and links.
 #[async_trait]
 pub trait LinkRows: Send + Sync {
+    /// What the runner's newest link has shown of its memory; nothing before the first one.
+    ///
+    /// # Errors
+    /// The store did not answer, or the runner may not link (any more).
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError>;
+
     /// Makes a new link the runner's current one, stores what the runner says of itself, and
     /// returns the link's generation, higher than every earlier one of this runner.
     ///

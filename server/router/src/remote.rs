@@ -210,8 +210,9 @@ impl Sandbox for RemoteSandbox {
 
     async fn forget(&self, operation: OperationId) {
         let runner = match self.intents.find(operation).await {
-            Ok(Some(intent)) => intent.place.runner,
-            Ok(None) => return,
+            // An end that is not stored is nowhere else but with the runner.
+            Ok(Some(intent)) if intent.outcome.is_some() => intent.place.runner,
+            Ok(_) => return,
             Err(error) => {
                 tracing::debug!(operation.id = %operation, %error, "left to the next inventory");
                 return;

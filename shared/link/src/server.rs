@@ -13,7 +13,7 @@ mod slot;
 mod subscriptions;
 
 pub use follow::{CancelStep, Follow, Linked, RunnerState, Settled, Step, StoredIntent, cancel};
-pub use hello::{HelloFacts, Remembered, SandboxFacts, facts};
+pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
 pub use inbox::{Inbox, InboxError, Mail, Seat};
 pub use link::{
     Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,

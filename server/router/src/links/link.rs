@@ -48,11 +48,10 @@ pub(super) async fn serve(
         }
         Err(end) => (end, None),
     };
-    if let Some(reason) = last_word(&end) {
-        let kind = Some(server_frame::Kind::Goodbye(v1::Goodbye { reason }));
-        let goodbye = v1::ServerFrame { kind };
+    if let kind @ Some(_) = last_word(&end) {
+        let last = outbound.send(v1::ServerFrame { kind });
         // A runner that does not take it will see the stream end.
-        let _ = timeout(links.options().goodbye_within, outbound.send(goodbye)).await;
+        let _ = timeout(links.options().goodbye_within, last).await;
     }
     drop(outbound);
     if let Some(generation) = claimed {
@@ -69,22 +68,30 @@ async fn claim(
 ) -> Result<(HelloFacts, Generation), LinkEnd> {
     let facts = server::facts(who.runner, hello)
         .map_err(|malformed| LinkEnd::Violation(malformed.to_string()))?;
+    let seen = serving.rows.seen(who).await;
+    let seen =
+        seen.map_err(|error| LinkEnd::Failed(format!("failed to read the runner: {error}")))?;
+    if seen.is_some_and(|seen| facts.went_back(&seen)) {
+        return Err(LinkEnd::WentBack);
+    }
     let generation = serving.rows.claim(who, &facts).await;
     let generation = generation
         .map_err(|error| LinkEnd::Failed(format!("failed to claim the link: {error}")))?;
     Ok((facts, generation))
 }
 
-fn last_word(end: &LinkEnd) -> Option<String> {
-    Some(match end {
+fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
+    let reason = match end {
         LinkEnd::Closed | LinkEnd::Goodbye(_) => return None,
+        LinkEnd::WentBack => return Some(server_frame::Kind::NewJournal(v1::NewJournal {})),
         LinkEnd::Silent => "nothing was heard for too long".to_owned(),
         LinkEnd::Replaced => "a newer link of this runner is there".to_owned(),
         LinkEnd::Revoked => "the runner was revoked".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
-    })
+    };
+    Some(server_frame::Kind::Goodbye(v1::Goodbye { reason }))
 }
 
 /// One link's task.

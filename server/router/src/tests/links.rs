@@ -32,6 +32,34 @@ async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
 }
 
 #[tokio::test]
+async fn a_runner_whose_journal_went_back_is_told_to_begin_a_new_one() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let hello = |journal_sequence| v1::Hello {
+        journal_sequence,
+        ..runner.hello()
+    };
+    let mut link = world.dial(&runner, hello(7));
+    assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
+    for _ in 0..2 {
+        let mut restored = world.dial(&runner, hello(6));
+        let first = restored.next().await;
+        assert!(
+            matches!(first, server_frame::Kind::NewJournal(_)),
+            "{first:?}"
+        );
+    }
+    let mut link = world.dial(
+        &runner.restarted(),
+        v1::Hello {
+            journal_sequence: 0,
+            ..runner.restarted().hello()
+        },
+    );
+    assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
+}
+
+#[tokio::test]
 async fn an_operation_moves_to_the_newer_link_of_its_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");

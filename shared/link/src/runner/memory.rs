@@ -1,8 +1,9 @@
 //! What must be remembered of operations that are gone, within bounds: which may never start
 //! again, and how far each owner's epoch has come.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque, hash_map};
 
+use proto::v1::cancel_answer::Answer;
 use shared_types::{Epoch, OperationId, Owner};
 
 /// Ids that are kept from starting again, at most; the oldest go first.
@@ -14,25 +15,29 @@ pub(super) const MAX_OWNERS: usize = 4096;
 /// Operations that must not start any more.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tombstones {
-    ids: HashSet<OperationId>,
+    /// What a cancel of it is answered with.
+    answers: HashMap<OperationId, Answer>,
     oldest_first: VecDeque<OperationId>,
 }
 
 impl Tombstones {
-    pub(super) fn add(&mut self, id: OperationId) {
-        if !self.ids.insert(id) {
-            return;
-        }
+    /// It does not start any more; returns what a cancel is answered with, as it was first.
+    pub(super) fn add(&mut self, id: OperationId, answer: Answer) -> Answer {
+        match self.answers.entry(id) {
+            hash_map::Entry::Occupied(known) => return *known.get(),
+            hash_map::Entry::Vacant(place) => place.insert(answer),
+        };
         self.oldest_first.push_back(id);
         if self.oldest_first.len() > MAX_TOMBSTONES
             && let Some(oldest) = self.oldest_first.pop_front()
         {
-            self.ids.remove(&oldest);
+            self.answers.remove(&oldest);
         }
+        answer
     }
 
     pub(super) fn contains(&self, id: OperationId) -> bool {
-        self.ids.contains(&id)
+        self.answers.contains_key(&id)
     }
 }
 
@@ -91,13 +96,13 @@ mod tests {
         let id = |number: usize| OperationId::from_u128(number as u128);
         let mut tombstones = Tombstones::default();
         for number in 0..=MAX_TOMBSTONES {
-            tombstones.add(id(number));
-            tombstones.add(id(number));
+            tombstones.add(id(number), Answer::NeverStarted);
+            tombstones.add(id(number), Answer::NeverStarted);
         }
         assert!(!tombstones.contains(id(0)));
         assert!(tombstones.contains(id(1)));
         assert!(tombstones.contains(id(MAX_TOMBSTONES)));
-        assert_eq!(tombstones.ids.len(), MAX_TOMBSTONES);
+        assert_eq!(tombstones.answers.len(), MAX_TOMBSTONES);
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl Table {
         }
     }
 
+    /// What this memory is worth.
+    pub fn incarnation(&self) -> &Incarnation {
+        &self.incarnation
+    }
+
     /// A new link replaces the one before; nothing is told to it until it attaches.
     pub fn open_link(&mut self) -> Opened {
         self.unlink();
@@ -393,8 +398,8 @@ impl Table {
             return None;
         }
         let Some(entry) = self.entries.get_mut(&id) else {
-            self.tombstones.add(id);
-            self.answers.push_back(answered(id, Answer::NeverStarted));
+            let answer = self.tombstones.add(id, Answer::NeverStarted);
+            self.answers.push_back(answered(id, answer));
             return None;
         };
         if epoch < self.epochs.of(&entry.owner) {
@@ -415,9 +420,10 @@ impl Table {
 
     /// What still runs is not forgotten: its end is yet to be told.
     fn forget(&mut self, id: OperationId) {
-        if self.entries.get(&id).is_some_and(|e| e.end.is_some()) {
+        let entry = self.entries.get(&id);
+        if let Some(end) = entry.and_then(|entry| entry.end.as_ref()) {
+            self.tombstones.add(id, end.answer);
             self.remove(id);
-            self.tombstones.add(id);
         }
     }
 

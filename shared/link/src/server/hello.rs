@@ -64,6 +64,23 @@ pub struct Remembered {
     pub ended: bool,
 }
 
+/// What the server has seen of a runner's memory before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Of its newest link.
+    pub incarnation: Incarnation,
+    /// Operations that it had accepted then.
+    pub journal_sequence: u64,
+}
+
+impl HelloFacts {
+    /// Whether the runner remembers less than the server has seen of the same memory: an older
+    /// state of it was restored, and what it accepted since would be started again (contract A3).
+    pub fn went_back(&self, seen: &Seen) -> bool {
+        self.incarnation == seen.incarnation && self.journal_sequence < seen.journal_sequence
+    }
+}
+
 /// The facts in a first message from `runner`.
 ///
 /// # Errors

@@ -21,6 +21,7 @@ pub(in crate::tests) struct Rows {
     pub(in crate::tests) choice: Option<RunnerId>,
     pub(in crate::tests) demanded: Isolation,
     runners: HashMap<RunnerId, (FleetRunner, Generation)>,
+    seen: HashMap<RunnerId, Seen>,
     pub(in crate::tests) intents: HashMap<OperationId, StoredIntent>,
     /// Operations for which nobody waits any more.
     pub(in crate::tests) abandoned: Vec<OperationId>,
@@ -140,6 +141,10 @@ impl Intents for Store {
 
 #[async_trait]
 impl LinkRows for Store {
+    async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+        Ok(self.rows().seen.get(&who.runner).cloned())
+    }
+
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
         let mut rows = self.rows();
         let generation = rows
@@ -155,6 +160,11 @@ impl LinkRows for Store {
             incarnation: Some(hello.incarnation.clone()),
         };
         rows.runners.insert(who.runner, (row, generation));
+        let seen = Seen {
+            incarnation: hello.incarnation.clone(),
+            journal_sequence: hello.journal_sequence,
+        };
+        rows.seen.insert(who.runner, seen);
         Ok(generation)
     }
 

@@ -188,6 +188,17 @@ fn a_cancel_before_the_start_means_that_it_never_starts() {
 }
 
 #[test]
+fn a_cancel_of_what_ran_and_was_forgotten_does_not_say_that_it_never_started() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    table.ended(id(1), exited(ExitCause::Exited));
+    order(&mut table, Order::Forget(id(1)));
+    told(&mut table);
+    cancel(&mut table, 1);
+    assert_eq!(told(&mut table), ["1 AlreadyExited"]);
+}
+
+#[test]
 fn a_cancel_is_answered_when_what_ran_has_ended_and_the_same_again_later() {
     let mut table = linked();
     start(&mut table, 1, "sleep 9");

@@ -1,0 +1,151 @@
+//! What must hold whatever fails: the invariants of the contract.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use proto::v1::{self, server_frame};
+use shared_sandbox::{OperationEvent, Outcome, Request};
+use shared_types::{
+    OperationId, RefusalCode,
+    limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
+};
+
+use super::{
+    host::{Host, bytes_at},
+    store::Store,
+};
+
+/// What is noted on the way.
+#[derive(Default)]
+pub(crate) struct Checks {
+    /// The runner said that these never start.
+    pub(crate) never_started: BTreeSet<OperationId>,
+    /// What readers were told.
+    ended: BTreeMap<OperationId, Outcome>,
+    credit: HashMap<(u64, String, i32), u64>,
+}
+
+/// What one reader was told.
+#[derive(Default)]
+pub(crate) struct Reading {
+    at: [u64; 2],
+    ended: bool,
+}
+
+impl Reading {
+    pub(crate) fn check_resume(&self, offsets: [u64; 2]) {
+        assert_eq!(offsets, self.at, "reading goes on at another offset");
+    }
+
+    /// `may_be_cut`: the runner that had the output forgot it.
+    pub(crate) fn event(&mut self, id: OperationId, event: &OperationEvent, may_be_cut: bool) {
+        assert!(!self.ended, "{id}: something follows the end");
+        match event {
+            OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            } => {
+                let at = &mut self.at[*stream as usize];
+                assert_eq!(offset, at, "{id}: {stream} goes on elsewhere");
+                let expected = bytes_at(id, *stream, *offset, data.len());
+                assert!(
+                    *data == expected,
+                    "{id}: {stream} has other bytes at {offset}"
+                );
+                *at += data.len() as u64;
+            }
+            OperationEvent::Gap { stream, from, to } => {
+                let at = &mut self.at[*stream as usize];
+                assert_eq!(from, at, "{id}: a gap of {stream} begins elsewhere");
+                let long = *to > (RETAINED_HEAD_BYTES + RETAINED_TAIL_BYTES) as u64;
+                let kept = *from < RETAINED_HEAD_BYTES as u64;
+                assert!(
+                    may_be_cut || (long && !kept),
+                    "{id}: {stream} misses {from}..{to}"
+                );
+                *at = *to;
+            }
+            OperationEvent::Ended(outcome) => {
+                self.ended = true;
+                if let Outcome::Exited(record) = outcome {
+                    let ends = [record.stdout.offset, record.stderr.offset];
+                    assert_eq!(self.at, ends, "{id}: the end came before all of the output");
+                }
+            }
+            OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {}
+        }
+    }
+}
+
+impl Checks {
+    pub(crate) fn started(&self, id: OperationId, host: &Host, request: &Request) {
+        if request.only_reads() {
+            return;
+        }
+        assert_eq!(host.effects.get(&id), Some(&1), "{id} was started again");
+        assert!(
+            !self.never_started.contains(&id),
+            "{id} was started after the promise that it never is"
+        );
+    }
+
+    /// Credit never goes back on a link.
+    pub(crate) fn sent_down(&mut self, wire: u64, frame: &v1::ServerFrame) {
+        match &frame.kind {
+            Some(server_frame::Kind::Credit(credit)) => {
+                let key = (wire, credit.operation.clone(), credit.stream);
+                let before = self.credit.insert(key, credit.up_to).unwrap_or(0);
+                assert!(credit.up_to > before, "credit went back: {credit:?}");
+            }
+            // Whoever reads from now on counts from its own place.
+            Some(server_frame::Kind::Operation(operation)) => {
+                let id = &operation.operation;
+                self.credit.retain(|(w, o, _), _| *w != wire || o != id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Everybody is told the same end, which is the one that is stored.
+    pub(crate) fn told_end(&mut self, id: OperationId, outcome: &Outcome, store: &Store) {
+        let before = self.ended.entry(id).or_insert_with(|| outcome.clone());
+        assert_eq!(before, outcome, "{id} ended twice");
+        if let Some(stored) = &store.rows[&id].intent.outcome {
+            assert_eq!(stored, outcome, "{id}: another end is stored");
+        }
+    }
+
+    /// After the last fault, when nothing moves any more.
+    pub(crate) fn at_the_end(
+        &self,
+        store: &Store,
+        host: &Host,
+        lost_memory: &BTreeSet<OperationId>,
+    ) {
+        for (id, row) in &store.rows {
+            let effects = host.effects.get(id).copied().unwrap_or(0);
+            let reads = row.operation.request.only_reads();
+            assert!(effects <= 1, "{id} was run {effects} times");
+            if self.never_started.contains(id) {
+                assert_eq!(effects, 0, "{id} was run although it never started");
+            }
+            let lost = lost_memory.contains(id);
+            match &row.intent.outcome {
+                // Given up before the runner heard of it, or together with its memory: no
+                // inventory ever tells, and nobody asks.
+                None => assert!(row.closed && (lost || effects == 0), "{id} has no end"),
+                Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost => {
+                    assert!(lost, "{id} is lost, and the runner never lost its memory");
+                }
+                Some(Outcome::Refused(refusal)) => {
+                    assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
+                }
+                Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),
+                Some(outcome) => {
+                    assert_eq!(effects, 1, "{id} ended and was not run");
+                    assert_eq!(host.ends.get(id), Some(outcome), "{id} ended otherwise");
+                }
+            }
+        }
+    }
+}

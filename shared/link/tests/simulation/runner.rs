@@ -1,0 +1,338 @@
+//! The runner's process and its host.
+
+use std::time::Duration;
+
+use proto::{
+    PROTOCOL_VERSION,
+    v1::{self, runner_frame, server_frame},
+};
+use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Session, Table, Todo};
+use shared_types::{Incarnation, JournalId};
+
+use super::{
+    PLACE,
+    host::{Happened, Host},
+    wire::{Received, Wire},
+    world::World,
+};
+
+pub(crate) struct Runner {
+    pub(crate) table: Table,
+    pub(crate) host: Host,
+    journals: u128,
+    boots: u64,
+    session: Option<Linked>,
+    connect_at: Duration,
+    /// Orders of links that are over, which were on their way to the table.
+    late: Vec<(LinkId, Order)>,
+    /// Orders that another replica may still send, although the runner's memory is gone.
+    stale: Vec<Order>,
+    snapshot: Option<(Table, Incarnation, u64)>,
+}
+
+struct Linked {
+    wire: u64,
+    session: Session,
+    opened: Opened,
+}
+
+impl Runner {
+    pub(crate) fn new() -> Self {
+        Self {
+            table: Table::new(incarnation(1, 1), PLACE),
+            host: Host::default(),
+            journals: 1,
+            boots: 1,
+            session: None,
+            connect_at: Duration::ZERO,
+            late: Vec::new(),
+            stale: Vec::new(),
+            snapshot: None,
+        }
+    }
+
+    pub(crate) fn is_linked(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// When it wants to be told the time.
+    pub(crate) fn wake_at(&self) -> Duration {
+        match &self.session {
+            Some(linked) => linked.session.wake_at(),
+            None => self.connect_at,
+        }
+    }
+}
+
+fn incarnation(journal: u128, boot: u64) -> Incarnation {
+    Incarnation {
+        journal: JournalId::from_u128(journal),
+        boot: format!("boot-{boot}"),
+    }
+}
+
+impl World {
+    /// Something happens at the runner's end of the link.
+    pub(crate) fn runner_step(&mut self) {
+        let Some(mut linked) = self.runner.session.take() else {
+            return self.connect();
+        };
+        match self.serve_runner(&mut linked) {
+            Ok(()) => self.runner.session = Some(linked),
+            Err(ended) => self.end_session(linked, ended),
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.runner_time < self.runner.connect_at || self.server.is_none() {
+            return;
+        }
+        let wire = self.fresh();
+        self.wires.insert(wire, Wire::new());
+        let now = self.server_time;
+        self.server.as_mut().expect("it is up").accept(wire, now);
+        let nonce = vec![1; 32];
+        self.send_down(wire, server_frame::Kind::Challenge(v1::Challenge { nonce }));
+        let opened = self.runner.table.open_link();
+        self.say(format!("runner: calls over wire {wire}"));
+        self.runner.session = Some(Linked {
+            wire,
+            session: Session::new(self.runner_time),
+            opened,
+        });
+    }
+
+    /// One event; `None` is the end of the wire.
+    fn serve_runner(&mut self, linked: &mut Linked) -> Result<(), Option<Ended>> {
+        let now = self.runner_time;
+        let random = self.dice.below(256) as u8;
+        let beat = linked.session.tick(now, random).map_err(Some)?;
+        let Some(wire) = self.wires.get_mut(&linked.wire) else {
+            return Err(None);
+        };
+        if let Some(beat) = beat {
+            wire.up.send(beat);
+        }
+        if self.runner.table.has_frames() && wire.up.has_room() && self.dice.one_in(2) {
+            if let Some(frame) = self.runner.table.next_frame() {
+                wire.up.send(frame);
+            }
+            return Ok(());
+        }
+        if !self.runner.table.takes_orders() {
+            return Ok(());
+        }
+        let frame = match wire.down.receive() {
+            Received::Frame(frame) => frame,
+            Received::Nothing => return Ok(()),
+            Received::End => return Err(None),
+        };
+        match linked.session.frame(frame, now).map_err(Some)? {
+            Todo::Introduce { .. } => {
+                let hello = hello(&linked.opened);
+                self.wires
+                    .entry(linked.wire)
+                    .and_modify(|wire| wire.up.send(hello));
+            }
+            Todo::Order(order) => self.order(linked.opened.link, order),
+            Todo::Answer(answer) => panic!("an order that the runner cannot read: {answer:?}"),
+            Todo::Linked { .. } | Todo::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, link: LinkId, order: Order) {
+        if matches!(order, Order::Operation(_) | Order::Cancel { .. }) && self.dice.one_in(4) {
+            self.runner.stale.extend(copy(&order));
+            self.runner.stale.truncate(8);
+        }
+        match self.runner.table.order(link, order) {
+            Some(Act::Start {
+                operation, request, ..
+            }) => {
+                self.say(format!("runner: starts {operation}"));
+                let to_write = self.output_of(operation);
+                self.runner.host.start(operation, &request, to_write);
+                self.checks.started(operation, &self.runner.host, &request);
+            }
+            Some(Act::Stop(operation)) => self.runner.host.stop(operation),
+            None => {}
+        }
+    }
+
+    fn end_session(&mut self, linked: Linked, ended: Option<Ended>) {
+        self.say(format!("runner: wire {} ends: {ended:?}", linked.wire));
+        if let Some(wire) = self.wires.get_mut(&linked.wire) {
+            let mut session = linked.session;
+            while let Received::Frame(frame) = wire.down.receive() {
+                if let Ok(Todo::Order(order)) = session.frame(frame, self.runner_time) {
+                    self.runner.late.push((linked.opened.link, order));
+                }
+            }
+            wire.up.close();
+        }
+        self.runner.table.close_link(linked.opened.link);
+        self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(3000));
+        match ended {
+            Some(Ended::NewJournal) => {
+                self.runner.journals += 1;
+                let journal = JournalId::from_u128(self.runner.journals);
+                for id in self.runner.table.begin_journal(journal) {
+                    self.runner.host.stop(id);
+                }
+                self.memory_is_gone();
+            }
+            None | Some(Ended::Silent(_) | Ended::Goodbye(_)) => {}
+            Some(broken) => panic!("the runner holds the server for broken: {broken}"),
+        }
+    }
+
+    /// What was on its way from a link that is over reaches the table, and what is for another
+    /// memory than this one: neither may do anything.
+    pub(crate) fn late_order(&mut self) {
+        if let Some((link, order)) = self.runner.late.pop() {
+            let mut probe = self.runner.table.clone();
+            let act = probe.order(link, order);
+            assert_eq!(act, None, "an older link's order was carried out");
+            let (before, after) = (&self.runner.table, &probe);
+            assert_eq!(
+                before.unfinished(),
+                after.unfinished(),
+                "an older link's order counts"
+            );
+            assert_eq!(
+                before.has_frames(),
+                after.has_frames(),
+                "an older link is answered"
+            );
+        }
+    }
+
+    /// Another replica sends what was meant for a memory that is gone.
+    pub(crate) fn stale_order(&mut self) {
+        let Some(order) = self.runner.stale.pop() else {
+            return;
+        };
+        let ours = self.runner.table.incarnation().clone();
+        let theirs = match &order {
+            Order::Operation(incoming) => incoming.incarnation.clone(),
+            Order::Cancel { incarnation, .. } => incarnation.clone(),
+            _ => None,
+        };
+        if theirs.as_ref() != Some(&ours) {
+            let mut probe = self.runner.table.clone();
+            let link = probe.open_link().link;
+            let act = probe.order(link, order);
+            assert_eq!(act, None, "an order for another memory was carried out");
+            let answer = probe.next_frame().and_then(|frame| frame.kind);
+            let refused = match &answer {
+                Some(runner_frame::Kind::CancelAnswer(answer)) => answer.refusal.is_some(),
+                Some(runner_frame::Kind::Ended(ended)) => {
+                    matches!(ended.outcome, Some(v1::ended::Outcome::Refused(_)))
+                }
+                _ => false,
+            };
+            assert!(
+                refused,
+                "an order for another memory is answered: {answer:?}"
+            );
+        }
+    }
+
+    /// Something happens to an operation on the host.
+    pub(crate) fn host_step(&mut self) {
+        let running: Vec<_> = self.runner.host.running.keys().copied().collect();
+        let Some(id) = self.dice.pick(&running) else {
+            return;
+        };
+        match self.runner.host.go_on(id, &mut self.dice) {
+            Some(Happened::Output(stream, data)) => self.runner.table.output(id, stream, data),
+            Some(Happened::Ended(outcome)) => {
+                self.say(format!("host: {id} ends: {outcome:?}"));
+                self.runner.table.ended(id, outcome);
+            }
+            None => {}
+        }
+    }
+
+    /// The daemon dies, or with `host` the whole machine; a new one starts with nothing.
+    pub(crate) fn runner_crash(&mut self, host: bool) {
+        self.say(format!("runner: crashes, host {host}"));
+        self.runner.host.die();
+        self.runner.journals += 1;
+        self.runner.boots += u64::from(host);
+        let incarnation = incarnation(self.runner.journals, self.runner.boots);
+        self.replace_memory(Table::new(incarnation, PLACE));
+    }
+
+    /// The host's state is kept, to be restored later.
+    pub(crate) fn take_snapshot(&mut self) {
+        let Some(linked) = &self.runner.session else {
+            return;
+        };
+        let incarnation = linked.opened.incarnation.clone();
+        let sequence = self.runner.table.journal_sequence();
+        self.runner.snapshot = Some((self.runner.table.clone(), incarnation, sequence));
+        self.say("runner: snapshot".into());
+    }
+
+    /// An older state of the host comes back, where the server can tell: it has seen a higher
+    /// sequence of the same journal.
+    pub(crate) fn restore_snapshot(&mut self) {
+        let Some((table, incarnation, sequence)) = self.runner.snapshot.take() else {
+            return;
+        };
+        let noticed = self.store.seen.as_ref().is_some_and(|seen| {
+            seen.incarnation == incarnation && sequence < seen.journal_sequence
+        });
+        if !noticed {
+            return;
+        }
+        self.say("runner: an older state is restored".into());
+        self.runner.host.die();
+        self.replace_memory(table);
+    }
+
+    fn replace_memory(&mut self, table: Table) {
+        if let Some(linked) = self.runner.session.take()
+            && let Some(wire) = self.wires.get_mut(&linked.wire)
+        {
+            wire.cut(&mut self.dice);
+        }
+        self.runner.table = table;
+        self.runner.late.clear();
+        self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(5000));
+        self.memory_is_gone();
+    }
+}
+
+fn hello(opened: &Opened) -> v1::RunnerFrame {
+    let hello = v1::Hello {
+        protocol_version: PROTOCOL_VERSION,
+        software_version: "simulated".into(),
+        incarnation: Some((&opened.incarnation).into()),
+        journal_sequence: opened.journal_sequence,
+        capabilities: Some(v1::Capabilities::default()),
+        inventory: opened.inventory.clone(),
+        ..v1::Hello::default()
+    };
+    v1::RunnerFrame {
+        kind: Some(runner_frame::Kind::Hello(hello)),
+    }
+}
+
+fn copy(order: &Order) -> Option<Order> {
+    match order {
+        Order::Operation(incoming) => Some(Order::Operation(incoming.clone())),
+        Order::Cancel {
+            operation,
+            epoch,
+            incarnation,
+        } => Some(Order::Cancel {
+            operation: *operation,
+            epoch: *epoch,
+            incarnation: incarnation.clone(),
+        }),
+        Order::Credit { .. } | Order::Forget(_) => None,
+    }
+}

@@ -1,0 +1,581 @@
+//! The server's process: its links, the operations that it follows, and the outcomes that it
+//! fetches. All of it is gone after a crash; the store stays.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+    time::Duration,
+};
+
+use proto::v1::{self, runner_frame, server_frame};
+use shared_link::server::{
+    self, CancelStep, Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked,
+    Mail, Over, Post, Reader, Seat, Slot, Step, Times, Unsettled, facts,
+    fetch::{self, Fetched},
+};
+use shared_sandbox::{CancelAnswer, OperationEvent, Outcome};
+use shared_types::{Generation, OperationId, limits::HELLO_WITHIN};
+
+use super::{
+    RUNNER,
+    oracle::Reading,
+    wire::Received,
+    world::{Crashed, World},
+};
+
+pub(crate) const TIMES: Times = Times {
+    heartbeat_every: Duration::from_secs(10),
+    silence: Duration::from_secs(30),
+    lease: Duration::from_secs(45),
+};
+
+/// What a process of the server holds.
+pub(crate) struct Server {
+    slot: Slot<Linked>,
+    /// The highest generation that was let in.
+    newest: Generation,
+    /// Counts the changes of the slot.
+    version: u64,
+    /// By wire.
+    links: BTreeMap<u64, ServerLink>,
+    pub(crate) follows: BTreeMap<u64, Following>,
+    fetches: BTreeMap<u64, Fetching>,
+}
+
+struct ServerLink {
+    stage: Stage,
+    wishes: VecDeque<Command<Seated>>,
+    /// A newer one took its place.
+    stopped: bool,
+}
+
+enum Stage {
+    /// The challenge was sent; the hello is to come by then.
+    Called(Duration),
+    Introduced(Box<HelloFacts>),
+    Claimed(Box<HelloFacts>, Generation, Link<Seated>),
+    Registered(Box<HelloFacts>, Generation, Link<Seated>),
+    Judged(Linked, Link<Seated>, Vec<Unsettled>),
+    Ready(Generation, Link<Seated>),
+    Gone,
+}
+
+pub(crate) struct Following {
+    pub(crate) id: OperationId,
+    machine: Follow,
+    inbox: Rc<RefCell<Inbox>>,
+    /// The slot's version that the machine knows.
+    seen: Option<u64>,
+    /// The wire of the link that it knows.
+    link: Option<u64>,
+    pub(crate) reading: Reading,
+    pub(crate) has_reader: bool,
+}
+
+struct Fetching {
+    operation: Unsettled,
+    inbox: Rc<RefCell<Inbox>>,
+    link: u64,
+}
+
+/// One seat in an inbox; dropping it detaches.
+pub(crate) struct Seated {
+    inbox: Rc<RefCell<Inbox>>,
+    seat: Seat,
+}
+
+impl Post for Seated {
+    fn put(&self, mail: Mail) -> Result<(), InboxError> {
+        self.inbox.borrow_mut().put(self.seat, mail)
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        let _ = self.put(Mail::Detached);
+    }
+}
+
+impl Server {
+    pub(crate) fn new() -> Self {
+        Self {
+            slot: Slot::new(),
+            newest: Generation(0),
+            version: 0,
+            links: BTreeMap::new(),
+            follows: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn wires(&self) -> Vec<u64> {
+        self.links.keys().copied().collect()
+    }
+
+    pub(crate) fn fetching(&self) -> Vec<u64> {
+        self.fetches.keys().copied().collect()
+    }
+
+    /// Whether nobody in it has anything to do or to say.
+    pub(crate) fn is_idle(&self) -> bool {
+        let busy = self.links.values().any(|link| match &link.stage {
+            Stage::Ready(_, machine) => machine.has_frames() || !link.wishes.is_empty(),
+            _ => true,
+        });
+        self.follows.is_empty() && self.fetches.is_empty() && !busy
+    }
+
+    /// A runner calls.
+    pub(crate) fn accept(&mut self, wire: u64, now: Duration) {
+        let link = ServerLink {
+            stage: Stage::Called(now + HELLO_WITHIN),
+            wishes: VecDeque::new(),
+            stopped: false,
+        };
+        self.links.insert(wire, link);
+    }
+
+    pub(crate) fn linked(&self) -> Option<&Linked> {
+        match self.slot.connection() {
+            Connection::Online(linked) => Some(linked),
+            _ => None,
+        }
+    }
+
+    /// When a link wants to be told the time.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        let links = self.links.values().filter_map(|link| match &link.stage {
+            Stage::Ready(_, machine) => Some(machine.wake_at()),
+            _ => None,
+        });
+        links.min()
+    }
+
+    /// The wire of the link of this generation, if it carries operations.
+    fn wire_of(&self, generation: Generation) -> Option<u64> {
+        let mut links = self.links.iter();
+        links
+            .find(|(_, link)| matches!(&link.stage, Stage::Ready(g, _) if *g == generation))
+            .map(|(wire, _)| *wire)
+    }
+
+    fn wish(&mut self, wire: Option<u64>, command: Command<Seated>) -> bool {
+        match wire.and_then(|wire| self.links.get_mut(&wire)) {
+            Some(link) => {
+                link.wishes.push_back(command);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl World {
+    fn server(&mut self) -> &mut Server {
+        self.server.as_mut().expect("asked only while it runs")
+    }
+
+    /// Something happens to one link.
+    pub(crate) fn link_step(&mut self, wire: u64) -> Result<(), Crashed> {
+        let Some(mut link) = self.server().links.remove(&wire) else {
+            return Ok(());
+        };
+        let gone = self.move_link(wire, &mut link)?;
+        if gone || link.stopped {
+            self.end_link(wire, link);
+        } else {
+            self.server().links.insert(wire, link);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the link is over.
+    fn move_link(&mut self, wire: u64, link: &mut ServerLink) -> Result<bool, Crashed> {
+        link.stage = match std::mem::replace(&mut link.stage, Stage::Gone) {
+            Stage::Called(until) if self.server_time > until => return Ok(true),
+            Stage::Called(until) => match self.wires.get_mut(&wire).map(|wire| wire.up.receive()) {
+                Some(Received::Frame(frame)) => {
+                    let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
+                        panic!("the first frame is no hello");
+                    };
+                    let facts = facts(RUNNER, hello).expect("a hello that can be read");
+                    Stage::Introduced(Box::new(facts))
+                }
+                Some(Received::Nothing) => Stage::Called(until),
+                Some(Received::End) | None => return Ok(true),
+            },
+            Stage::Introduced(facts) => {
+                if self
+                    .store
+                    .seen
+                    .as_ref()
+                    .is_some_and(|seen| facts.went_back(seen))
+                {
+                    self.say(format!("link {wire}: the journal went back"));
+                    let new_journal = server_frame::Kind::NewJournal(v1::NewJournal {});
+                    self.send_down(wire, new_journal);
+                    return Ok(true);
+                }
+                let generation = self.commit(|store| store.claim(&facts))?;
+                self.say(format!("link {wire}: claimed as {generation}"));
+                let now = self.server_time;
+                let machine = Link::new(&facts, generation, TIMES, now);
+                Stage::Claimed(facts, generation, machine)
+            }
+            Stage::Claimed(facts, generation, machine) => {
+                let server = self.server();
+                if server.slot.register(generation).is_err() {
+                    return Ok(true);
+                }
+                assert!(generation > server.newest, "an older link is let in");
+                server.newest = generation;
+                server.version += 1;
+                server.links.values_mut().for_each(|older| {
+                    older.stopped |= matches!(
+                        older.stage,
+                        Stage::Registered(..) | Stage::Judged(..) | Stage::Ready(..)
+                    );
+                });
+                Stage::Registered(facts, generation, machine)
+            }
+            Stage::Registered(facts, generation, mut machine) => {
+                let unsettled = machine.judge(self.store.verdicts(&facts));
+                let incarnation = facts.incarnation;
+                let linked = Linked {
+                    generation,
+                    incarnation,
+                };
+                Stage::Judged(linked, machine, unsettled)
+            }
+            Stage::Judged(linked, machine, unsettled) => {
+                let generation = linked.generation;
+                let server = self.server();
+                if server.slot.ready(generation, linked.clone()) {
+                    server.version += 1;
+                }
+                for operation in unsettled {
+                    self.begin_fetch(wire, link, operation, &linked);
+                }
+                Stage::Ready(generation, machine)
+            }
+            Stage::Ready(generation, mut machine) => {
+                let over = self.serve(wire, link, &mut machine);
+                link.stage = Stage::Ready(generation, machine);
+                return Ok(over);
+            }
+            Stage::Gone => return Ok(true),
+        };
+        Ok(false)
+    }
+
+    /// One event of a link that serves; returns whether it is over.
+    fn serve(&mut self, wire: u64, link: &mut ServerLink, machine: &mut Link<Seated>) -> bool {
+        let now = self.server_time;
+        let room = self
+            .wires
+            .get(&wire)
+            .is_some_and(|wire| wire.down.has_room());
+        if machine.has_frames() && room && self.dice.one_in(2) {
+            if let Some(frame) = machine.next_frame() {
+                self.checks.sent_down(wire, &frame);
+                self.wires
+                    .entry(wire)
+                    .and_modify(|wire| wire.down.send(frame));
+            }
+            return false;
+        }
+        if !machine.has_frames()
+            && let Some(command) = link.wishes.pop_front()
+        {
+            machine.command(command);
+            return false;
+        }
+        let random = self.dice.below(256) as u8;
+        if let Err(over) = machine.tick(now, random) {
+            assert_eq!(over, Over::Silent);
+            self.say(format!("link {wire}: silent"));
+            return true;
+        }
+        match self.wires.get_mut(&wire).map(|wire| wire.up.receive()) {
+            Some(Received::Frame(frame)) => match machine.frame(frame, now) {
+                Ok(Some(answered)) => {
+                    if answered.answer == Ok(CancelAnswer::NeverStarted) {
+                        self.checks.never_started.insert(answered.id);
+                    }
+                    false
+                }
+                Ok(None) => false,
+                Err(Over::Goodbye(_)) => true,
+                Err(over) => panic!("the server holds the runner for broken: {over:?}"),
+            },
+            Some(Received::Nothing) => false,
+            Some(Received::End) | None => true,
+        }
+    }
+
+    fn end_link(&mut self, wire: u64, link: ServerLink) {
+        self.say(format!("link {wire}: ends at the server"));
+        let generation = match &link.stage {
+            Stage::Registered(_, generation, _) | Stage::Ready(generation, _) => Some(*generation),
+            Stage::Judged(linked, ..) => Some(linked.generation),
+            _ => None,
+        };
+        drop(link);
+        let now = self.wall();
+        let server = self.server();
+        server.fetches.retain(|_, fetching| fetching.link != wire);
+        if let Some(generation) = generation
+            && server.slot.unregister(generation, now)
+        {
+            server.version += 1;
+        }
+        if let Some(wire) = self.wires.get_mut(&wire) {
+            wire.down.close();
+        }
+    }
+
+    pub(crate) fn send_down(&mut self, wire: u64, kind: server_frame::Kind) {
+        if let Some(wire) = self.wires.get_mut(&wire) {
+            wire.down.send(v1::ServerFrame { kind: Some(kind) });
+        }
+    }
+
+    fn begin_fetch(
+        &mut self,
+        wire: u64,
+        link: &mut ServerLink,
+        operation: Unsettled,
+        linked: &Linked,
+    ) {
+        let inbox = Rc::new(RefCell::new(Inbox::new()));
+        let (seat, _) = inbox.borrow_mut().attach();
+        let post = Seated {
+            inbox: inbox.clone(),
+            seat,
+        };
+        link.wishes.push_back(Command::Attach {
+            id: operation.id,
+            frame: Box::new(fetch::frame(&operation, &linked.incarnation)),
+            reader: Reader {
+                post,
+                expects: |_| true,
+                yields: true,
+            },
+        });
+        let key = self.fresh();
+        let fetching = Fetching {
+            operation,
+            inbox,
+            link: wire,
+        };
+        self.server().fetches.insert(key, fetching);
+    }
+
+    /// Something happens to an outcome that is fetched.
+    pub(crate) fn fetch_step(&mut self, key: u64) -> Result<(), Crashed> {
+        let Some(fetching) = self.server().fetches.remove(&key) else {
+            return Ok(());
+        };
+        let id = fetching.operation.id;
+        let wire = Some(fetching.link);
+        let mail = fetching.inbox.borrow_mut().take();
+        match mail.map(fetch::mail) {
+            None => {}
+            Some(Fetched::Taken(stream, up_to)) => {
+                let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
+                if let Some(up_to) = granted {
+                    self.server()
+                        .wish(wire, Command::Grant { id, stream, up_to });
+                }
+            }
+            Some(Fetched::Store(outcome)) => {
+                self.settle(id, &outcome)?;
+                if fetching.operation.abandoned {
+                    self.server().wish(wire, Command::Forget { id });
+                }
+                return Ok(());
+            }
+            Some(Fetched::GivenUp) => return Ok(()),
+        }
+        self.server().fetches.insert(key, fetching);
+        Ok(())
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<server::Settled, Crashed> {
+        self.say(format!("settle {id}: {outcome:?}"));
+        self.commit(|store| store.settle(id, outcome))
+    }
+
+    /// Begins to follow an operation that is stored.
+    pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
+        let row = &self.store.rows[&id];
+        let following = Following {
+            id,
+            machine: Follow::new(row.operation.clone(), row.intent.clone(), fresh),
+            inbox: Rc::new(RefCell::new(Inbox::new())),
+            seen: None,
+            link: None,
+            reading: Reading::default(),
+            has_reader: true,
+        };
+        let key = self.fresh();
+        self.say(format!("follow {id} as {key}"));
+        self.server().follows.insert(key, following);
+    }
+
+    /// One step of an operation that is followed.
+    pub(crate) fn follow_step(&mut self, key: u64) -> Result<(), Crashed> {
+        let Some(mut following) = self.server().follows.remove(&key) else {
+            return Ok(());
+        };
+        if self.do_follow_step(&mut following)? {
+            self.server().follows.insert(key, following);
+        }
+        Ok(())
+    }
+
+    /// Returns whether it goes on.
+    fn do_follow_step(&mut self, following: &mut Following) -> Result<bool, Crashed> {
+        let (id, now) = (following.id, self.wall());
+        match following.machine.step() {
+            Step::Return if !following.has_reader => return Ok(false),
+            Step::Connection | Step::Return => self.tell_connection(following),
+            Step::Find => {
+                let found = self.store.rows.get(&id).map(|row| row.intent.clone());
+                following.machine.found(found, now);
+            }
+            Step::RunnerState => {
+                let state = server::RunnerState::Offline { since: None };
+                following.machine.runner_state(state, now);
+            }
+            Step::Settle(outcome) => {
+                let settled = self.settle(id, &outcome)?;
+                following.machine.settled(settled);
+            }
+            Step::Cancel => {
+                let epoch = following.machine.operation().epoch;
+                if !self
+                    .server()
+                    .wish(following.link, Command::Cancel { id, epoch })
+                {
+                    following.machine.link_lost();
+                }
+            }
+            Step::Attach => self.attach(following),
+            Step::Mail => {
+                let mail = following.inbox.borrow_mut().take();
+                if let Some(mail) = mail {
+                    following.machine.mail(mail);
+                }
+            }
+            Step::Tell(event) => self.told(following, event),
+            Step::Taken(stream, up_to) => {
+                let granted = following.inbox.borrow_mut().taken(stream, up_to);
+                if let Some(up_to) = granted {
+                    let grant = Command::Grant { id, stream, up_to };
+                    self.server().wish(following.link, grant);
+                }
+            }
+            Step::Over => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn tell_connection(&mut self, following: &mut Following) {
+        let now = self.wall();
+        let server = self.server();
+        if following.seen == Some(server.version) {
+            return;
+        }
+        following.seen = Some(server.version);
+        let connection = server.slot.connection().clone();
+        following.link = match &connection {
+            Connection::Online(linked) => server.wire_of(linked.generation),
+            _ => None,
+        };
+        following.machine.connection(connection, now);
+    }
+
+    fn attach(&mut self, following: &mut Following) {
+        let (seat, offsets) = following.inbox.borrow_mut().attach();
+        following.reading.check_resume(offsets);
+        let post = Seated {
+            inbox: following.inbox.clone(),
+            seat,
+        };
+        let frame = Box::new(following.machine.frame(offsets, self.wall()));
+        let expects = shared_link::wire::expected(&following.machine.operation().request);
+        let command = Command::Attach {
+            id: following.id,
+            frame,
+            reader: Reader {
+                post,
+                expects,
+                yields: false,
+            },
+        };
+        match self.server().wish(following.link, command) {
+            true => following.machine.attached(),
+            false => following.machine.link_lost(),
+        }
+    }
+
+    fn told(&mut self, following: &mut Following, event: OperationEvent) {
+        let id = following.id;
+        let may_be_cut = self.may_be_cut(id);
+        following.reading.event(id, &event, may_be_cut);
+        if let OperationEvent::Ended(outcome) = event {
+            self.checks.told_end(id, &outcome, &self.store);
+            if self.store.rows[&id].intent.outcome.as_ref() == Some(&outcome)
+                && following.has_reader
+            {
+                self.to_close.push(id);
+            }
+        }
+    }
+
+    /// A person wants an operation stopped.
+    pub(crate) fn cancel(&mut self, id: OperationId) -> Result<(), Crashed> {
+        self.say(format!("cancel {id}"));
+        self.commit(|store| {
+            let intent = &mut store.rows.get_mut(&id).expect("it was placed").intent;
+            intent.cancel_requested |= intent.outcome.is_none();
+        })?;
+        let row = &self.store.rows[&id];
+        let epoch = row.operation.epoch;
+        let intent = row.intent.clone();
+        let connection = self.server().slot.connection().clone();
+        match server::cancel(&intent, &connection) {
+            CancelStep::Answer(_) => {}
+            CancelStep::Send => {
+                let Connection::Online(linked) = connection else {
+                    panic!("a cancel is sent to nobody");
+                };
+                let wire = self.server().wire_of(linked.generation);
+                self.server().wish(wire, Command::Cancel { id, epoch });
+            }
+            CancelStep::Lost(refusal) => {
+                self.settle(id, &Outcome::Refused(refusal))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The call has ended: everything that it needed is stored.
+    pub(crate) fn close(&mut self, id: OperationId) -> Result<(), Crashed> {
+        self.say(format!("close {id}"));
+        self.commit(|store| store.rows.get_mut(&id).expect("it was placed").closed = true)?;
+        if self.store.rows[&id].intent.outcome.is_none() {
+            return Ok(());
+        }
+        let linked = self.server().linked().map(|linked| linked.generation);
+        let wire = linked.and_then(|generation| self.server().wire_of(generation));
+        self.server().wish(wire, Command::Forget { id });
+        Ok(())
+    }
+}

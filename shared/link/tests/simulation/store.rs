@@ -1,0 +1,72 @@
+//! What the server's store keeps over every crash: the same rules as the real one's, in memory.
+
+use std::collections::BTreeMap;
+
+use shared_link::server::{Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict};
+use shared_sandbox::{Operation, Outcome};
+use shared_types::{Generation, OperationId};
+
+#[derive(Default)]
+pub(crate) struct Store {
+    pub(crate) generation: u64,
+    /// Of the newest link.
+    pub(crate) seen: Option<Seen>,
+    pub(crate) rows: BTreeMap<OperationId, Row>,
+}
+
+pub(crate) struct Row {
+    pub(crate) operation: Operation,
+    pub(crate) intent: StoredIntent,
+    /// The call has ended: nobody will want the output any more.
+    pub(crate) closed: bool,
+}
+
+impl Store {
+    /// Makes a link the newest one.
+    pub(crate) fn claim(&mut self, facts: &HelloFacts) -> Generation {
+        self.generation += 1;
+        self.seen = Some(Seen {
+            incarnation: facts.incarnation.clone(),
+            journal_sequence: facts.journal_sequence,
+        });
+        Generation(self.generation)
+    }
+
+    pub(crate) fn verdicts(&self, facts: &HelloFacts) -> Vec<(OperationId, Verdict)> {
+        let remembered = facts.inventory.iter();
+        remembered
+            .map(|entry| (entry.operation, self.verdict(entry.operation)))
+            .collect()
+    }
+
+    fn verdict(&self, id: OperationId) -> Verdict {
+        let Some(row) = self.rows.get(&id) else {
+            return Verdict::Forget;
+        };
+        let attachment = Attachment {
+            digest: row.intent.digest,
+            sandbox: row.intent.place.sandbox,
+            owner: row.operation.owner,
+            epoch: row.operation.epoch,
+        };
+        match (&row.intent.outcome, row.closed) {
+            (Some(_), true) => Verdict::Forget,
+            (Some(_), false) => Verdict::Keep,
+            (None, _) if row.intent.cancel_requested => Verdict::Cancel(attachment),
+            (None, true) => Verdict::Settle(attachment),
+            (None, false) => Verdict::Keep,
+        }
+    }
+
+    /// The first outcome stays.
+    pub(crate) fn settle(&mut self, id: OperationId, outcome: &Outcome) -> Settled {
+        let row = self.rows.get_mut(&id).expect("it was placed");
+        match &row.intent.outcome {
+            Some(stored) => Settled::Already(stored.clone()),
+            None => {
+                row.intent.outcome = Some(outcome.clone());
+                Settled::First
+            }
+        }
+    }
+}
