@@ -1,4 +1,8 @@
 //! Connections: accept, TLS, HTTP/1.1 and HTTP/2 on the same port, and a stop that lets requests end.
+//!
+//! A connection lives as long as it is used. One that never asks for anything, asks too slowly, or
+//! does not take its answer is closed, whatever protocol it speaks; what outlives its request (a
+//! link, a WebSocket) holds a [`Place`] and with it the connection.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -11,23 +15,31 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::timeout,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 /// Connections that may be open at once; more wait in the kernel's queue.
-const CONNECTIONS: usize = 16_384;
+const CONNECTIONS: u32 = 16_384;
 /// A connection that does not say what it wants within this time is closed.
-const FIRST_BYTES_WITHIN: Duration = Duration::from_secs(10);
+const FIRST_REQUEST_WITHIN: Duration = Duration::from_secs(10);
+/// A connection on which no request began for this long takes no more; those under way go on.
+const QUIET_AT_MOST: Duration = Duration::from_secs(60);
+/// What takes none of its answer for this long after that is cut off.
+const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(60);
 /// How often a quiet HTTP/2 connection is asked whether it lives, and how long it may take to answer.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(20));
 /// Requests that one HTTP/2 connection may have open.
 const STREAMS_PER_CONNECTION: u32 = 256;
+/// Bytes of an HTTP/1.1 request that are held before it is understood.
+const HEADERS_BYTES: usize = 64 * 1024;
 /// How long requests may go on after the server was asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// Between attempts to accept while the system refuses.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Where the server listens.
 pub struct Door {
@@ -41,84 +53,138 @@ pub struct Door {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
+/// A connection's place among those that may be open; an extension of every request. Whatever
+/// goes on after the request was answered keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct Place(
+    #[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>,
+);
+
 /// Serves until `stop`, then lets what is under way end, for at most five seconds.
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
     let acceptor = door.tls.map(TlsAcceptor::from);
-    let permits = Arc::new(Semaphore::new(CONNECTIONS));
-    let connections = TaskTracker::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
     loop {
-        let Ok(permit) = permits.clone().acquire_owned().await else {
-            break;
-        };
         let accepted = tokio::select! {
-            accepted = door.listener.accept() => accepted,
+            biased;
             () = stop.cancelled() => break,
+            accepted = accept(&door.listener, &places) => accepted,
         };
-        let (stream, peer) = match accepted {
+        let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, mostly: give the ones in use time to be closed.
                 tracing::warn!(%error, "failed to accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             }
         };
-        let (acceptor, routes, stop) = (acceptor.clone(), routes.clone(), stop.clone());
-        connections.spawn(async move {
-            serve_connection(stream, peer, acceptor, routes, stop).await;
-            drop(permit);
-        });
+        let connection = Connection {
+            peer,
+            place: Arc::new(place),
+            routes: routes.clone(),
+            stop: stop.clone(),
+        };
+        tokio::spawn(connection.serve(stream, acceptor.clone()));
     }
-    connections.close();
-    if timeout(STOP_WITHIN, connections.wait()).await.is_err() {
+    let all_closed = places.acquire_many(CONNECTIONS);
+    if timeout(STOP_WITHIN, all_closed).await.is_err() {
         tracing::warn!(
-            connections = connections.len(),
+            connections = CONNECTIONS as usize - places.available_permits(),
             "connections were still open when the server stopped"
         );
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await;
+    let place = place.expect("the places are never closed");
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, place))
+}
+
+struct Connection {
     peer: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    place: Arc<OwnedSemaphorePermit>,
     routes: Router,
     stop: CancellationToken,
-) {
-    let _ = stream.set_nodelay(true);
-    if !matches!(
-        timeout(FIRST_BYTES_WITHIN, stream.peek(&mut [0])).await,
-        Ok(Ok(1))
-    ) {
-        return;
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        let _ = stream.set_nodelay(true);
+        let peer = self.peer;
+        match tls {
+            None => self.serve_http(stream).await,
+            Some(acceptor) => match timeout(FIRST_REQUEST_WITHIN, acceptor.accept(stream)).await {
+                Ok(Ok(stream)) => self.serve_http(stream).await,
+                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+            },
+        }
     }
-    match tls {
-        None => serve_http(stream, peer, routes, stop).await,
-        Some(acceptor) => match timeout(FIRST_BYTES_WITHIN, acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => serve_http(stream, peer, routes, stop).await,
-            Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-            Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-        },
+
+    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self {
+            peer,
+            place,
+            routes,
+            stop,
+        } = self;
+        let asked = Arc::new(Notify::new());
+        let service = {
+            let (asked, place) = (asked.clone(), Arc::downgrade(&place));
+            routes.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
+                asked.notify_one();
+                request.extensions_mut().insert(Peer(peer));
+                let place = place.upgrade().map(Place);
+                place.map(|place| request.extensions_mut().insert(place));
+                request.map(axum::body::Body::new)
+            })
+        };
+        let builder = builder();
+        let service = TowerToHyperService::new(service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let mut ended = tokio::select! {
+            ended = connection.as_mut() => Some(ended),
+            () = quiet(&asked) => None,
+            () = stop.cancelled() => None,
+        };
+        if ended.is_none() {
+            connection.as_mut().graceful_shutdown();
+        }
+        while ended.is_none() {
+            match timeout(ANSWER_TAKEN_WITHIN, connection.as_mut()).await {
+                Ok(end) => ended = Some(end),
+                Err(_) if Arc::strong_count(&place) > 1 => {}
+                Err(_) => return tracing::debug!(%peer, "a connection took no answer"),
+            }
+        }
+        if let Some(Err(error)) = ended {
+            tracing::debug!(%peer, %error, "a connection ended early");
+        }
     }
 }
 
-async fn serve_http(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    peer: SocketAddr,
-    routes: Router,
-    stop: CancellationToken,
-) {
-    let service = TowerToHyperService::new(routes.map_request(
-        move |mut request: http::Request<hyper::body::Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
-            request.map(axum::body::Body::new)
-        },
-    ));
+/// Waits until the connection has not asked for anything for too long.
+async fn quiet(asked: &Notify) {
+    let mut within = FIRST_REQUEST_WITHIN;
+    while timeout(within, asked.notified()).await.is_ok() {
+        within = QUIET_AT_MOST;
+    }
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(FIRST_BYTES_WITHIN);
+        .header_read_timeout(FIRST_REQUEST_WITHIN)
+        .max_buf_size(HEADERS_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -126,18 +192,9 @@ async fn serve_http(
         .keep_alive_timeout(KEEP_ALIVE.1)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .initial_stream_window_size(2 * 1024 * 1024)
-        .initial_connection_window_size(4 * 1024 * 1024)
-        .enable_connect_protocol();
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "a connection ended early");
-    }
+        .initial_connection_window_size(4 * 1024 * 1024);
+    builder
 }
+
+#[cfg(test)]
+mod tests;

@@ -246,7 +246,7 @@ impl Access {
     }
 
     /// Ends one of the user's own keys or sign-ins: for requests at once, for a WebSocket that is
-    /// open within ten seconds.
+    /// open within five seconds.
     ///
     /// # Errors
     /// If the user has no such key.

@@ -3,7 +3,7 @@
 //! Before the runner has proved itself it may hold one stream for ten seconds and send one frame
 //! of 64 KiB; everything behind [`server_app::App::attach`] is bounded by the protocol itself.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use prost::Message as _;
 use proto::{
@@ -14,12 +14,16 @@ use server_app::{App, LinkClaims, LinkIdentity};
 use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::status;
+use crate::serve::Place;
 
 /// Frames that may wait in each direction.
 const FRAMES: usize = 64;
+/// How long a runner may take to take what was said last.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Service {
     app: App,
@@ -54,6 +58,7 @@ impl v1::runner_link_server::RunnerLink for Service {
             .check_link_token(&token)
             .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
         let (outbound, frames) = mpsc::channel(FRAMES);
+        let place = request.extensions().get::<Place>().cloned();
         let link = Link {
             app: self.app.clone(),
             token,
@@ -61,7 +66,10 @@ impl v1::runner_link_server::RunnerLink for Service {
             inbound: request.into_inner(),
             outbound,
         };
-        tokio::spawn(link.run());
+        tokio::spawn(async move {
+            link.run().await;
+            drop(place);
+        });
         Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
     }
 }
@@ -86,12 +94,22 @@ impl Link {
         };
         let (to_router, from_runner) = mpsc::channel(FRAMES);
         let (to_runner, from_router) = mpsc::channel(FRAMES);
-        let last_word = self.outbound.clone();
-        // Each of the three ends the others: by dropping its end of a channel.
+        let (last_word, ended) = (self.outbound.clone(), CancellationToken::new());
+        // Each of the three ends the others: by dropping its end of a channel, and a runner that
+        // takes nothing any more is not waited for.
         let (_, read, ()) = tokio::join!(
-            self.app.attach(identity, hello, from_runner, to_runner),
+            async {
+                let attached = self.app.attach(identity, hello, from_runner, to_runner);
+                attached.await;
+                ended.cancel();
+            },
             pump_in(self.inbound, to_router),
-            pump_out(from_router, self.outbound),
+            async {
+                tokio::select! {
+                    () = pump_out(from_router, self.outbound) => {}
+                    () = last_words_were_due(&ended) => {}
+                }
+            },
         );
         if let Err(unreadable) = read {
             // A runner that takes nothing any more, or is gone, hears no reason.
@@ -137,6 +155,11 @@ impl Link {
             .map_err(|error| status(&error))?;
         Ok((identity, hello))
     }
+}
+
+async fn last_words_were_due(ended: &CancellationToken) {
+    ended.cancelled().await;
+    tokio::time::sleep(LAST_WORDS_WITHIN).await;
 }
 
 /// Reads until either end has enough; an error is a frame that cannot be read, such as one that
