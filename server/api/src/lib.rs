@@ -6,6 +6,7 @@
 //! say nothing but yes or no.
 
 mod grpc;
+mod in_time;
 mod rest;
 mod serve;
 mod ws;
@@ -34,5 +35,6 @@ pub fn router(doors: Doors) -> Router {
         .with_state(doors)
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
+        .layer(axum::middleware::from_fn(in_time::in_time))
         .layer(tower_http::catch_panic::CatchPanicLayer::new())
 }

@@ -2,18 +2,28 @@
 
 use axum::{
     Extension, Json,
-    extract::{Path, State},
+    extract::{DefaultBodyLimit, Path, State},
     http::StatusCode,
 };
 use server_app::{CredentialKind, Role};
 use shared_api::{CreateKey, CreatedKey, Key, Keys, Me, Model, Problem, SignIn, SignedIn, User};
 use shared_types::CredentialId;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Signed,
     problem::{Body, Refused},
 };
 use crate::{Doors, Peer};
+
+/// Largest body of somebody who has not signed in, in bytes.
+const UNSIGNED_BODY_BYTES: usize = 4 * 1024;
+
+/// The routes that need no credential.
+pub(super) fn unsigned() -> OpenApiRouter<Doors> {
+    let routes = OpenApiRouter::new().routes(routes!(sign_in));
+    routes.layer(DefaultBodyLimit::max(UNSIGNED_BODY_BYTES))
+}
 
 /// Exchange a one-time code for a token.
 #[utoipa::path(post, path = "/api/v1/sign-in", request_body = SignIn, security(()), responses(

@@ -9,7 +9,7 @@ mod sessions;
 mod signed;
 mod status;
 
-pub(crate) use problem::problem;
+pub(crate) use problem::{problem, respond};
 pub(crate) use signed::Signed;
 
 use axum::{Json, Router, routing::get};
@@ -40,7 +40,7 @@ pub(crate) fn router() -> Router<Doors> {
 
 fn documented() -> OpenApiRouter<Doors> {
     OpenApiRouter::with_openapi(document::Document::openapi())
-        .routes(routes!(access::sign_in))
+        .merge(access::unsigned())
         .routes(routes!(access::me))
         .routes(routes!(access::keys, access::create_key))
         .routes(routes!(access::revoke_key))

@@ -124,7 +124,7 @@ pub(crate) async fn no_such_method() -> Response {
     })
 }
 
-fn respond(problem: Problem) -> Response {
+pub(crate) fn respond(problem: Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = (status, Json(problem)).into_response();
     response.headers_mut().insert(
