@@ -8,6 +8,7 @@ mod scenarios {
     mod clones;
     mod other_servers;
     mod placement;
+    mod streams;
     mod survival;
     mod terminal;
     mod tools;
