@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proto::v1::{self, server_frame};
-use shared_sandbox::{OperationEvent, Outcome, Request};
+use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request};
 use shared_types::{
     OperationId, RefusalCode,
     limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
@@ -14,6 +14,20 @@ use super::{
     store::Store,
 };
 
+/// How often something happened, over all seeds: a run that never gets there proves nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) finished: u64,
+    pub(crate) cancelled: u64,
+    pub(crate) lost: u64,
+    pub(crate) lost_after_effects: u64,
+    pub(crate) never_started: u64,
+    pub(crate) given_up: u64,
+    pub(crate) gaps: u64,
+    pub(crate) new_journals: u64,
+    pub(crate) server_crashes: u64,
+}
+
 /// What is noted on the way.
 #[derive(Default)]
 pub(crate) struct Checks {
@@ -22,6 +36,36 @@ pub(crate) struct Checks {
     /// What readers were told.
     ended: BTreeMap<OperationId, Outcome>,
     credit: HashMap<(u64, String, i32), u64>,
+    pub(crate) tally: Tally,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.finished += other.finished;
+        self.cancelled += other.cancelled;
+        self.lost += other.lost;
+        self.lost_after_effects += other.lost_after_effects;
+        self.never_started += other.never_started;
+        self.given_up += other.given_up;
+        self.gaps += other.gaps;
+        self.new_journals += other.new_journals;
+        self.server_crashes += other.server_crashes;
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        let each = [
+            self.finished,
+            self.cancelled,
+            self.lost,
+            self.lost_after_effects,
+            self.never_started,
+            self.given_up,
+            self.gaps,
+            self.new_journals,
+            self.server_crashes,
+        ];
+        each.into_iter().all(|times| times > 0)
+    }
 }
 
 /// What one reader was told.
@@ -117,7 +161,7 @@ impl Checks {
 
     /// After the last fault, when nothing moves any more.
     pub(crate) fn at_the_end(
-        &self,
+        &mut self,
         store: &Store,
         host: &Host,
         lost_memory: &BTreeSet<OperationId>,
@@ -130,18 +174,29 @@ impl Checks {
                 assert_eq!(effects, 0, "{id} was run although it never started");
             }
             let lost = lost_memory.contains(id);
+            let tally = &mut self.tally;
             match &row.intent.outcome {
                 // Given up before the runner heard of it, or together with its memory: no
                 // inventory ever tells, and nobody asks.
-                None => assert!(row.closed && (lost || effects == 0), "{id} has no end"),
+                None => {
+                    tally.given_up += 1;
+                    assert!(row.closed && (lost || effects == 0), "{id} has no end");
+                }
                 Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost => {
+                    tally.lost += 1;
+                    tally.lost_after_effects += u64::from(effects);
                     assert!(lost, "{id} is lost, and the runner never lost its memory");
                 }
                 Some(Outcome::Refused(refusal)) => {
+                    tally.never_started += 1;
                     assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
                 }
                 Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),
                 Some(outcome) => {
+                    tally.finished += 1;
+                    if let Outcome::Exited(record) = outcome {
+                        tally.cancelled += u64::from(record.cause == ExitCause::Cancelled);
+                    }
                     assert_eq!(effects, 1, "{id} ended and was not run");
                     assert_eq!(host.ends.get(id), Some(outcome), "{id} ended otherwise");
                 }

@@ -7,7 +7,7 @@ use proto::{
     v1::{self, runner_frame, server_frame},
 };
 use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Session, Table, Todo};
-use shared_types::{Incarnation, JournalId};
+use shared_types::{Epoch, Incarnation, JournalId};
 
 use super::{
     PLACE,
@@ -25,7 +25,10 @@ pub(crate) struct Runner {
     connect_at: Duration,
     /// Orders of links that are over, which were on their way to the table.
     late: Vec<(LinkId, Order)>,
-    /// Orders that another replica may still send, although the runner's memory is gone.
+    /// The highest epoch of what was started.
+    epoch: Epoch,
+    /// Orders that another replica may still send, although the runner's memory is gone or its
+    /// own work was taken over.
     stale: Vec<Order>,
     snapshot: Option<(Table, Incarnation, u64)>,
 }
@@ -46,6 +49,7 @@ impl Runner {
             session: None,
             connect_at: Duration::ZERO,
             late: Vec::new(),
+            epoch: Epoch(0),
             stale: Vec::new(),
             snapshot: None,
         }
@@ -146,11 +150,17 @@ impl World {
             self.runner.stale.extend(copy(&order));
             self.runner.stale.truncate(8);
         }
+        let epoch = match &order {
+            Order::Operation(incoming) => incoming.epoch,
+            _ => Epoch(0),
+        };
         match self.runner.table.order(link, order) {
             Some(Act::Start {
                 operation, request, ..
             }) => {
                 self.say(format!("runner: starts {operation}"));
+                assert!(epoch >= self.runner.epoch, "{operation} has an older epoch");
+                self.runner.epoch = epoch;
                 let to_write = self.output_of(operation);
                 self.runner.host.start(operation, &request, to_write);
                 self.checks.started(operation, &self.runner.host, &request);
@@ -175,6 +185,8 @@ impl World {
         self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(3000));
         match ended {
             Some(Ended::NewJournal) => {
+                self.checks.tally.new_journals += 1;
+                self.runner.epoch = Epoch(0);
                 self.runner.journals += 1;
                 let journal = JournalId::from_u128(self.runner.journals);
                 for id in self.runner.table.begin_journal(journal) {
@@ -214,16 +226,22 @@ impl World {
             return;
         };
         let ours = self.runner.table.incarnation().clone();
-        let theirs = match &order {
-            Order::Operation(incoming) => incoming.incarnation.clone(),
-            Order::Cancel { incarnation, .. } => incarnation.clone(),
-            _ => None,
+        let (theirs, older) = match &order {
+            Order::Operation(incoming) => {
+                let older = incoming.epoch < self.runner.epoch;
+                (incoming.incarnation.clone(), older)
+            }
+            Order::Cancel { incarnation, .. } => (incarnation.clone(), false),
+            _ => return,
         };
-        if theirs.as_ref() != Some(&ours) {
+        if older || theirs.as_ref() != Some(&ours) {
             let mut probe = self.runner.table.clone();
             let link = probe.open_link().link;
             let act = probe.order(link, order);
-            assert_eq!(act, None, "an order for another memory was carried out");
+            assert_eq!(
+                act, None,
+                "an order for another memory or of an older epoch was carried out"
+            );
             let answer = probe.next_frame().and_then(|frame| frame.kind);
             let refused = match &answer {
                 Some(runner_frame::Kind::CancelAnswer(answer)) => answer.refusal.is_some(),
@@ -234,7 +252,7 @@ impl World {
             };
             assert!(
                 refused,
-                "an order for another memory is answered: {answer:?}"
+                "an order for another memory or of an older epoch is answered: {answer:?}"
             );
         }
     }
@@ -267,6 +285,11 @@ impl World {
 
     /// The host's state is kept, to be restored later.
     pub(crate) fn take_snapshot(&mut self) {
+        let kept = self.runner.snapshot.as_ref();
+        let ours = self.runner.table.incarnation();
+        if kept.is_some_and(|(_, incarnation, _)| incarnation == ours) {
+            return;
+        }
         let Some(linked) = &self.runner.session else {
             return;
         };
@@ -286,6 +309,7 @@ impl World {
             seen.incarnation == incarnation && sequence < seen.journal_sequence
         });
         if !noticed {
+            self.runner.snapshot = Some((table, incarnation, sequence));
             return;
         }
         self.say("runner: an older state is restored".into());
@@ -301,6 +325,7 @@ impl World {
         }
         self.runner.table = table;
         self.runner.late.clear();
+        self.runner.epoch = Epoch(0);
         self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(5000));
         self.memory_is_gone();
     }

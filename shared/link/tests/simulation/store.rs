@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use shared_link::server::{Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict};
 use shared_sandbox::{Operation, Outcome};
-use shared_types::{Generation, OperationId};
+use shared_types::{Epoch, Generation, OperationId};
 
 #[derive(Default)]
 pub(crate) struct Store {
     pub(crate) generation: u64,
+    /// How often another process has taken the work over.
+    pub(crate) epoch: Epoch,
     /// Of the newest link.
     pub(crate) seen: Option<Seen>,
     pub(crate) rows: BTreeMap<OperationId, Row>,
@@ -47,7 +49,7 @@ impl Store {
             digest: row.intent.digest,
             sandbox: row.intent.place.sandbox,
             owner: row.operation.owner,
-            epoch: row.operation.epoch,
+            epoch: self.epoch,
         };
         match (&row.intent.outcome, row.closed) {
             (Some(_), true) => Verdict::Forget,

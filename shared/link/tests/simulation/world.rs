@@ -258,6 +258,7 @@ impl World {
     fn client(&mut self) -> Result<(), Crashed> {
         if self.server.is_none() {
             self.server = Some(Server::new());
+            self.store.epoch.0 += 1;
             self.say("server: is up".into());
             return Ok(());
         }
@@ -295,6 +296,10 @@ impl World {
         let linked = self.server.as_ref().and_then(Server::linked).cloned();
         let (Some(linked), Some(operation)) = (linked, self.plan.last().cloned()) else {
             return Ok(());
+        };
+        let operation = Operation {
+            epoch: self.store.epoch,
+            ..operation
         };
         let id = operation.id;
         let intent = StoredIntent {
@@ -376,16 +381,16 @@ impl World {
         if !self.dice.one_in(120) {
             return;
         }
-        match self.dice.below(14) {
-            0..=4 => self.cut(),
-            5 | 6 => self.server_crash(),
-            7 => self.runner_crash(false),
-            8 => self.runner_crash(true),
-            9 => self.take_snapshot(),
-            10 => self.restore_snapshot(),
+        match self.dice.below(24) {
+            0..=8 => self.cut(),
+            9..=11 => self.server_crash(),
+            12 => self.runner_crash(false),
+            13 => self.runner_crash(true),
+            14..=16 => self.take_snapshot(),
+            17..=19 => self.restore_snapshot(),
             // One end is suspended; its monotonic clock stands still.
-            11 => self.server_time += Duration::from_secs(self.dice.below(120)),
-            12 => self.runner_time += Duration::from_secs(self.dice.below(120)),
+            20 | 21 => self.server_time += Duration::from_secs(self.dice.below(120)),
+            22 => self.runner_time += Duration::from_secs(self.dice.below(120)),
             _ => self.wall += (self.dice.below(7_200_000_000) as i64) - 3_600_000_000,
         }
     }
@@ -402,6 +407,7 @@ impl World {
 
     fn server_crash(&mut self) {
         self.say("server: crashes".into());
+        self.checks.tally.server_crashes += 1;
         self.server = None;
         self.to_close.clear();
         for wire in self.wires.values_mut() {

@@ -1,0 +1,261 @@
+//! The operations that a server's process follows, fetches, cancels and closes.
+
+use std::{cell::RefCell, rc::Rc};
+
+use shared_link::server::{
+    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Unsettled,
+    fetch::{self, Fetched},
+};
+use shared_sandbox::{Operation, OperationEvent, Outcome};
+use shared_types::{Generation, OperationId};
+
+use super::{Fetching, Following, Seated, ServerLink};
+use crate::{
+    oracle::Reading,
+    world::{Crashed, World},
+};
+
+impl World {
+    pub(super) fn begin_fetch(
+        &mut self,
+        wire: u64,
+        link: &mut ServerLink,
+        operation: Unsettled,
+        linked: &Linked,
+    ) {
+        let inbox = Rc::new(RefCell::new(Inbox::new()));
+        let (seat, _) = inbox.borrow_mut().attach();
+        let post = Seated {
+            inbox: inbox.clone(),
+            seat,
+        };
+        link.wishes.push_back(Command::Attach {
+            id: operation.id,
+            frame: Box::new(fetch::frame(&operation, &linked.incarnation)),
+            reader: Reader {
+                post,
+                expects: |_| true,
+                yields: true,
+            },
+        });
+        let key = self.fresh();
+        let fetching = Fetching {
+            operation,
+            inbox,
+            link: wire,
+        };
+        self.server().fetches.insert(key, fetching);
+    }
+
+    /// Something happens to an outcome that is fetched.
+    pub(crate) fn fetch_step(&mut self, key: u64) -> Result<(), Crashed> {
+        let Some(fetching) = self.server().fetches.remove(&key) else {
+            return Ok(());
+        };
+        let id = fetching.operation.id;
+        let wire = Some(fetching.link);
+        let mail = fetching.inbox.borrow_mut().take();
+        match mail.map(fetch::mail) {
+            None => {}
+            Some(Fetched::Taken(stream, up_to)) => {
+                let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
+                if let Some(up_to) = granted {
+                    self.server()
+                        .wish(wire, Command::Grant { id, stream, up_to });
+                }
+            }
+            Some(Fetched::Store(outcome)) => {
+                self.settle(id, &outcome)?;
+                if fetching.operation.abandoned {
+                    self.server().wish(wire, Command::Forget { id });
+                }
+                return Ok(());
+            }
+            Some(Fetched::GivenUp) => return Ok(()),
+        }
+        self.server().fetches.insert(key, fetching);
+        Ok(())
+    }
+
+    pub(crate) fn settle(
+        &mut self,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<server::Settled, Crashed> {
+        self.say(format!("settle {id}: {outcome:?}"));
+        self.commit(|store| store.settle(id, outcome))
+    }
+
+    /// Begins to follow an operation that is stored.
+    pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
+        let row = &self.store.rows[&id];
+        let operation = Operation {
+            epoch: self.store.epoch,
+            ..row.operation.clone()
+        };
+        let following = Following {
+            id,
+            machine: Follow::new(operation, row.intent.clone(), fresh),
+            inbox: Rc::new(RefCell::new(Inbox::new())),
+            seen: None,
+            link: None,
+            reading: Reading::default(),
+            has_reader: true,
+        };
+        let key = self.fresh();
+        self.say(format!("follow {id} as {key}"));
+        self.server().follows.insert(key, following);
+    }
+
+    /// One step of an operation that is followed.
+    pub(crate) fn follow_step(&mut self, key: u64) -> Result<(), Crashed> {
+        let Some(mut following) = self.server().follows.remove(&key) else {
+            return Ok(());
+        };
+        if self.do_follow_step(&mut following)? {
+            self.server().follows.insert(key, following);
+        }
+        Ok(())
+    }
+
+    /// Returns whether it goes on.
+    fn do_follow_step(&mut self, following: &mut Following) -> Result<bool, Crashed> {
+        let (id, now) = (following.id, self.wall());
+        match following.machine.step() {
+            Step::Return if !following.has_reader => return Ok(false),
+            Step::Connection | Step::Return => self.tell_connection(following),
+            Step::Find => {
+                let found = self.store.rows.get(&id).map(|row| row.intent.clone());
+                following.machine.found(found, now);
+            }
+            Step::RunnerState => {
+                let state = server::RunnerState::Offline { since: None };
+                following.machine.runner_state(state, now);
+            }
+            Step::Settle(outcome) => {
+                let settled = self.settle(id, &outcome)?;
+                following.machine.settled(settled);
+            }
+            Step::Cancel => {
+                let epoch = following.machine.operation().epoch;
+                if !self
+                    .server()
+                    .wish(following.link, Command::Cancel { id, epoch })
+                {
+                    following.machine.link_lost();
+                }
+            }
+            Step::Attach => self.attach(following),
+            Step::Mail => {
+                let mail = following.inbox.borrow_mut().take();
+                if let Some(mail) = mail {
+                    following.machine.mail(mail);
+                }
+            }
+            Step::Tell(event) => self.told(following, event),
+            Step::Taken(stream, up_to) => {
+                let granted = following.inbox.borrow_mut().taken(stream, up_to);
+                if let Some(up_to) = granted {
+                    let grant = Command::Grant { id, stream, up_to };
+                    self.server().wish(following.link, grant);
+                }
+            }
+            Step::Over => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn tell_connection(&mut self, following: &mut Following) {
+        let now = self.wall();
+        let server = self.server();
+        if following.seen == Some(server.version) {
+            return;
+        }
+        following.seen = Some(server.version);
+        let connection = server.slot.connection().clone();
+        following.link = match &connection {
+            Connection::Online(linked) => server.wire_of(linked.generation),
+            _ => None,
+        };
+        following.machine.connection(connection, now);
+    }
+
+    fn attach(&mut self, following: &mut Following) {
+        let (seat, offsets) = following.inbox.borrow_mut().attach();
+        following.reading.check_resume(offsets);
+        let post = Seated {
+            inbox: following.inbox.clone(),
+            seat,
+        };
+        let frame = Box::new(following.machine.frame(offsets, self.wall()));
+        let expects = shared_link::wire::expected(&following.machine.operation().request);
+        let command = Command::Attach {
+            id: following.id,
+            frame,
+            reader: Reader {
+                post,
+                expects,
+                yields: false,
+            },
+        };
+        match self.server().wish(following.link, command) {
+            true => following.machine.attached(),
+            false => following.machine.link_lost(),
+        }
+    }
+
+    fn told(&mut self, following: &mut Following, event: OperationEvent) {
+        let id = following.id;
+        let may_be_cut = self.may_be_cut(id);
+        following.reading.event(id, &event, may_be_cut);
+        self.checks.tally.gaps += u64::from(matches!(event, OperationEvent::Gap { .. }));
+        if let OperationEvent::Ended(outcome) = event {
+            self.checks.told_end(id, &outcome, &self.store);
+            if self.store.rows[&id].intent.outcome.as_ref() == Some(&outcome)
+                && following.has_reader
+            {
+                self.to_close.push(id);
+            }
+        }
+    }
+
+    /// A person wants an operation stopped.
+    pub(crate) fn cancel(&mut self, id: OperationId) -> Result<(), Crashed> {
+        self.say(format!("cancel {id}"));
+        self.commit(|store| {
+            let intent = &mut store.rows.get_mut(&id).expect("it was placed").intent;
+            intent.cancel_requested |= intent.outcome.is_none();
+        })?;
+        let row = &self.store.rows[&id];
+        let epoch = self.store.epoch;
+        let intent = row.intent.clone();
+        let connection = self.server().slot.connection().clone();
+        match server::cancel(&intent, &connection) {
+            CancelStep::Answer(_) => {}
+            CancelStep::Send => {
+                let Connection::Online(linked) = connection else {
+                    panic!("a cancel is sent to nobody");
+                };
+                let wire = self.server().wire_of(linked.generation);
+                self.server().wish(wire, Command::Cancel { id, epoch });
+            }
+            CancelStep::Lost(refusal) => {
+                self.settle(id, &Outcome::Refused(refusal))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The call has ended: everything that it needed is stored.
+    pub(crate) fn close(&mut self, id: OperationId) -> Result<(), Crashed> {
+        self.say(format!("close {id}"));
+        self.commit(|store| store.rows.get_mut(&id).expect("it was placed").closed = true)?;
+        if self.store.rows[&id].intent.outcome.is_none() {
+            return Ok(());
+        }
+        let linked = self.server().linked().map(|linked| linked.generation);
+        let wire = linked.and_then(|generation| self.server().wire_of(generation));
+        self.server().wish(wire, Command::Forget { id });
+        Ok(())
+    }
+}
