@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use server_router::ports::{
     Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows, NewIntent,
-    PlaceError, PortError, RunnerState, Settled, StoredIntent, Verdict,
+    PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Generation, Isolation, OperationId};
@@ -82,6 +82,10 @@ impl Intents for Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
+    async fn seen(&self, _who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
+        Ok(None)
+    }
+
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
         let mut kept = self.kept();
         let sandbox = hello.sandboxes.first();
