@@ -11,7 +11,6 @@ use std::{
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
-    thread::JoinHandle,
     time::Duration,
 };
 
@@ -25,9 +24,6 @@ use crate::{
 /// How long a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// After a start that failed, the next one waits this long.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
-
 /// While supervisors are left to be collected, it is looked whether they have ended this often.
 const COLLECT_EVERY: Duration = Duration::from_millis(200);
 
@@ -37,7 +33,7 @@ const NAMES: u32 = 100_000;
 /// How supervisors are started.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
-    /// The program `gantry-supervisor`.
+    /// The program `gantry-supervisor`, as an absolute path: it is started in another directory.
     pub program: PathBuf,
     /// The folder of the operations; it must exist, be this user's alone, and have been recovered.
     pub root: PathBuf,
@@ -78,8 +74,7 @@ pub(crate) enum Wish {
 #[derive(Debug)]
 pub struct Pool {
     starter: Starter,
-    ready: Receiver<Waiting>,
-    thread: Option<JoinHandle<()>>,
+    ready: Receiver<Result<Waiting, PoolError>>,
 }
 
 impl Pool {
@@ -107,14 +102,12 @@ impl Pool {
             left: VecDeque::new(),
             open: true,
         };
-        let thread = std::thread::Builder::new()
+        // It stays for as long as an operation is held, to collect its supervisor, and is not waited
+        // for.
+        std::thread::Builder::new()
             .name("supervisors".to_owned())
             .spawn(move || keeper.run())?;
-        Ok(Self {
-            starter,
-            ready,
-            thread: Some(thread),
-        })
+        Ok(Self { starter, ready })
     }
 
     /// A waiting supervisor. Starts one where none waits, which takes some milliseconds.
@@ -125,7 +118,10 @@ impl Pool {
         while let Ok(waiting) = self.ready.try_recv() {
             // The thread can only be gone when this is.
             let _ = self.starter.wishes.send(Wish::Taken);
-            if waiting.is_alive() {
+            // A failure may be long past; the attempt below tells whether it lasts.
+            if let Ok(waiting) = waiting
+                && waiting.is_alive()
+            {
                 return Ok(waiting);
             }
         }
@@ -135,12 +131,13 @@ impl Pool {
     /// A supervisor from those that wait, waiting until there is one.
     ///
     /// # Errors
-    /// When there is none in time.
+    /// When there is none in time, or the last one could not be started.
     pub fn take_ready(&mut self, within: Duration) -> Result<Waiting, PoolError> {
         loop {
             let waiting = self.ready.recv_timeout(within);
             let waiting = waiting.map_err(|_| PoolError::Silent(None))?;
             let _ = self.starter.wishes.send(Wish::Taken);
+            let waiting = waiting?;
             if waiting.is_alive() {
                 return Ok(waiting);
             }
@@ -150,10 +147,8 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        // Those that wait see that nobody will ask, when `ready` is dropped.
         let _ = self.starter.wishes.send(Wish::Close);
-        // Those that wait see that nobody will ask, when `ready` is dropped. The thread stays for
-        // the operations that are still held, and is gone with the last of them.
-        self.thread.take();
     }
 }
 
@@ -219,7 +214,9 @@ impl Starter {
 struct Keeper {
     starter: Starter,
     heard: Receiver<Wish>,
-    made: Sender<Waiting>,
+    made: Sender<Result<Waiting, PoolError>>,
+    /// How many wait to be taken; a failure is one of them, so that nothing is tried in vain until
+    /// somebody asks.
     waiting: usize,
     left: VecDeque<Child>,
     open: bool,
@@ -230,15 +227,10 @@ impl Keeper {
         loop {
             let mut patience = (!self.left.is_empty()).then_some(COLLECT_EVERY);
             if self.open && self.waiting < self.starter.options.waiting {
-                match self.starter.start() {
-                    Ok(waiting) => {
-                        self.waiting += 1;
-                        self.open = self.made.send(waiting).is_ok();
-                        patience = Some(Duration::ZERO);
-                    }
-                    // Whoever takes one meanwhile tries for himself and hears why.
-                    Err(_) => patience = Some(AGAIN_AFTER),
-                }
+                let started = self.starter.start();
+                self.waiting += 1;
+                self.open = self.made.send(started).is_ok();
+                patience = Some(Duration::ZERO);
             }
             let heard = match patience {
                 Some(patience) => self.heard.recv_timeout(patience),

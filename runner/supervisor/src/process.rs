@@ -1,6 +1,9 @@
 //! Processes, named so that a reused pid is not mistaken for them.
 
-use std::{fs, io};
+use std::{
+    fs,
+    io::{self, Read},
+};
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
@@ -53,6 +56,9 @@ pub fn boot_id() -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// More than `/proc/PID/stat` has: the kernel writes it whole at the first read.
+const STAT_BYTES: usize = 2048;
+
 /// What `/proc/PID/stat` says of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
@@ -65,8 +71,9 @@ pub(crate) struct Stat {
 
 impl Stat {
     pub(crate) fn of(pid: i32) -> io::Result<Self> {
-        let text = fs::read(format!("/proc/{pid}/stat"))?;
-        Self::parse(pid, &text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        let mut text = [0; STAT_BYTES];
+        let length = fs::File::open(format!("/proc/{pid}/stat"))?.read(&mut text)?;
+        Self::parse(pid, &text[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// All processes that can be seen. Not a snapshot: it can miss one that is born meanwhile.

@@ -95,6 +95,7 @@ fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, Recor
         waited += LOOK_EVERY;
     }
     if let Some(record) = directory.exit()? {
+        clear_leaf(&directory);
         return Ok(Recovered::Ended(directory, record));
     }
     if supervisor.is_alive(&boot) {
@@ -143,6 +144,7 @@ fn lost(
     } else {
         directory.exit()?.unwrap_or(record)
     };
+    clear_leaf(&directory);
     Ok(Recovered::Ended(directory, record))
 }
 
@@ -174,10 +176,8 @@ fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &str) -> bool
                 sleep(LOOK_EVERY);
                 waited += LOOK_EVERY;
             }
-            let gone = leaf.is_empty();
-            // One that cannot be removed holds nothing any more; the next recovery tries again.
-            let _ = leaf.remove();
-            gone
+            // Removed once the end is written down.
+            leaf.is_empty()
         }
         // It was removed, which is possible only once it was empty.
         Ok(None) if identity.cgroup.is_some() => true,
@@ -210,17 +210,27 @@ fn kill_session(child: &ProcessId, boot: &str) {
     }
 }
 
-/// Removes the cgroup that a dead supervisor had no time to remove. One that lives does it itself.
+/// Removes the cgroup that a supervisor had no time to remove. It has nothing left to do but end,
+/// and whoever killed it may be faster than its death.
 fn clear_leaf(directory: &Directory) {
     let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) else {
         return;
     };
-    if !identity.supervisor.is_alive(&boot)
-        && let Ok(Some(leaf)) = Leaf::reopen(identity.kill, identity.cgroup.as_deref())
-    {
-        // It holds nobody, or a child that is about to see that its gate never opens; then the
-        // next recovery removes it.
-        let _ = leaf.remove();
+    if identity.supervisor.boot_id != boot {
+        // It went with its host; one of that name would be somebody else's.
+        return;
+    }
+    let mut waited = Duration::ZERO;
+    while waited < ANSWERS_WITHIN {
+        let Ok(Some(leaf)) = Leaf::reopen(identity.kill, identity.cgroup.as_deref()) else {
+            return;
+        };
+        // A child behind its gate sees that nobody opens it; until then it is not removed.
+        if !identity.supervisor.is_alive(&boot) && leaf.remove().is_ok() {
+            return;
+        }
+        sleep(LOOK_EVERY);
+        waited += LOOK_EVERY;
     }
 }
 

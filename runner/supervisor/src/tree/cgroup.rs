@@ -6,7 +6,8 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek, Write},
+    io::{self, Read, Write},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
 
@@ -23,6 +24,9 @@ const FOLDER: &str = "gantry";
 
 /// Where supervisors are, beside the cgroups of their commands.
 const SUPERVISORS: &str = "supervisors";
+
+/// More than `cgroup.events` has, in bytes.
+const EVENTS_BYTES: usize = 256;
 
 /// How often a freezer is asked whether all are frozen, before the kill goes on without.
 const FREEZE_LOOKS: usize = 200;
@@ -140,11 +144,11 @@ impl V2 {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        let mut text = String::new();
-        let mut file = &self.events;
-        file.rewind().is_ok()
-            && file.read_to_string(&mut text).is_ok()
-            && text.lines().any(|line| line == "populated 0")
+        let mut text = [0; EVENTS_BYTES];
+        let length = self.events.read_at(&mut text, 0).unwrap_or(0);
+        text[..length]
+            .split(|byte| *byte == b'\n')
+            .any(|line| line == b"populated 0")
     }
 }
 

@@ -105,6 +105,13 @@ fn check(path: &Path, fared: &Fared) {
     let directory = Directory::open(path).expect("a directory");
     let fate = directory.fate().expect("readable").expect("a fate");
     let exit = directory.exit().expect("readable");
+    let identity = directory.identity().expect("readable");
+    if let Some(cgroup) = identity.and_then(|identity| identity.cgroup) {
+        // A supervisor that lives removes it after it has told the end.
+        while cgroup.exists() {
+            std::thread::yield_now();
+        }
+    }
     match (fate, fared) {
         (Fate::Fenced { .. }, Fared::Fenced) => assert_eq!(exit, None),
         (Fate::Started(start), Fared::Ended(record, out)) => {
@@ -119,11 +126,6 @@ fn check(path: &Path, fared: &Fared) {
             let child = start.child.expect("a process");
             assert!(!child.is_alive(&child.boot_id), "its tree is dead");
             assert!(record.tree_gone, "{record:?}");
-            let cgroup = start.identity.cgroup.expect("a cgroup");
-            // A supervisor that lives removes it after it has told the end.
-            while cgroup.exists() {
-                std::thread::yield_now();
-            }
         }
         (fate, fared) => panic!("{fate:?} and {fared:?}"),
     }

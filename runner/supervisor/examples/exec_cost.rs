@@ -1,0 +1,179 @@
+//! What the supervisor adds to running `/bin/true`, as medians of one run.
+//!
+//! `cargo run --release -p runner-supervisor --example exec_cost -- SUPERVISOR FOLDER [COUNT]`
+//! SUPERVISOR is the program `gantry-supervisor`, FOLDER lies on the disk to be measured. Plain
+//! spawns, pooled supervisors and supervisors started on the spot take turns, so that all meet the
+//! same host. The pool is full again before each of its turns, as between two tool calls.
+
+use std::{
+    ffi::CString,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use runner_supervisor::{
+    Event, KillChoice, Place, Pool, PoolOptions, Request, SpoolBounds, Streams, Sync, Terms,
+    Waiting, WhenFull,
+};
+use shared_types::{Clock, OperationId, SystemClock};
+
+const LONG: Duration = Duration::from_secs(10);
+const PROGRAM: &str = "/bin/true";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(program), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err("say which gantry-supervisor and which folder".into());
+    };
+    let count = arguments.next().map_or(Ok(300), |text| text.parse())?;
+    let root = PathBuf::from(folder).join("exec-cost");
+    std::fs::create_dir_all(&root)?;
+    let clock = SystemClock::new();
+    let mut rows = Rows::default();
+    let mut pool = pool(&program, &root, 1)?;
+    let mut empty = self::pool(&program, &root, 0)?;
+    for _ in 0..count {
+        rows.plain.push(plain(&clock)?);
+        for sync in [Sync::Nothing, Sync::Start, Sync::All] {
+            let waiting = pool.take_ready(LONG)?;
+            let before = clock.monotonic();
+            let (released, seen) = supervised(&clock, waiting, sync, before)?;
+            rows.of(sync).0.push(released);
+            rows.of(sync).1.push(seen);
+        }
+        let before = clock.monotonic();
+        let waiting = empty.take()?;
+        let (released, seen) = supervised(&clock, waiting, Sync::Nothing, before)?;
+        rows.fresh.0.push(released);
+        rows.fresh.1.push(seen);
+    }
+    rows.print();
+    drop((pool, empty));
+    std::thread::sleep(Duration::from_millis(300));
+    Ok(std::fs::remove_dir_all(root)?)
+}
+
+#[derive(Default)]
+struct Rows {
+    plain: Vec<Duration>,
+    pooled: [(Vec<Duration>, Vec<Duration>); 3],
+    fresh: (Vec<Duration>, Vec<Duration>),
+}
+
+impl Rows {
+    fn of(&mut self, sync: Sync) -> &mut (Vec<Duration>, Vec<Duration>) {
+        &mut self.pooled[match sync {
+            Sync::Nothing => 0,
+            Sync::Start => 1,
+            Sync::All => 2,
+        }]
+    }
+
+    fn print(self) {
+        let plain = median(self.plain);
+        println!(
+            "{:<28}{:>10}{:>11}{:>11}{:>8}",
+            "µs, median", "released", "exit seen", "more", "ratio"
+        );
+        println!(
+            "{:<28}{:>10}{:>11}",
+            "plain spawn and wait",
+            "–",
+            plain.as_micros()
+        );
+        let [nothing, start, all] = self.pooled;
+        for (name, (released, seen)) in [
+            ("pool, no sync", nothing),
+            ("pool, sync of the start", start),
+            ("pool, sync of everything", all),
+            ("started on the spot", self.fresh),
+        ] {
+            let (released, seen) = (median(released), median(seen));
+            println!(
+                "{name:<28}{:>10}{:>11}{:>11}{:>8.2}",
+                released.as_micros(),
+                seen.as_micros(),
+                seen.saturating_sub(plain).as_micros(),
+                seen.as_secs_f64() / plain.as_secs_f64()
+            );
+        }
+    }
+}
+
+fn pool(program: &str, root: &Path, waiting: usize) -> Result<Pool, Failure> {
+    Ok(Pool::new(PoolOptions {
+        program: program.into(),
+        root: root.to_owned(),
+        waiting,
+        kill: KillChoice::Strongest,
+        fault: None,
+    })?)
+}
+
+fn plain(clock: &SystemClock) -> Result<Duration, Failure> {
+    let before = clock.monotonic();
+    let mut child = Command::new(PROGRAM)
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    child.wait()?;
+    Ok(clock.monotonic().saturating_sub(before))
+}
+
+/// When the gate was known to be open, and when the exit record was there.
+fn supervised(
+    clock: &SystemClock,
+    waiting: Waiting,
+    sync: Sync,
+    before: Duration,
+) -> Result<(Duration, Duration), Failure> {
+    let since = || clock.monotonic().saturating_sub(before);
+    let directory = waiting.directory().path().to_owned();
+    let mut operation = waiting
+        .start(&request(sync)?, None)
+        .map_err(|(_, error)| error)?;
+    let mut released = Duration::ZERO;
+    loop {
+        match operation.event(LONG)? {
+            Some(Event::Started(_)) => released = since(),
+            Some(Event::Ended(_)) => break,
+            Some(_) => {}
+            None => return Err("the supervisor is silent".into()),
+        }
+    }
+    let seen = since();
+    std::fs::remove_dir_all(directory)?;
+    Ok((released, seen))
+}
+
+fn request(sync: Sync) -> Result<Request, Failure> {
+    Ok(Request {
+        operation: OperationId::from_u128(1),
+        argv: vec![CString::new(PROGRAM)?],
+        environment: Vec::new(),
+        terms: Terms {
+            place: Place::Path("/".into()),
+            streams: Streams::Separate,
+            stdin: false,
+            run_for: Some(LONG),
+            idle_for: None,
+            orphan_for: Some(LONG),
+            kill_grace: LONG,
+            spool: SpoolBounds {
+                bytes: 64 * 1024 * 1024,
+                when_full: WhenFull::Gap { tail: 1024 * 1024 },
+            },
+            sync,
+        },
+    })
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
