@@ -3,6 +3,8 @@
 
 use shared_types::{Digest, RunnerId};
 
+use crate::v1;
+
 /// What the server's identity key signs in `IdentifyReply`.
 pub fn identify(
     nonce: &[u8],
@@ -47,6 +49,35 @@ pub fn link(nonce: &[u8], access_token: &str) -> Vec<u8> {
     message(
         "gantry.link.v1",
         &[nonce, Digest::of(access_token.as_bytes()).as_bytes()],
+    )
+}
+
+/// What the server's identity key signs in `Ticket`: this operation, on this link.
+pub fn ticket(
+    nonce: &[u8],
+    generation: u64,
+    runner: RunnerId,
+    issued_ms: u64,
+    operation: &v1::Operation,
+) -> Vec<u8> {
+    let incarnation = operation.incarnation.clone().unwrap_or_default();
+    message(
+        "gantry.ticket.v1",
+        &[
+            nonce,
+            &generation.to_be_bytes(),
+            runner.to_string().as_bytes(),
+            &issued_ms.to_be_bytes(),
+            operation.operation.as_bytes(),
+            &operation.digest,
+            operation.sandbox.as_bytes(),
+            operation.owner.as_bytes(),
+            &operation.epoch.to_be_bytes(),
+            incarnation.journal.as_bytes(),
+            incarnation.boot.as_bytes(),
+            &operation.start_within_ms.to_be_bytes(),
+            &operation.run_for_ms.to_be_bytes(),
+        ],
     )
 }
 

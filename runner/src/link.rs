@@ -5,6 +5,7 @@
 //! clear line; everything else is tried again, with full jitter.
 
 mod session;
+mod tickets;
 
 use std::sync::Arc;
 
@@ -94,6 +95,7 @@ impl Link {
         let session = Session {
             introduction: &self.introduction,
             key: &self.key,
+            server: &self.enrolled.server_identity,
             operations: &self.operations,
             entropy: &self.entropy,
             goodbye: &self.goodbye,

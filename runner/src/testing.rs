@@ -49,6 +49,7 @@ pub(crate) struct FakeServer {
 
 struct State {
     identity: RunnerKey,
+    seed: u64,
     /// The certificate's hash that it signs, whatever it presents.
     claims: Vec<u8>,
     /// Tokens that came with Enrol.
@@ -77,6 +78,7 @@ impl FakeServer {
         let (sender, links) = mpsc::channel(8);
         let state = Arc::new(State {
             identity: RunnerKey::generate(&SeededEntropy::new(seed)),
+            seed,
             claims,
             tokens: Mutex::default(),
             refusal: Mutex::default(),
@@ -214,6 +216,7 @@ impl runner_link::RunnerLink for State {
         assert_eq!(bearer.expect("a token"), "Bearer access");
         let (to_runner, stream) = mpsc::channel(8);
         let link = FakeLink {
+            identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
             from_runner: request.into_inner(),
             to_runner,
         };
@@ -224,12 +227,21 @@ impl runner_link::RunnerLink for State {
 
 /// The server's end of one link. Dropping it ends the link.
 pub(crate) struct FakeLink {
+    identity: RunnerKey,
     from_runner: Streaming<v1::RunnerFrame>,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
 
 impl FakeLink {
-    pub(crate) async fn send(&self, kind: server_frame::Kind) {
+    /// Sends a frame; an operation with its ticket, as the real server does.
+    pub(crate) async fn send(&self, mut kind: server_frame::Kind) {
+        if let server_frame::Kind::Operation(operation) = &mut kind {
+            let signed = signing::ticket(&[9; 32], 1, RUNNER, 0, operation);
+            operation.ticket = Some(v1::Ticket {
+                issued_ms: 0,
+                signature: self.identity.sign(&signed),
+            });
+        }
         let frame = v1::ServerFrame { kind: Some(kind) };
         self.to_runner.send(Ok(frame)).await.expect("a link");
     }
@@ -331,6 +343,7 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         incarnation: incoming.incarnation.as_ref().map(Into::into),
         start_within_ms: incoming.start_within.as_millis() as u64,
         run_for_ms: incoming.run_for.as_millis() as u64,
+        ticket: None,
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(shared_link::wire::request),

@@ -19,8 +19,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
-use super::LinkError;
-use crate::{key::RunnerKey, operations::Operations};
+use super::{LinkError, tickets::Tickets};
+use crate::{
+    key::{RunnerKey, ServerIdentity},
+    operations::Operations,
+};
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
 const FRAMES_WAITING: usize = 8;
@@ -39,6 +42,8 @@ pub(crate) struct Introduction {
 pub(crate) struct Session<'a> {
     pub(crate) introduction: &'a Introduction,
     pub(crate) key: &'a RunnerKey,
+    /// Whose operations are carried out.
+    pub(crate) server: &'a ServerIdentity,
     pub(crate) operations: &'a Operations,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
     /// Ends the link politely.
@@ -82,6 +87,7 @@ impl Session<'_> {
     ) -> Result<(), LinkError> {
         let began = Instant::now();
         let mut session = runner::Session::new(Duration::ZERO);
+        let mut tickets = Tickets::new(self.server, self.introduction.runner);
         loop {
             let event = tokio::select! {
                 frame = incoming.message() => {
@@ -93,6 +99,13 @@ impl Session<'_> {
             };
             match event {
                 Event::Frame(frame) => {
+                    if let Some(refusal) = tickets.check(&frame, began.elapsed()) {
+                        outgoing
+                            .send(refusal)
+                            .await
+                            .map_err(|_| LinkError::Closed)?;
+                        continue;
+                    }
                     let todo = session.frame(*frame, began.elapsed())?;
                     // A server that sends orders but takes no answers is as good as silent.
                     let within = session.silence();

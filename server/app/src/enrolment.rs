@@ -87,6 +87,15 @@ pub struct EnrolRequest {
     pub address: Option<IpAddr>,
 }
 
+/// What a link is bound to.
+#[derive(Debug, Clone)]
+pub struct LinkChallenge {
+    /// What its runner signs, and what its tickets are signed over.
+    pub nonce: [u8; 32],
+    /// When it was made, on the server's monotonic clock.
+    pub(crate) issued: Duration,
+}
+
 /// A runner that is enrolled.
 pub struct Enrolled {
     /// Its id.
@@ -288,11 +297,20 @@ impl Enrolment {
         self.inner.tokens.check(token, &*self.inner.clock)
     }
 
-    /// What the runner of a new link must sign.
-    pub fn link_nonce(&self) -> [u8; 32] {
+    /// What the runner of a new link must sign. To be sent at once: the age of the link's tickets
+    /// is counted from here.
+    pub fn challenge_link(&self) -> LinkChallenge {
         let mut nonce = [0; 32];
         self.inner.entropy.fill(&mut nonce);
-        nonce
+        LinkChallenge {
+            nonce,
+            issued: self.inner.clock.monotonic(),
+        }
+    }
+
+    /// Signs with the identity key; the message carries its own domain.
+    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.inner.identity.sign(message)
     }
 
     /// The identity of a link whose runner has signed the nonce with the key that its token names.
@@ -302,13 +320,19 @@ impl Enrolment {
     pub async fn prove_link(
         &self,
         claims: &LinkClaims,
-        nonce: &[u8],
+        challenge: &LinkChallenge,
         token: &str,
         signature: &[u8],
     ) -> Result<LinkIdentity, AppError> {
         let row = self.living(claims.runner).await?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
-        if !bound || !verifies(&row.public_key, &signing::link(nonce, token), signature) {
+        if !bound
+            || !verifies(
+                &row.public_key,
+                &signing::link(&challenge.nonce, token),
+                signature,
+            )
+        {
             self.refused(row.tenant, row.id).await?;
             return Err(STRANGER);
         }

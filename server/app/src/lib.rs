@@ -19,6 +19,7 @@ mod runners;
 mod sessions;
 #[cfg(test)]
 mod testing;
+mod tickets;
 mod turns;
 mod whole;
 
@@ -35,7 +36,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
 pub use context::OpContext;
-pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity};
+pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity, LinkChallenge};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
@@ -51,6 +52,7 @@ use crate::{
     keys::SigningKey,
     live::LiveHub,
     runners::JoinTokens,
+    tickets::Tickets,
     turns::{Bench, Turns},
 };
 
@@ -89,6 +91,7 @@ pub struct App {
     pub enrolment: Enrolment,
     store: Store,
     links: Links,
+    clock: Arc<dyn Clock>,
     model: ModelInfo,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -149,6 +152,7 @@ impl App {
             &parts.link_keys,
             parts.certificate,
         );
+        let link_clock = clock.clone();
         Ok(Self {
             access: Access::new(store.clone(), clock.clone(), entropy.clone()),
             sessions: Sessions::new(
@@ -173,6 +177,7 @@ impl App {
             enrolment,
             store,
             links,
+            clock: link_clock,
             model: info,
             tasks,
             stop: parts.stop,
@@ -196,13 +201,25 @@ impl App {
     pub async fn attach(
         &self,
         identity: LinkIdentity,
+        challenge: LinkChallenge,
         hello: v1::Hello,
         inbound: mpsc::Receiver<v1::RunnerFrame>,
         outbound: mpsc::Sender<v1::ServerFrame>,
     ) {
         metrics::gauge!("gantry_links").increment(1);
         let who = identity.clone();
-        let end = self.links.attach(identity, hello, inbound, outbound).await;
+        let tickets = Tickets {
+            enrolment: self.enrolment.clone(),
+            clock: self.clock.clone(),
+            runner: who.runner,
+            challenge,
+        };
+        // One at a time: what waits is in the router, within its bounds.
+        let (unsigned, to_sign) = mpsc::channel(1);
+        let (end, ()) = tokio::join!(
+            self.links.attach(identity, hello, inbound, unsigned),
+            tickets.pump(to_sign, outbound),
+        );
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
         if matches!(end, LinkEnd::Goodbye(_))

@@ -16,7 +16,7 @@ use server_router::{
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};
 use tests::gantry::Runner;
-use tokio::{net::TcpListener, sync::mpsc};
+use tokio::{net::TcpListener, sync::mpsc, time::Instant};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
@@ -95,6 +95,9 @@ async fn serve(services: Services, tls: Option<ServerTls>, stop: CancellationTok
     format!("{scheme}://{address}")
 }
 
+/// What the tickets of every link are signed over.
+const NONCE: [u8; 32] = [0; 32];
+
 /// What a runner calls. It is let in without a question: nobody else knows the address.
 #[derive(Clone)]
 struct Services {
@@ -153,18 +156,18 @@ impl RunnerLink for Services {
         request: Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
-        tokio::spawn(link(self.links.clone(), request.into_inner(), outbound));
+        tokio::spawn(link(self.clone(), request.into_inner(), outbound));
         Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
     }
 }
 
 /// The same three tasks and four channels as the server's own door has.
 async fn link(
-    links: Links,
+    services: Services,
     mut inbound: Streaming<v1::RunnerFrame>,
     outbound: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 ) {
-    let nonce = vec![0; 32];
+    let nonce = NONCE.to_vec();
     let challenge = server_frame::Kind::Challenge(v1::Challenge { nonce });
     let kind = Some(challenge);
     let sent = outbound.send(Ok(v1::ServerFrame { kind })).await;
@@ -183,7 +186,7 @@ async fn link(
         name: "bench".to_owned(),
     };
     let (to_router, from_runner) = mpsc::channel(FRAMES);
-    let (to_runner, mut from_router) = mpsc::channel(FRAMES);
+    let (to_runner, mut from_router) = mpsc::channel::<v1::ServerFrame>(FRAMES);
     let pump_in = async move {
         while let Ok(Some(frame)) = inbound.message().await {
             if to_router.send(frame).await.is_err() {
@@ -191,8 +194,24 @@ async fn link(
             }
         }
     };
+    let (links, began) = (services.links, Instant::now());
     let pump_out = async move {
-        while let Some(frame) = from_router.recv().await {
+        let mut generation = 0;
+        while let Some(mut frame) = from_router.recv().await {
+            match &mut frame.kind {
+                Some(server_frame::Kind::Welcome(welcome)) => generation = welcome.generation,
+                Some(server_frame::Kind::Operation(operation)) => {
+                    let issued_ms = began.elapsed().as_millis() as u64;
+                    let signed =
+                        proto::signing::ticket(&NONCE, generation, RUNNER, issued_ms, operation);
+                    let signature = services.identity.sign(&signed);
+                    operation.ticket = Some(v1::Ticket {
+                        issued_ms,
+                        signature,
+                    });
+                }
+                _ => {}
+            }
             if outbound.send(Ok(frame)).await.is_err() {
                 return;
             }

@@ -10,7 +10,7 @@ use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
-use server_app::{App, LinkClaims, LinkIdentity};
+use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
 use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
@@ -84,7 +84,8 @@ struct Link {
 
 impl Link {
     async fn run(mut self) {
-        let (identity, hello) = match self.hello().await {
+        let challenge = self.app.enrolment.challenge_link();
+        let (identity, hello) = match self.hello(&challenge).await {
             Ok(proved) => proved,
             Err(refused) => {
                 tracing::info!(runner.id = %self.claims.runner, reason = refused.message(), "a link was refused");
@@ -99,7 +100,9 @@ impl Link {
         // takes nothing any more is not waited for.
         let (_, read, ()) = tokio::join!(
             async {
-                let attached = self.app.attach(identity, hello, from_runner, to_runner);
+                let attached =
+                    self.app
+                        .attach(identity, challenge, hello, from_runner, to_runner);
                 attached.await;
                 ended.cancel();
             },
@@ -118,13 +121,14 @@ impl Link {
     }
 
     /// The runner's first frame, once it has proved that it holds the key which the token names.
-    async fn hello(&mut self) -> Result<(LinkIdentity, v1::Hello), Status> {
-        let nonce = self.app.enrolment.link_nonce();
-        let challenge = v1::Challenge {
-            nonce: nonce.to_vec(),
-        };
+    async fn hello(
+        &mut self,
+        challenge: &LinkChallenge,
+    ) -> Result<(LinkIdentity, v1::Hello), Status> {
         let frame = v1::ServerFrame {
-            kind: Some(server_frame::Kind::Challenge(challenge)),
+            kind: Some(server_frame::Kind::Challenge(v1::Challenge {
+                nonce: challenge.nonce.to_vec(),
+            })),
         };
         self.outbound
             .send(Ok(frame))
@@ -150,7 +154,7 @@ impl Link {
         let identity = self
             .app
             .enrolment
-            .prove_link(&self.claims, &nonce, &self.token, &hello.signature)
+            .prove_link(&self.claims, challenge, &self.token, &hello.signature)
             .await
             .map_err(|error| status(&error))?;
         Ok((identity, hello))
