@@ -23,7 +23,7 @@ mod tickets;
 mod turns;
 mod whole;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
@@ -55,6 +55,9 @@ use crate::{
     tickets::Tickets,
     turns::{Bench, Turns},
 };
+
+/// How long a link that has ended may take to send what it still had to say.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What the server is made of; chosen in `main`, and nowhere else.
 pub struct Parts {
@@ -216,10 +219,17 @@ impl App {
         };
         // One at a time: what waits is in the router, within its bounds.
         let (unsigned, to_sign) = mpsc::channel(1);
-        let (end, ()) = tokio::join!(
-            self.links.attach(identity, hello, inbound, unsigned),
-            tickets.pump(to_sign, outbound),
-        );
+        let attached = self.links.attach(identity, hello, inbound, unsigned);
+        let pump = tickets.pump(to_sign, outbound);
+        tokio::pin!(attached, pump);
+        let end = tokio::select! {
+            end = &mut attached => {
+                // For the last words; a runner that takes nothing any more is not waited for.
+                let _ = tokio::time::timeout(LAST_WORDS_WITHIN, pump).await;
+                end
+            }
+            () = &mut pump => attached.await,
+        };
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
         if matches!(end, LinkEnd::Goodbye(_))

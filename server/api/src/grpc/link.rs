@@ -100,9 +100,9 @@ impl Link {
         // takes nothing any more is not waited for.
         let (_, read, ()) = tokio::join!(
             async {
-                let attached =
-                    self.app
-                        .attach(identity, challenge, hello, from_runner, to_runner);
+                let attached = self
+                    .app
+                    .attach(identity, challenge, hello, from_runner, to_runner);
                 attached.await;
                 ended.cancel();
             },
