@@ -1,6 +1,9 @@
 //! What others want of a link: the handle to its task.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use proto::v1;
 use shared_link::server::{Command, Linked};
@@ -17,6 +20,8 @@ const WISHES: usize = 256;
 #[derive(Debug, Clone)]
 pub(crate) struct LinkHandle {
     linked: Arc<Linked>,
+    /// Readers so far: their keys.
+    readers: Arc<AtomicU64>,
     wishes: mpsc::Sender<Wish>,
 }
 
@@ -39,8 +44,12 @@ impl LinkHandle {
     /// A handle and the queue of what is wanted through it.
     pub(super) fn new(linked: Linked) -> (Self, mpsc::Receiver<Wish>) {
         let (wishes, queue) = mpsc::channel(WISHES);
-        let linked = Arc::new(linked);
-        (Self { linked, wishes }, queue)
+        let handle = Self {
+            linked: Arc::new(linked),
+            readers: Arc::default(),
+            wishes,
+        };
+        (handle, queue)
     }
 
     pub(crate) fn linked(&self) -> &Linked {
@@ -55,6 +64,11 @@ impl LinkHandle {
         &self.linked.incarnation
     }
 
+    /// The key of a new reader.
+    pub(crate) fn reader(&self) -> u64 {
+        self.readers.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
     pub(crate) async fn attach(
         &self,
@@ -66,13 +80,21 @@ impl LinkHandle {
         self.wish(Command::Attach { id, frame, reader }, None).await
     }
 
+    /// The reader with this key has more room.
     pub(crate) async fn grant(
         &self,
         id: OperationId,
+        reader: u64,
         stream: OutputStream,
         up_to: u64,
     ) -> Result<(), Gone> {
-        self.wish(Command::Grant { id, stream, up_to }, None).await
+        let grant = Command::Grant {
+            id,
+            reader,
+            stream,
+            up_to,
+        };
+        self.wish(grant, None).await
     }
 
     /// Sends a cancel and waits for the answer, which the caller bounds.

@@ -44,7 +44,9 @@ impl Settler {
         let id = operation.id;
         let mut mailbox = Mailbox::new();
         let (post, _) = mailbox.attach();
+        let key = self.link.reader();
         let reader = Reader {
+            key,
             post,
             // The request is not known here, so neither is how it can end.
             expects: |_| true,
@@ -58,7 +60,7 @@ impl Settler {
             match fetch::mail(mailbox.next().await) {
                 Fetched::Taken(stream, up_to) => {
                     if let Some(up_to) = mailbox.taken(stream, up_to)
-                        && self.link.grant(id, stream, up_to).await.is_err()
+                        && self.link.grant(id, key, stream, up_to).await.is_err()
                     {
                         return;
                     }

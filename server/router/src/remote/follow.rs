@@ -75,8 +75,8 @@ struct Follow {
     sandbox: RemoteSandbox,
     machine: server::Follow,
     mailbox: Mailbox,
-    /// The one that the machine knows of.
-    link: Option<LinkHandle>,
+    /// The one that the machine knows of, and our key as a reader on it.
+    link: Option<(LinkHandle, u64)>,
     events: mpsc::Sender<OperationEvent>,
 }
 
@@ -134,7 +134,7 @@ impl Follow {
     fn connected(&mut self, connection: &mut watch::Receiver<Connection>) {
         let now = connection.borrow_and_update().clone();
         self.link = match &now {
-            Connection::Online(link) => Some(link.clone()),
+            Connection::Online(link) => Some((link.clone(), link.reader())),
             _ => None,
         };
         self.machine
@@ -142,7 +142,7 @@ impl Follow {
     }
 
     async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
-        let link = self.link.as_ref().ok_or(Gone)?;
+        let (link, key) = self.link.as_ref().ok_or(Gone)?;
         let operation = self.machine.operation();
         match step {
             Step::Cancel => {
@@ -151,12 +151,13 @@ impl Follow {
             Step::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {
                     // If the link is gone, the mailbox says so after what is left in it.
-                    let _ = link.grant(operation.id, stream, up_to).await;
+                    let _ = link.grant(operation.id, *key, stream, up_to).await;
                 }
             }
             _ => {
                 let (post, offsets) = self.mailbox.attach();
                 let reader = Reader {
+                    key: *key,
                     post,
                     expects: wire::expected(&operation.request),
                     yields: false,

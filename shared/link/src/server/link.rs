@@ -41,10 +41,12 @@ pub enum Command<P> {
         /// Who reads it.
         reader: Reader<P>,
     },
-    /// Its reader has more room.
+    /// A reader has more room; nothing, if another one has taken its place.
     Grant {
         /// Which operation.
         id: OperationId,
+        /// The reader's key.
+        reader: u64,
         /// Which of its streams.
         stream: OutputStream,
         /// The first byte that there is no room for.
@@ -67,6 +69,8 @@ pub enum Command<P> {
 /// Who reads an operation's output.
 #[derive(Debug)]
 pub struct Reader<P> {
+    /// Tells the readers on one link apart.
+    pub key: u64,
     /// Where it goes.
     pub post: P,
     /// How an operation of this kind can end.
@@ -227,7 +231,13 @@ impl<P: Post> Link<P> {
                 }
                 server_frame::Kind::Operation(*frame)
             }
-            Command::Grant { id, stream, up_to } => server_frame::Kind::Credit(v1::Credit {
+            // The room is the earlier reader's: the present one counts from its own place.
+            Command::Grant { id, reader, .. } if !self.subscriptions.is_read_by(id, reader) => {
+                return;
+            }
+            Command::Grant {
+                id, stream, up_to, ..
+            } => server_frame::Kind::Credit(v1::Credit {
                 operation: id.to_string(),
                 stream: wire::stream_to_wire(stream),
                 up_to,

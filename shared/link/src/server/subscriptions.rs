@@ -33,6 +33,7 @@ pub(super) struct Subscriptions<P> {
 
 #[derive(Debug)]
 struct Subscription<P> {
+    reader: u64,
     post: P,
     expects: Expects,
     /// `Operation` frames that the runner has not answered. While there are any, what comes is
@@ -59,12 +60,14 @@ impl<P: Post> Subscriptions<P> {
             Some(subscription) => {
                 let before = std::mem::replace(&mut subscription.post, reader.post);
                 last(&before, Mail::Superseded);
+                subscription.reader = reader.key;
                 subscription.expects = reader.expects;
                 subscription.unanswered += 1;
                 true
             }
             None => {
                 let subscription = Subscription {
+                    reader: reader.key,
                     post: reader.post,
                     expects: reader.expects,
                     unanswered: 1,
@@ -79,6 +82,12 @@ impl<P: Post> Subscriptions<P> {
     /// Whether somebody reads the operation.
     pub(super) fn is_read(&self, id: OperationId) -> bool {
         self.operations.contains_key(&id)
+    }
+
+    /// Whether this is who reads the operation.
+    pub(super) fn is_read_by(&self, id: OperationId, reader: u64) -> bool {
+        let subscription = self.operations.get(&id);
+        subscription.is_some_and(|subscription| subscription.reader == reader)
     }
 
     pub(super) fn accepted(&mut self, frame: &v1::Accepted) -> Result<(), Malformed> {

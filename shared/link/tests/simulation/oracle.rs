@@ -72,6 +72,8 @@ impl Tally {
 #[derive(Default)]
 pub(crate) struct Reading {
     at: [u64; 2],
+    /// Where the last gap ended.
+    gap_up_to: [u64; 2],
     ended: bool,
 }
 
@@ -101,12 +103,9 @@ impl Reading {
             OperationEvent::Gap { stream, from, to } => {
                 let at = &mut self.at[*stream as usize];
                 assert_eq!(from, at, "{id}: a gap of {stream} begins elsewhere");
-                let long = *to > (RETAINED_HEAD_BYTES + RETAINED_TAIL_BYTES) as u64;
-                let kept = *from < RETAINED_HEAD_BYTES as u64;
-                assert!(
-                    may_be_cut || (long && !kept),
-                    "{id}: {stream} misses {from}..{to}"
-                );
+                let dropped = *from >= RETAINED_HEAD_BYTES as u64;
+                assert!(may_be_cut || dropped, "{id}: {stream} misses {from}..{to}");
+                self.gap_up_to[*stream as usize] = *to;
                 *at = *to;
             }
             OperationEvent::Ended(outcome) => {
@@ -114,6 +113,13 @@ impl Reading {
                 if let Outcome::Exited(record) = outcome {
                     let ends = [record.stdout.offset, record.stderr.offset];
                     assert_eq!(self.at, ends, "{id}: the end came before all of the output");
+                    let tail = |end: u64| end.saturating_sub(RETAINED_TAIL_BYTES as u64);
+                    let mut gaps = self.gap_up_to.into_iter().zip(ends);
+                    let kept = gaps.all(|(gap, end)| gap <= tail(end));
+                    assert!(
+                        may_be_cut || kept,
+                        "{id}: the tail of the output is missing"
+                    );
                 }
             }
             OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {}

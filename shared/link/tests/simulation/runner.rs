@@ -161,7 +161,7 @@ impl World {
                 self.say(format!("runner: starts {operation}"));
                 assert!(epoch >= self.runner.epoch, "{operation} has an older epoch");
                 self.runner.epoch = epoch;
-                let to_write = self.output_of(operation);
+                let to_write = self.output_of();
                 self.runner.host.start(operation, &request, to_write);
                 self.checks.started(operation, &self.runner.host, &request);
             }

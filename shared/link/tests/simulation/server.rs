@@ -64,6 +64,7 @@ enum Stage {
 
 pub(crate) struct Following {
     pub(crate) id: OperationId,
+    key: u64,
     machine: Follow,
     inbox: Rc<RefCell<Inbox>>,
     /// The slot's version that the machine knows.

@@ -149,15 +149,13 @@ impl World {
         self.store.rows[&id].closed || self.lost_memory.contains(&id)
     }
 
-    /// How much an operation writes to stdout and stderr.
-    pub(crate) fn output_of(&mut self, id: OperationId) -> [u64; 2] {
-        let mut dice = Dice::new(id.as_u128() as u64 ^ 0x5eed);
-        let mut size = || match dice.below(12) {
-            0 => dice.below(6 << 20),
+    /// How much an operation is to write to stdout and stderr.
+    pub(crate) fn output_of(&mut self) -> [u64; 2] {
+        [0, 0].map(|_| match self.dice.below(16) {
+            0 => self.dice.below(6 << 20),
             1 => 0,
-            _ => dice.below(200_000),
-        };
-        [size(), size()]
+            _ => self.dice.below(200_000),
+        })
     }
 
     /// Who still has something to do.

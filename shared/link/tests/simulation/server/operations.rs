@@ -29,16 +29,17 @@ impl World {
             inbox: inbox.clone(),
             seat,
         };
+        let key = self.fresh();
         link.wishes.push_back(Command::Attach {
             id: operation.id,
             frame: Box::new(fetch::frame(&operation, &linked.incarnation)),
             reader: Reader {
+                key,
                 post,
                 expects: |_| true,
                 yields: true,
             },
         });
-        let key = self.fresh();
         let fetching = Fetching {
             operation,
             inbox,
@@ -52,7 +53,7 @@ impl World {
         let Some(fetching) = self.server().fetches.remove(&key) else {
             return Ok(());
         };
-        let id = fetching.operation.id;
+        let (id, reader) = (fetching.operation.id, key);
         let wire = Some(fetching.link);
         let mail = fetching.inbox.borrow_mut().take();
         match mail.map(fetch::mail) {
@@ -60,8 +61,15 @@ impl World {
             Some(Fetched::Taken(stream, up_to)) => {
                 let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
                 if let Some(up_to) = granted {
-                    self.server()
-                        .wish(wire, Command::Grant { id, stream, up_to });
+                    self.server().wish(
+                        wire,
+                        Command::Grant {
+                            id,
+                            reader,
+                            stream,
+                            up_to,
+                        },
+                    );
                 }
             }
             Some(Fetched::Store(outcome)) => {
@@ -88,6 +96,7 @@ impl World {
 
     /// Begins to follow an operation that is stored.
     pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
+        let key = self.fresh();
         let row = &self.store.rows[&id];
         let operation = Operation {
             epoch: self.store.epoch,
@@ -95,6 +104,7 @@ impl World {
         };
         let following = Following {
             id,
+            key,
             machine: Follow::new(operation, row.intent.clone(), fresh),
             inbox: Rc::new(RefCell::new(Inbox::new())),
             seen: None,
@@ -102,7 +112,6 @@ impl World {
             reading: Reading::default(),
             has_reader: true,
         };
-        let key = self.fresh();
         self.say(format!("follow {id} as {key}"));
         self.server().follows.insert(key, following);
     }
@@ -120,7 +129,7 @@ impl World {
 
     /// Returns whether it goes on.
     fn do_follow_step(&mut self, following: &mut Following) -> Result<bool, Crashed> {
-        let (id, now) = (following.id, self.wall());
+        let (id, reader, now) = (following.id, following.key, self.wall());
         match following.machine.step() {
             Step::Return if !following.has_reader => return Ok(false),
             Step::Connection | Step::Return => self.tell_connection(following),
@@ -156,7 +165,12 @@ impl World {
             Step::Taken(stream, up_to) => {
                 let granted = following.inbox.borrow_mut().taken(stream, up_to);
                 if let Some(up_to) = granted {
-                    let grant = Command::Grant { id, stream, up_to };
+                    let grant = Command::Grant {
+                        id,
+                        reader,
+                        stream,
+                        up_to,
+                    };
                     self.server().wish(following.link, grant);
                 }
             }
@@ -193,6 +207,7 @@ impl World {
             id: following.id,
             frame,
             reader: Reader {
+                key: following.key,
                 post,
                 expects,
                 yields: false,
