@@ -300,7 +300,8 @@ impl World {
     }
 
     /// An older state of the host comes back, where the server can tell: it has seen a higher
-    /// sequence of the same journal.
+    /// sequence of the same journal, and no other journal has begun since. The server knows the
+    /// newest journal only: one that comes back after another is new to it.
     pub(crate) fn restore_snapshot(&mut self) {
         let Some((table, incarnation, sequence)) = self.runner.snapshot.take() else {
             return;
@@ -308,7 +309,7 @@ impl World {
         let noticed = self.store.seen.as_ref().is_some_and(|seen| {
             seen.incarnation == incarnation && sequence < seen.journal_sequence
         });
-        if !noticed {
+        if !noticed || incarnation != *self.runner.table.incarnation() {
             self.runner.snapshot = Some((table, incarnation, sequence));
             return;
         }
