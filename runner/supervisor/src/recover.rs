@@ -182,22 +182,23 @@ fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &str) -> bool
         // It was removed, which is possible only once it was empty.
         Ok(None) if identity.cgroup.is_some() => true,
         Ok(None) | Err(_) => {
-            if let Some(child) = child {
-                kill_session(child, boot);
+            // With a terminal the command leads a session, else it is in its supervisor's.
+            for leader in child.into_iter().chain([&identity.supervisor]) {
+                kill_session(leader, boot);
             }
             false
         }
     }
 }
 
-/// Kills the command's session, as far as it can be seen. Nothing is proven by that.
-fn kill_session(child: &ProcessId, boot: &str) {
-    if child.boot_id != boot {
+/// Kills a session, as far as it can be seen. Nothing is proven by that.
+fn kill_session(leader: &ProcessId, boot: &str) {
+    if leader.boot_id != boot {
         return;
     }
     let mut waited = Duration::ZERO;
     while waited < ANSWERS_WITHIN {
-        let members = members_of_session(child.pid).unwrap_or_default();
+        let members = members_of_session(leader.pid).unwrap_or_default();
         if members.is_empty() {
             return;
         }

@@ -239,3 +239,23 @@ fn a_daemon_that_lives_hears_that_its_supervisor_is_lost() {
     );
     assert!(operation.event(LONG).is_ok());
 }
+
+#[test]
+fn without_a_cgroup_a_lost_command_is_killed_and_nothing_is_claimed() {
+    let scene = Scene::new();
+    let choice = KillChoice::Only(runner_supervisor::KillMethod::Sweep);
+    let mut pool = scene.pool_with(0, choice, None);
+    let mut operation = start(&mut pool, &scene.shell("echo $$; sleep 1000"));
+    let text = crate::scene::until_output(&mut operation, "\n");
+    let supervisor = operation.identity().expect("known").supervisor.as_pid();
+    rustix::process::kill_process(supervisor.expect("a pid"), rustix::process::Signal::KILL)
+        .expect("killed");
+    let record = crate::scene::record(&mut operation);
+    assert_eq!(record.cause, Cause::SupervisorLost);
+    assert!(!record.tree_gone);
+    let status = fs::read_to_string(format!("/proc/{}/status", text.trim()));
+    assert!(
+        status.is_err() || status.is_ok_and(|status| status.contains("zombie")),
+        "it is dead"
+    );
+}

@@ -99,7 +99,13 @@ unsafe fn become_command(
     // them allocates or takes a lock.
     unsafe {
         libc::close(plan.gate_opener.as_raw_fd());
-        libc::setsid();
+        // Only a terminal needs a session of its own. The scheduler gives each new one a share of
+        // its own (autogroup), and on a busy host its first turn is milliseconds away.
+        if plan.terminal {
+            libc::setsid();
+        } else {
+            libc::setpgid(0, 0);
+        }
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
