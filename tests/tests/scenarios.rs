@@ -8,6 +8,7 @@ mod scenarios {
     mod clones;
     mod other_servers;
     mod placement;
+    mod restarts;
     mod streams;
     mod survival;
     mod terminal;

@@ -51,6 +51,7 @@ pub use shared_sandbox::OutputStream;
 use crate::{
     keys::SigningKey,
     live::LiveHub,
+    ports::Started,
     runners::JoinTokens,
     tickets::Tickets,
     turns::{Bench, Turns},
@@ -81,6 +82,37 @@ pub struct Parts {
     pub stop: CancellationToken,
 }
 
+impl Parts {
+    fn links(&self, hub: &LiveHub) -> Links {
+        let rows = ports::Rows {
+            store: self.store.clone(),
+            hub: hub.clone(),
+            clock: self.clock.clone(),
+            replica: self.replica,
+        };
+        Links::start(
+            Arc::new(rows),
+            self.clock.clone(),
+            self.entropy.clone(),
+            LinkOptions::default(),
+            self.stop.clone(),
+        )
+    }
+
+    fn bench(&self, links: &Links, hub: &LiveHub) -> Bench {
+        let (tools, limits) = (ToolSet::standard(), EngineLimits::default());
+        Bench {
+            engine: Engine::new(self.model.clone(), tools, limits, self.clock.clone()),
+            store: self.store.clone(),
+            links: links.clone(),
+            hub: hub.clone(),
+            clock: self.clock.clone(),
+            replica: self.replica,
+            started: Started::now(self.clock.now()),
+        }
+    }
+}
+
 /// All use cases; cheap to clone.
 #[derive(Clone)]
 pub struct App {
@@ -107,45 +139,18 @@ impl App {
     /// # Errors
     /// If the store does not answer.
     pub async fn start(parts: Parts) -> Result<Self, AppError> {
+        // No link of an earlier process is alive, and its generation must not look as if it were.
+        parts.store.all_offline_at_start(parts.replica).await?;
+        let (tasks, hub, model) = (TaskTracker::new(), LiveHub::start(), parts.model.info());
+        let links = parts.links(&hub);
+        let bench = Arc::new(parts.bench(&links, &hub));
+        let turns = Turns::start(bench, parts.stop.clone(), &tasks);
         let Parts {
             store,
-            model,
             clock,
             entropy,
             ..
         } = parts;
-        // No link of an earlier process is alive, and its generation must not look as if it were.
-        store.all_offline_at_start(parts.replica).await?;
-        let tasks = TaskTracker::new();
-        let hub = LiveHub::start();
-        let rows = ports::Rows {
-            store: store.clone(),
-            hub: hub.clone(),
-            clock: clock.clone(),
-            replica: parts.replica,
-        };
-        let links = Links::start(
-            Arc::new(rows),
-            clock.clone(),
-            entropy.clone(),
-            LinkOptions::default(),
-            parts.stop.clone(),
-        );
-        let info = model.info();
-        let bench = Bench {
-            engine: Engine::new(
-                model,
-                ToolSet::standard(),
-                EngineLimits::default(),
-                clock.clone(),
-            ),
-            store: store.clone(),
-            links: links.clone(),
-            hub: hub.clone(),
-            clock: clock.clone(),
-            replica: parts.replica,
-        };
-        let turns = Turns::start(Arc::new(bench), parts.stop.clone(), &tasks);
         let enrolment = Enrolment::new(
             store.clone(),
             links.clone(),
@@ -155,33 +160,24 @@ impl App {
             &parts.link_keys,
             parts.certificate,
         );
-        let link_clock = clock.clone();
+        let access = Access::new(store.clone(), clock.clone(), entropy.clone());
+        let join_tokens = JoinTokens::new(
+            store.clone(),
+            enrolment.identity_key(),
+            clock.clone(),
+            entropy.clone(),
+        );
+        let runners = Runners::new(store.clone(), links.clone(), join_tokens, clock.clone());
+        let sessions = Sessions::new(store.clone(), hub, turns, clock.clone(), entropy, &model);
         Ok(Self {
-            access: Access::new(store.clone(), clock.clone(), entropy.clone()),
-            sessions: Sessions::new(
-                store.clone(),
-                hub,
-                turns,
-                clock.clone(),
-                entropy.clone(),
-                &info,
-            ),
-            runners: Runners::new(
-                store.clone(),
-                links.clone(),
-                JoinTokens::new(
-                    store.clone(),
-                    enrolment.identity_key(),
-                    clock.clone(),
-                    entropy,
-                ),
-                clock,
-            ),
+            access,
+            sessions,
+            runners,
             enrolment,
             store,
             links,
-            clock: link_clock,
-            model: info,
+            clock,
+            model,
             tasks,
             stop: parts.stop,
         })

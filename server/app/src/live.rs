@@ -136,20 +136,23 @@ impl Rooms {
     }
 }
 
-/// What a late watcher is given: the text of the answer in flight, and the tail of each output.
+/// What a late watcher is given: what the turn waits for, the text of the answer in flight, and the
+/// tail of each output.
 #[derive(Default)]
 struct UnderWay {
+    notice: Option<Live>,
     text: Option<Live>,
     outputs: Vec<Live>,
 }
 
 impl UnderWay {
     fn is_empty(&self) -> bool {
-        self.text.is_none() && self.outputs.is_empty()
+        self.notice.is_none() && self.text.is_none() && self.outputs.is_empty()
     }
 
     fn pieces(&self) -> Vec<Live> {
-        self.text.iter().chain(&self.outputs).cloned().collect()
+        let one = self.notice.iter().chain(&self.text);
+        one.chain(&self.outputs).cloned().collect()
     }
 
     fn add(&mut self, live: &Live) {
@@ -177,7 +180,8 @@ impl UnderWay {
                 }
             }
             Live::Output { .. } => self.add_output(live),
-            _ => {}
+            Live::Notice { .. } => self.notice = Some(live.clone()),
+            Live::Gap { .. } => {}
         }
     }
 
@@ -216,6 +220,8 @@ impl UnderWay {
 
     /// What an event in the log has replaced is under way no longer.
     fn settle(&mut self, event: &Event) {
+        // Something happened, so what was waited for came, or is waited for no longer.
+        self.notice = None;
         match event {
             Event::AnswerRecorded { .. } => self.text = None,
             Event::CallEnded {

@@ -1,4 +1,5 @@
-//! The router's ports over the store: the fleet of a user, the intents of a session, the rows of links.
+//! The router's ports over the store: the fleet of a user (`fleet`), the intents of a session, the
+//! rows of links.
 
 use std::sync::Arc;
 
@@ -6,109 +7,22 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        Attachment, Fleet, FleetRunner, FleetSnapshot, Intents, LinkRows, NewIntent, PlaceError,
-        PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
+        Attachment, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen, Settled,
+        StoredIntent, Verdict,
     },
 };
 use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, RunnerId, SessionId, TenantId,
-    Timestamp, UserId, event::Place,
+    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, SessionId, TenantId, Timestamp,
+    event::Place,
 };
 
 use crate::live::LiveHub;
 
-/// Runners that placement looks at.
-const FLEET_AT_MOST: u32 = 1000;
+mod fleet;
 
-/// The runners that one user may use.
-pub(crate) struct UserFleet {
-    pub(crate) store: Store,
-    pub(crate) tenant: TenantId,
-    pub(crate) user: UserId,
-}
-
-#[async_trait]
-impl Fleet for UserFleet {
-    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
-        let choice = self
-            .store
-            .user(self.tenant, self.user)
-            .await
-            .map_err(PortError::new)?
-            .active_runner;
-        let demanded = self
-            .store
-            .tenant(self.tenant)
-            .await
-            .map_err(PortError::new)?
-            .demanded_isolation;
-        let rows = self
-            .store
-            .list_runners(self.tenant, "", FLEET_AT_MOST)
-            .await
-            .map_err(PortError::new)?;
-        let mut runners = Vec::with_capacity(rows.len() + 1);
-        for row in rows {
-            let sandboxes = self
-                .store
-                .sandboxes_of_runner(self.tenant, row.id)
-                .await
-                .map_err(PortError::new)?;
-            let state = match row.link {
-                Some(_) => RunnerState::Online,
-                None => RunnerState::Offline {
-                    since: row.last_seen_at,
-                },
-            };
-            runners.push(FleetRunner {
-                id: row.id,
-                name: row.name,
-                state,
-                sandbox: sandboxes
-                    .into_iter()
-                    .next()
-                    .map(|sandbox| (sandbox.id, sandbox.isolation)),
-                incarnation: row.incarnation,
-            });
-        }
-        // A choice that was removed since is said to be so, not silently no choice.
-        if let Some(choice) = choice
-            && runners.iter().all(|runner| runner.id != choice)
-        {
-            let row = self
-                .store
-                .runner(self.tenant, choice)
-                .await
-                .map_err(PortError::new)?;
-            runners.push(FleetRunner {
-                id: row.id,
-                name: row.name,
-                state: RunnerState::Revoked,
-                sandbox: None,
-                incarnation: row.incarnation,
-            });
-        }
-        Ok(FleetSnapshot {
-            choice,
-            demanded,
-            runners,
-        })
-    }
-
-    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
-        match self.store.runner(self.tenant, runner).await {
-            Ok(row) if row.revoked_at.is_some() => Ok(RunnerState::Revoked),
-            Ok(row) if row.link.is_some() => Ok(RunnerState::Online),
-            Ok(row) => Ok(RunnerState::Offline {
-                since: row.last_seen_at,
-            }),
-            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
-            Err(error) => Err(PortError::new(error)),
-        }
-    }
-}
+pub(crate) use fleet::{Started, UserFleet};
 
 /// The operations of one session.
 pub(crate) struct SessionIntents {

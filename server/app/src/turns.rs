@@ -22,7 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     journal::{SessionJournal, SessionSink},
     live::LiveHub,
-    ports::{SessionIntents, UserFleet},
+    ports::{SessionIntents, Started, UserFleet},
 };
 
 /// Turns that one process carries at the same time; more wait.
@@ -47,6 +47,7 @@ pub(crate) struct Bench {
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
+    pub(crate) started: Started,
 }
 
 /// A cheap handle to the dispatcher.
@@ -259,12 +260,18 @@ impl Worker {
             links,
             hub,
             clock,
+            started,
             ..
         } = &*self.bench;
         let fleet = UserFleet {
             store: store.clone(),
+            links: links.clone(),
+            hub: hub.clone(),
+            started: *started,
             tenant: self.tenant,
             user,
+            session: self.session,
+            turn: turn.turn.id,
         };
         let intents = SessionIntents {
             store: store.clone(),

@@ -75,6 +75,24 @@ async fn a_late_watcher_gets_the_tail_of_what_is_under_way_until_it_has_ended() 
 }
 
 #[tokio::test]
+async fn a_late_watcher_learns_what_is_waited_for_until_something_happens() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let turn = shared_types::TurnId::from_u128(1);
+    let notice = Live::Notice {
+        turn,
+        text: "waiting".to_owned(),
+    };
+    hub.publish(session, notice.clone());
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, [notice]);
+    let by = shared_types::UserId::from_u128(2);
+    hub.appended(session, vec![Event::CancelRequested { turn, by }])
+        .await;
+    let watch = hub.watch(session).await.expect("the hub lives");
+    assert_eq!(watch.under_way, []);
+}
+
+#[tokio::test]
 async fn a_session_that_nobody_watches_and_nothing_happens_in_takes_no_room() {
     let mut rooms = Rooms::default();
     for number in 0..100 {

@@ -3,7 +3,7 @@ use std::{collections::BTreeMap, time::Duration};
 use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
 use shared_types::{
     Digest, Effect, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal, RefusalCode,
-    SystemClock, Token, TurnId, entropy::SeededEntropy, event::CallOutcome,
+    RunnerId, SystemClock, Token, TurnId, UserId, entropy::SeededEntropy, event::CallOutcome,
 };
 use tokio::time::timeout;
 
