@@ -64,33 +64,34 @@ pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared>
     let exit = RecordFile::create(&directory, "exit")?;
     let listener = listen()?;
     let pipes = vec![pipe()?, pipe()?];
-    let leaf = Leaf::create(
-        choice,
-        &format!("{}-{}", supervisor.pid, supervisor.start_ticks),
-    )?;
+    let orphan = BootTimer::new()?;
+    let ready = RecordFile::create(&directory, "ready")?;
+    // The last that is made: without its record nobody would know that it is to be removed.
+    let name = format!("{}-{}", supervisor.pid, supervisor.start_ticks);
+    let leaf = Leaf::create(choice, &name)?;
     let identity = Identity {
         supervisor,
         kill: leaf.method(),
         cgroup: leaf.path(),
     };
-    let prepared = Prepared {
+    if let Err(error) = ready.write(&identity).and_then(|()| ready.link(&directory)) {
+        let _ = leaf.remove();
+        return Err(error);
+    }
+    Ok(Prepared {
         directory,
         identity,
         leaf,
         signals,
         listener,
-        orphan: BootTimer::new()?,
+        orphan,
         start,
         exit,
         spools,
         gaps,
         pipes,
         buffer: vec![0; buffer],
-    };
-    let ready = RecordFile::create(&prepared.directory, "ready")?;
-    ready.write(&prepared.identity)?;
-    ready.link(&prepared.directory)?;
-    Ok(prepared)
+    })
 }
 
 /// Never waited for: a connection can be gone before it is taken.
