@@ -7,6 +7,7 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
+    future::ready,
     io,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
@@ -85,6 +86,8 @@ impl Store {
         Self::connect(path, None).await
     }
 
+    /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
+    /// believing that it is in one: it could never begin another, so it is replaced.
     async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
         let open = |options, connections| {
             SqlitePoolOptions::new()
@@ -94,6 +97,9 @@ impl Store {
                 .idle_timeout(None)
                 .max_lifetime(None)
                 .test_before_acquire(false)
+                .before_acquire(|connection, _| {
+                    Box::pin(ready(Ok(!connection.is_in_transaction())))
+                })
                 .connect_with(options)
         };
         let opened = async {

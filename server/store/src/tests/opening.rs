@@ -1,9 +1,9 @@
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
-use shared_types::Generation;
+use shared_types::{Generation, limits::MAX_MESSAGE_BYTES};
 
 use super::fixture::{Fixture, at, link_claim};
-use crate::{NewTenant, NewUser, OpenError, Store};
+use crate::{Input, NewTenant, NewUser, OpenError, Store, StoreError};
 
 async fn refusal(path: &Path) -> OpenError {
     Store::open(path).await.expect_err("it must be refused")
@@ -190,4 +190,27 @@ fn first() -> (NewTenant, NewUser) {
         name: "me".to_owned(),
     };
     (tenant, owner)
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_what_does_not_fit_and_nothing_once_there_is_room_again() {
+    let fixture = Fixture::sqlite().await;
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let session = ours.session().await;
+    let mut tx = db.write().await.expect("the database answers");
+    let full = sqlx::query("PRAGMA max_page_count = 1").execute(&mut *tx);
+    full.await.expect("it cannot grow from now on");
+    tx.commit().await.expect("nothing was written");
+    let long = Input {
+        text: "x".repeat(MAX_MESSAGE_BYTES),
+        ..ours.input("")
+    };
+    let refused = db.send_input(ours.id, session, &long, at(1)).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    // The bound was the connection's, which is replaced.
+    let sent = db.send_input(ours.id, session, &long, at(2)).await;
+    sent.expect("there is room");
 }
