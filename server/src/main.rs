@@ -7,6 +7,7 @@ use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use clap::Parser as _;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use server_api::{Door, Doors};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Model, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
@@ -68,17 +69,16 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     shared_telemetry::init_logs(settings.log_format.parse()?, settings.log_filter.as_deref())?;
     let metrics = shared_telemetry::install_metrics()?;
+    // From here on a signal means to stop in order, however early it comes.
+    let asked_to_stop = stop_signals()?;
+    allow_many_connections();
     make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
     let store = Store::open(&folder.join("gantry.db"))
         .await
         .context("failed to open the database")?;
-    let tls = match &settings.tls {
-        Tls::Off => None,
-        Tls::SelfSigned { names } => Some(ServerTls::self_signed(&folder.join("keys"), names)?),
-        Tls::Files { certificate, key } => Some(ServerTls::from_files(certificate, key)?),
-    };
+    let tls = tls(&settings.tls, folder)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
@@ -121,12 +121,20 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         server_api::router(doors),
         stop.clone(),
     ));
-    wait_for_signal().await?;
+    asked_to_stop.await;
     tracing::info!("stopping");
     stop.cancel();
     serving.await?;
     app.stopped().await;
     Ok(())
+}
+
+fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
+    Ok(match tls {
+        Tls::Off => None,
+        Tls::SelfSigned { names } => Some(ServerTls::self_signed(&folder.join("keys"), names)?),
+        Tls::Files { certificate, key } => Some(ServerTls::from_files(certificate, key)?),
+    })
 }
 
 /// Says on standard output, one thing a line, what a person or `make up` needs next.
@@ -206,14 +214,25 @@ async fn upkeep(metrics: MetricsHandle) {
     }
 }
 
-async fn wait_for_signal() -> anyhow::Result<()> {
+/// Every connection and every file takes a descriptor, and many systems allow 1024 unless asked.
+fn allow_many_connections() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files stays limited");
+    }
+}
+
+/// Listens for the signals at once; what it returns waits for the first.
+fn stop_signals() -> anyhow::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
     );
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, bail};
-use clap::{Args, Parser, Subcommand};
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
 use server_llm::ApiKey;
 
@@ -56,10 +56,10 @@ pub(crate) struct RunArgs {
     #[arg(long, env = "GANTRY_LISTEN")]
     listen: Option<SocketAddr>,
     /// End TLS here, with a certificate of our own making that join tokens vouch for.
-    #[arg(long, env = "GANTRY_TLS")]
+    #[arg(long, env = "GANTRY_TLS", value_parser = FalseyValueParser::new())]
     tls: bool,
     /// Speak plain text on an address that is not loopback, because something before us ends TLS.
-    #[arg(long, env = "GANTRY_BEHIND_PROXY")]
+    #[arg(long, env = "GANTRY_BEHIND_PROXY", value_parser = FalseyValueParser::new())]
     behind_proxy: bool,
     /// The model's name.
     #[arg(long, env = "GANTRY_MODEL")]
@@ -281,14 +281,23 @@ fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<File> {
     let default = home.join("gantry.toml");
     let path = asked.unwrap_or(&default);
     match std::fs::read_to_string(path) {
-        Ok(text) => {
-            toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))
-        }
+        Ok(text) => toml::from_str(&text).map_err(|error| not_understood(path, &text, &error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {
             Ok(File::default())
         }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
+}
+
+/// One line, and nothing of the file's own words: it may hold what is nobody's business.
+fn not_understood(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.unwrap_or_default().matches('\n').count() + 1;
+    anyhow!(
+        "{}, line {line}: {}; correct it, or take the line out",
+        path.display(),
+        error.message().replace('\n', ", ")
+    )
 }
 
 #[cfg(test)]
@@ -320,6 +329,22 @@ mod tests {
             message.contains("lissten") && message.contains("line 2"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_told_on_one_line_and_without_what_the_file_says() {
+        for toml in [
+            "[model]\nkey = \"sk-secret\"\n",
+            "\n[model\n",
+            "[model]\nname = \"sk-secret\n",
+        ] {
+            let message = error(toml, RunArgs::default());
+            assert!(message.contains("gantry.toml, line 2: "), "{message}");
+            assert!(
+                !message.contains('\n') && !message.contains("secret"),
+                "{message}"
+            );
+        }
     }
 
     #[test]

@@ -75,8 +75,11 @@ impl SigningKey {
             path: path.to_owned(),
             source,
         };
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::from_pem(&text).ok_or_else(|| KeyError::NotAKey(path.to_owned())),
+        match std::fs::read(path) {
+            Ok(bytes) => std::str::from_utf8(&bytes)
+                .ok()
+                .and_then(Self::from_pem)
+                .ok_or_else(|| KeyError::NotAKey(path.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let key = Self::generate(entropy);
                 write_private(path, key.to_pem().as_bytes()).map_err(failed)?;
@@ -130,7 +133,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The file holds something else.
-    #[error("{} is not an Ed25519 private key in PEM; restore it from a backup, or move it away and enrol every runner anew", .0.display())]
+    #[error("{} is not an Ed25519 private key in PEM; restore it from a backup, or move it away (where it is identity.pem, every runner is to be enrolled anew then)", .0.display())]
     NotAKey(PathBuf),
 }
 
@@ -219,15 +222,14 @@ mod tests {
     fn a_file_that_is_not_a_key_is_never_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("identity.pem");
-        std::fs::write(&path, "not a key").expect("it is written");
-        assert!(matches!(
-            SigningKey::load_or_create(&path, &SeededEntropy::new(1)),
-            Err(KeyError::NotAKey(_))
-        ));
-        assert_eq!(
-            std::fs::read_to_string(&path).expect("it is there"),
-            "not a key"
-        );
+        for content in [b"not a key".as_slice(), b"", b"\xff\xfe"] {
+            std::fs::write(&path, content).expect("it is written");
+            assert!(matches!(
+                SigningKey::load_or_create(&path, &SeededEntropy::new(1)),
+                Err(KeyError::NotAKey(_))
+            ));
+            assert_eq!(std::fs::read(&path).expect("it is there"), content);
+        }
     }
 
     #[test]
