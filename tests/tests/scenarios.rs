@@ -6,6 +6,7 @@ mod scenarios {
     mod api;
     mod bad_input;
     mod clones;
+    mod operator;
     mod other_servers;
     mod placement;
     mod restarts;
