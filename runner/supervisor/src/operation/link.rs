@@ -30,8 +30,11 @@ impl Link {
             socket,
             inbox: Inbox::default(),
         };
-        link.send(&ToSupervisor::Hello { version: VERSION }, &[], None)?;
-        Ok(link)
+        match link.send(&ToSupervisor::Hello { version: VERSION }, &[], None) {
+            // One that is gone already may have said why; that is read next.
+            Ok(()) | Err(OperationError::Gone(_)) => Ok(link),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sends a frame, waiting for a supervisor that is busy.

@@ -27,22 +27,19 @@ fn running(word: &str) -> Vec<i32> {
     found
 }
 
-/// The methods that this host can prove something with; the reason where it cannot.
+/// The methods with which this host can prove a death; `cgroup.kill` is one of them wherever root
+/// may use a cgroup of version 2, and a host may have more.
 fn proving(scene: &Scene) -> Vec<KillMethod> {
-    KillMethod::ALL
-        .into_iter()
-        .filter(|method| *method != KillMethod::Sweep)
-        .filter(|method| {
-            let mut pool = scene.pool_with(0, KillChoice::Only(*method), None);
-            match pool.take() {
-                Ok(_) => true,
-                Err(error) => {
-                    eprintln!("skipped: {method:?}: {error}");
-                    false
-                }
-            }
-        })
-        .collect()
+    let works = |method: &KillMethod| {
+        let mut pool = scene.pool_with(0, KillChoice::Only(*method), None);
+        *method != KillMethod::Sweep && pool.take().is_ok()
+    };
+    let methods: Vec<_> = KillMethod::ALL.into_iter().filter(works).collect();
+    assert!(
+        methods.contains(&KillMethod::CgroupKill),
+        "this needs root and a cgroup of version 2; `make test` leaves it out where they are missing"
+    );
+    methods
 }
 
 fn start_with(scene: &Scene, method: KillMethod, script: &str) -> Operation {
@@ -60,7 +57,8 @@ fn a_cancelled_command_is_asked_first_and_may_say_goodbye() {
     );
     until_output(&mut operation, "ready");
     operation.cancel().expect("heard");
-    operation.cancel().expect("heard again");
+    // It may have ended by now, and then hears nothing more.
+    let _ = operation.cancel();
     let ended = finish(&mut operation);
     assert_eq!(ended.record.cause, Cause::Cancelled);
     assert_eq!(ended.record.end, End::Code(4));
@@ -122,7 +120,7 @@ fn a_renewed_command_is_no_orphan() {
 }
 
 #[test]
-fn nobody_outlives_the_command_that_started_him() {
+fn as_root_nobody_outlives_the_command_that_started_him() {
     let scene = Scene::new();
     for method in proving(&scene) {
         let word = format!("987.{}", method.as_str().len());
@@ -138,7 +136,7 @@ fn nobody_outlives_the_command_that_started_him() {
 }
 
 #[test]
-fn a_storm_of_forks_and_sessions_is_killed_whole() {
+fn as_root_a_storm_of_forks_and_sessions_is_killed_whole() {
     let scene = Scene::new();
     for method in proving(&scene) {
         // Each lineage leaves its session, its group and its parent all the time, and ignores
