@@ -64,6 +64,7 @@ pub(crate) struct Place(
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
     let acceptor = door.tls.map(TlsAcceptor::from);
     let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    let mut refused = false;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -73,12 +74,16 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, mostly: give the ones in use time to be closed.
-                tracing::warn!(%error, "failed to accept a connection");
+                // Out of descriptors, mostly: give the ones in use time to be closed, and do not
+                // fill the disk with it.
+                if !std::mem::replace(&mut refused, true) {
+                    tracing::warn!(%error, "failed to accept a connection; trying again");
+                }
                 sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             }
         };
+        refused = false;
         let connection = Connection {
             peer,
             place: Arc::new(place),

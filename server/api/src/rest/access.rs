@@ -2,7 +2,7 @@
 
 use axum::{
     Extension, Json,
-    extract::{DefaultBodyLimit, Path, State},
+    extract::{DefaultBodyLimit, State},
     http::StatusCode,
 };
 use server_app::{CredentialKind, Role};
@@ -12,6 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     Signed,
+    id::Id,
     problem::{Body, Refused},
 };
 use crate::{Doors, Peer};
@@ -99,11 +100,8 @@ pub(crate) async fn create_key(
 pub(crate) async fn revoke_key(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<CredentialId>,
 ) -> Result<StatusCode, Refused> {
-    let id: CredentialId = id
-        .parse()
-        .map_err(|_| server_app::AppError::NotFound("key"))?;
     doors.app.access.revoke_key(&ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -11,6 +11,10 @@ use utoipa::{
     },
 };
 
+/// What every route may answer instead: the request was too slow, or the server cannot do it now.
+const ANY_PROBLEMS: [StatusCode; 2] =
+    [StatusCode::REQUEST_TIMEOUT, StatusCode::SERVICE_UNAVAILABLE];
+
 /// What every route with a body may answer instead: it is too large, or not what is documented.
 const BODY_PROBLEMS: [StatusCode; 2] = [
     StatusCode::PAYLOAD_TOO_LARGE,
@@ -47,11 +51,11 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             let responses = &mut operation.responses.responses;
-            if operation.request_body.is_some() {
-                for status in BODY_PROBLEMS {
-                    let status = status.as_str().to_owned();
-                    responses.entry(status).or_insert_with(problem);
-                }
+            let has_body = operation.request_body.is_some();
+            let of_bodies = has_body.then_some(BODY_PROBLEMS).into_iter().flatten();
+            for status in ANY_PROBLEMS.into_iter().chain(of_bodies) {
+                let status = status.as_str().to_owned();
+                responses.entry(status).or_insert_with(problem);
             }
             for (status, response) in responses {
                 if let (Ok(status), RefOr::T(response)) = (status.parse(), response) {

@@ -3,6 +3,7 @@
 
 mod access;
 mod document;
+mod id;
 mod problem;
 mod runners;
 mod sessions;

@@ -1,16 +1,13 @@
 //! Runners: listing, choosing, removing, and the tokens with which they enrol.
 
-use axum::{
-    Json,
-    extract::{Path, State},
-    http::StatusCode,
-};
-use server_app::{AppError, JoinTerms};
+use axum::{Json, extract::State, http::StatusCode};
+use server_app::JoinTerms;
 use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
 use shared_types::RunnerId;
 
 use super::{
     Signed,
+    id::Id,
     problem::{Body, Refused},
 };
 use crate::Doors;
@@ -56,9 +53,8 @@ pub(crate) async fn use_none(
 pub(crate) async fn remove(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<RunnerId>,
 ) -> Result<StatusCode, Refused> {
-    let id: RunnerId = id.parse().map_err(|_| AppError::NotFound("runner"))?;
     doors.app.runners.remove(&ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
 use serde::Deserialize;
@@ -14,6 +14,7 @@ use shared_types::{SessionId, limits::MAX_EVENTS_PAGE};
 
 use super::{
     Signed,
+    id::Id,
     problem::{Body, Refused},
 };
 use crate::Doors;
@@ -90,11 +91,9 @@ pub(crate) async fn create(
 pub(crate) async fn session(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<SessionId>,
 ) -> Result<Json<Session>, Refused> {
-    Ok(Json(to_session(
-        doors.app.sessions.get(&ctx, parse(&id)?).await?,
-    )))
+    Ok(Json(to_session(doors.app.sessions.get(&ctx, id).await?)))
 }
 
 /// A page of a session's log.
@@ -103,19 +102,14 @@ pub(crate) async fn session(
 pub(crate) async fn events(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<SessionId>,
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Json<Events>, Refused> {
     let Query(query) = query.map_err(invalid_query)?;
     let (events, more) = doors
         .app
         .sessions
-        .events(
-            &ctx,
-            parse(&id)?,
-            query.after,
-            query.limit.clamp(1, MAX_EVENTS_PAGE),
-        )
+        .events(&ctx, id, query.after, query.limit.clamp(1, MAX_EVENTS_PAGE))
         .await?;
     Ok(Json(Events { events, more }))
 }
@@ -126,13 +120,13 @@ pub(crate) async fn events(
 pub(crate) async fn send(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<SessionId>,
     Body(ask): Body<SendMessage>,
 ) -> Result<(StatusCode, Json<MessageAccepted>), Refused> {
     let sent = doors
         .app
         .sessions
-        .send(&ctx, parse(&id)?, ask.client_id, ask.text)
+        .send(&ctx, id, ask.client_id, ask.text)
         .await?;
     Ok((
         StatusCode::ACCEPTED,
@@ -149,15 +143,10 @@ pub(crate) async fn send(
 pub(crate) async fn cancel(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    Path(id): Path<String>,
+    Id(id): Id<SessionId>,
 ) -> Result<(StatusCode, Json<CancelAccepted>), Refused> {
-    let turn = doors.app.sessions.cancel(&ctx, parse(&id)?).await?;
+    let turn = doors.app.sessions.cancel(&ctx, id).await?;
     Ok((StatusCode::ACCEPTED, Json(CancelAccepted { turn })))
-}
-
-/// An id that is none is answered like one that names nothing.
-fn parse(id: &str) -> Result<SessionId, AppError> {
-    id.parse().map_err(|_| AppError::NotFound("session"))
 }
 
 fn invalid_query(rejection: QueryRejection) -> AppError {

@@ -79,7 +79,11 @@ impl LiveText {
         };
         bytes.extend_from_slice(data);
         let rest = bytes.split_off(bytes.len() - torn_tail(&bytes));
-        if !rest.is_empty() && self.torn.len() < STREAMS {
+        if self.torn.len() >= STREAMS {
+            // Of streams that ended in the middle of a character; the log has them whole.
+            self.torn.clear();
+        }
+        if !rest.is_empty() {
             self.torn.insert(
                 key.clone(),
                 Torn {
@@ -149,6 +153,36 @@ mod tests {
             text(texts.convert(piece(3, &euro[2..]))),
             Some((1, "€".to_owned(), 3))
         );
+    }
+
+    #[test]
+    fn streams_that_ended_in_the_middle_of_a_character_do_not_tear_later_ones() {
+        let mut texts = LiveText::default();
+        let euro = "€".as_bytes();
+        for stream in 0..200 {
+            let of_stream = |offset, data| match piece(offset, data) {
+                Under::Output {
+                    turn,
+                    step,
+                    ordinal,
+                    stream: name,
+                    ..
+                } => Under::Output {
+                    turn,
+                    step,
+                    ordinal,
+                    operation: OperationId::from_u128(stream),
+                    stream: name,
+                    offset,
+                    data: data.into(),
+                },
+                other => other,
+            };
+            assert_eq!(text(texts.convert(of_stream(0, &euro[..1]))), None);
+            let whole = Some((0, "€".to_owned(), 3));
+            assert_eq!(text(texts.convert(of_stream(1, &euro[1..]))), whole);
+            assert_eq!(text(texts.convert(of_stream(3, &euro[..1]))), None);
+        }
     }
 
     #[test]

@@ -1,0 +1,70 @@
+//! The id in an address: one that is none is answered like one that names nothing.
+
+use std::str::FromStr;
+
+use axum::{
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+};
+use server_app::AppError;
+use shared_types::{CredentialId, RunnerId, SessionId};
+
+use super::problem::Refused;
+
+/// An id that has the form of one.
+pub(crate) struct Id<T>(pub(crate) T);
+
+/// What people call that which an id names.
+pub(crate) trait Names: FromStr {
+    const NOUN: &'static str;
+}
+
+impl Names for SessionId {
+    const NOUN: &'static str = "session";
+}
+
+impl Names for RunnerId {
+    const NOUN: &'static str = "runner";
+}
+
+impl Names for CredentialId {
+    const NOUN: &'static str = "key";
+}
+
+impl<T: Names, S: Send + Sync> FromRequestParts<S> for Id<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let id = path.ok().and_then(|Path(id)| id.parse().ok());
+        Ok(Self(id.ok_or(AppError::NotFound(T::NOUN))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, body::Body, extract::Request, http::header, routing::get};
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_id_names_nothing() {
+        let show = async |Id(id): Id<SessionId>| id.to_string();
+        let routes = Router::new().route("/{id}", get(show));
+        let ours = SessionId::from_u128(1).to_string();
+        for (id, status) in [
+            (ours.as_str(), 200),
+            ("%ff", 404),
+            ("run_1", 404),
+            ("%00", 404),
+        ] {
+            let request = Request::get(format!("/{id}")).body(Body::empty());
+            let request = request.expect("it is a request");
+            let Ok(answer) = routes.clone().oneshot(request).await;
+            assert_eq!(answer.status(), status, "{id}");
+            let media_type = &answer.headers()[header::CONTENT_TYPE];
+            assert!(status == 200 || media_type == "application/problem+json");
+        }
+    }
+}
