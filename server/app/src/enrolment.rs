@@ -19,6 +19,7 @@ use crate::{
     AppError,
     keys::{Challenges, SigningKey, verifies},
     link_token::{LinkClaims, LinkTokens},
+    whole::whole,
 };
 
 /// Failed enrolments that one address may make in [`ATTEMPTS_WITHIN`].
@@ -276,11 +277,8 @@ impl Enrolment {
         {
             return Err(STRANGER);
         }
-        let now = inner.clock.now();
-        let renewed = inner.store.renew_join_state(runner, join_state, now);
-        let JoinState::Renewed(next) = renewed.await? else {
-            tracing::error!(runner.id = %runner, runner.name = row.name, "the runner is locked: its folder was copied");
-            inner.links.revoke(runner).await;
+        let renewing = self.clone().renew_join_state(runner, join_state);
+        let JoinState::Renewed(next) = whole(renewing).await? else {
             return Err(LOCKED);
         };
         let claims = LinkClaims {
@@ -290,6 +288,21 @@ impl Enrolment {
             join_state: next,
         };
         Ok((inner.tokens.issue(&claims, &*inner.clock), next))
+    }
+
+    async fn renew_join_state(self, runner: RunnerId, shown: u64) -> Result<JoinState, AppError> {
+        let Inner {
+            store,
+            links,
+            clock,
+            ..
+        } = &*self.inner;
+        let renewed = store.renew_join_state(runner, shown, clock.now()).await?;
+        if !matches!(renewed, JoinState::Renewed(_)) {
+            tracing::error!(runner.id = %runner, "the runner is locked: its folder was copied");
+            links.revoke(runner).await;
+        }
+        Ok(renewed)
     }
 
     /// Whom a link token speaks for, if it holds.
