@@ -3,7 +3,9 @@
 mod operator;
 mod settings;
 
-use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::Write as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -98,15 +100,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     })
     .await?;
 
-    announce(
-        &app,
-        &format!(
-            "{}://{address}",
-            if tls.is_some() { "https" } else { "http" }
-        ),
-        tls.as_ref(),
-    )
-    .await?;
+    announce(&app, address, tls.as_ref()).await?;
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
@@ -137,25 +131,27 @@ fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
     })
 }
 
-/// Says on standard output, one thing a line, what a person or `make up` needs next.
-async fn announce(app: &App, url: &str, tls: Option<&ServerTls>) -> anyhow::Result<()> {
+/// Says on standard output, one thing a line, what a person or `make up` needs next. Nobody has to
+/// listen: the server serves all the same.
+async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> anyhow::Result<()> {
     let first = app.access.bootstrap().await?;
+    let mut lines = String::new();
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
-        println!(
-            "sign-in code: {}",
-            app.access.issue_code(first.tenant, first.owner).await?
-        );
+        let code = app.access.issue_code(first.tenant, first.owner).await?;
+        lines += &format!("sign-in code: {code}\n");
     }
     if let Some(tls) = tls {
-        println!(
-            "certificate: {}",
-            shared_types::Digest::from_slice(&tls.certificate_sha256())
-                .context("a SHA-256 has 32 bytes")?
-        );
+        let digest = shared_types::Digest::from_slice(&tls.certificate_sha256())
+            .context("a SHA-256 has 32 bytes")?;
+        lines += &format!("certificate: {digest}\n");
     }
-    println!("listening on {url}");
-    let model = app.model();
-    tracing::info!(url, model = model.name, "listening");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    lines += &format!("listening on {scheme}://{address}\n");
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout
+        .write_all(lines.as_bytes())
+        .and_then(|()| stdout.flush());
+    tracing::info!(url = %format_args!("{scheme}://{address}"), model = app.model().name, "listening");
     Ok(())
 }
 
