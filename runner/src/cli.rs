@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -65,11 +65,18 @@ pub(crate) struct EnrolArgs {
     pub(crate) replace: bool,
 }
 
+/// What may be asked for as the longest wait: below it a server that restarts would be stormed.
+const LONGEST_WAIT: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(3600);
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// How long running commands may go on after SIGTERM, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) drain_for: Duration,
+    /// Longest wait before another attempt to reach the server, in seconds, such as 0.5 [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = part_of_seconds)]
+    pub(crate) longest_wait: Option<Duration>,
 }
 
 fn label(text: &str) -> Result<(String, String), &'static str> {
@@ -82,6 +89,14 @@ fn label(text: &str) -> Result<(String, String), &'static str> {
 fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().map_err(|_| "write a whole number of seconds");
     seconds.map(Duration::from_secs)
+}
+
+fn part_of_seconds(text: &str) -> Result<Duration, &'static str> {
+    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+    match seconds {
+        Some(Ok(wait)) if LONGEST_WAIT.contains(&wait) => Ok(wait),
+        _ => Err("write a number of seconds from 0.1 to 3600"),
+    }
 }
 
 #[cfg(test)]
@@ -106,5 +121,18 @@ mod tests {
         assert_eq!(args.labels, pairs);
         let bad = "gantry-runner enrol --server https://x --label linux";
         assert!(Cli::try_parse_from(bad.split(' ')).is_err());
+    }
+
+    #[test]
+    fn the_longest_wait_may_be_a_part_of_a_second_but_no_storm() {
+        let run =
+            |wait: &str| Cli::try_parse_from(["gantry-runner", "run", "--longest-wait", wait]);
+        let Verb::Run(args) = run("0.2").expect("a line").verb else {
+            panic!("another verb");
+        };
+        assert_eq!(args.longest_wait, Some(Duration::from_millis(200)));
+        for wrong in ["0", "0.09", "-1", "NaN", "inf", "3601", "soon"] {
+            assert!(run(wrong).is_err(), "{wrong}");
+        }
     }
 }

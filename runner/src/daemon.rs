@@ -49,6 +49,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) home: Home,
     /// How long running operations may go on after the first signal.
     pub(crate) drain_for: Duration,
+    /// The longest wait before the next attempt to reach the server.
+    pub(crate) longest_wait: Duration,
     /// What commands get of the daemon's own environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) facts: HostFacts,
@@ -145,6 +147,7 @@ fn assemble(
         operations,
         clock: options.clock,
         entropy: options.entropy,
+        longest_wait: options.longest_wait,
         goodbye: CancellationToken::new(),
     };
     Ok((link, service))

@@ -7,7 +7,7 @@
 mod session;
 mod tickets;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use shared_link::runner::Ended;
 use shared_types::{Clock, Digest, Entropy, JournalId};
@@ -37,6 +37,8 @@ pub(crate) struct Link {
     pub(crate) operations: Operations,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+    /// The longest wait before the next attempt to connect.
+    pub(crate) longest_wait: Duration,
     /// Ends the link politely, and then [`Link::run`].
     pub(crate) goodbye: CancellationToken,
 }
@@ -67,7 +69,7 @@ impl Link {
             }
             let lived = self.clock.monotonic().saturating_sub(began);
             failures = backoff::failures_after(failures, lived);
-            let wait = backoff::wait(failures, self.random());
+            let wait = backoff::wait(failures, self.longest_wait, self.random());
             tracing::warn!(
                 runner.id = %self.introduction.runner,
                 server = %self.url,

@@ -112,6 +112,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let options = DaemonOptions {
         home,
         drain_for: args.drain_for,
+        longest_wait: args.longest_wait.unwrap_or(backoff::LONGEST),
         environment: environment(),
         facts: HostFacts {
             boot: boot.trim().to_owned(),

@@ -93,6 +93,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
         link_keys: link_keys(folder, &*entropy)?,
         certificate: tls.as_ref().map(ServerTls::certificate_sha256),
+        link: settings.link,
         replica: ReplicaId::generate(&*clock, &*entropy),
         clock,
         entropy,

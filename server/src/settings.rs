@@ -3,6 +3,8 @@
 //! This is the one place of the server that reads the environment. A key that the
 //! file has and this does not know is an error, never silently without effect.
 
+mod link;
+
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -12,6 +14,9 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
 use server_llm::ApiKey;
+use server_router::links::LinkOptions;
+
+use self::link::LinkSection;
 
 /// The server of Gantry, a control plane for AI agents whose hands are on your own machines.
 #[derive(Parser)]
@@ -102,6 +107,7 @@ impl Environment {
 struct File {
     server: ServerSection,
     tls: TlsSection,
+    link: LinkSection,
     model: ModelSection,
     log: LogSection,
 }
@@ -141,6 +147,7 @@ struct LogSection {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: Tls,
+    pub(crate) link: LinkOptions,
     pub(crate) model: ModelChoice,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
@@ -230,6 +237,7 @@ impl Settings {
         Ok(Self {
             listen,
             tls,
+            link: file.link.options()?,
             model,
             log_filter: args.log.or(file.log.filter),
             log_format: args

@@ -58,6 +58,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
     DaemonOptions {
         home: home.clone(),
         drain_for,
+        longest_wait: crate::backoff::LONGEST,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         facts: HostFacts {
             boot: "boot".into(),

@@ -59,6 +59,7 @@ impl Runner {
             operations,
             clock,
             entropy: Arc::new(SeededEntropy::new(2)),
+            longest_wait: crate::backoff::LONGEST,
             goodbye: goodbye.clone(),
         };
         Self {

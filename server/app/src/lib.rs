@@ -76,6 +76,8 @@ pub struct Parts {
     pub link_keys: Vec<SigningKey>,
     /// SHA-256 of the certificate that the server presents, where it ends TLS.
     pub certificate: Option<[u8; 32]>,
+    /// The times of the runners' links.
+    pub link: LinkOptions,
     /// This process.
     pub replica: ReplicaId,
     /// Ends everything.
@@ -94,7 +96,7 @@ impl Parts {
             Arc::new(rows),
             self.clock.clone(),
             self.entropy.clone(),
-            LinkOptions::default(),
+            self.link.clone(),
             self.stop.clone(),
         )
     }

@@ -39,6 +39,7 @@ impl Fixture {
             identity: SigningKey::generate(&OsEntropy),
             link_keys: vec![SigningKey::generate(&OsEntropy)],
             certificate: None,
+            link: server_router::links::LinkOptions::default(),
             replica: ReplicaId::generate(&*clock, &OsEntropy),
             clock,
             entropy: Arc::new(OsEntropy),
