@@ -12,9 +12,9 @@ mod start;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use shared_sandbox::{
-    Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, StreamEnd,
+    Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,
 };
-use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_COMMAND_BYTES};
+use shared_types::{Clock, Refusal, RefusalCode};
 use tokio::sync::{mpsc, watch};
 
 use self::{
@@ -22,7 +22,7 @@ use self::{
     pump::{Phase, Pump, Pumped},
     start::{StartError, Started},
 };
-use crate::{HostEvent, environment, performing::Stopping, workspace::Workspace};
+use crate::{HostEvent, performing::Stopping, plan, workspace::Workspace};
 
 /// How long output may go on after the leader's end, however busy it is: then the group is killed.
 const DRAIN_AT_MOST: Duration = Duration::from_secs(2);
@@ -44,11 +44,11 @@ pub(crate) async fn run(
     events: mpsc::Sender<HostEvent>,
     mut stopping: Stopping,
 ) -> Outcome {
-    if let Err(refusal) = check(&exec) {
+    if let Err(refusal) = plan::check(&exec) {
         return Outcome::Refused(refusal);
     }
     if let Some(cause) = stopping.now() {
-        return not_started("it was stopped before it started".to_owned(), cause);
+        return not_started(stopped_before(), cause);
     }
     let began = place.clock.monotonic();
     let starting = Arc::clone(&place);
@@ -96,6 +96,8 @@ pub(crate) async fn run(
         stdout: stdout.end,
         stderr: stderr.end,
         wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: group_gone && stdout.closed && stderr.closed,
     })
 }
@@ -130,37 +132,19 @@ async fn run_if_separate(
     }
 }
 
-/// Whether the request makes sense, before anything is opened.
-fn check(exec: &Exec) -> Result<(), Refusal> {
-    let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
-    let texts = match &exec.command {
-        Command::Argv(words) if words.first().is_none_or(String::is_empty) => {
-            return refuse("the command is empty; name a program".to_owned());
-        }
-        Command::Argv(words) => words.as_slice(),
-        Command::Shell(script) => std::slice::from_ref(script),
-    };
-    for text in texts {
-        if text.len() > MAX_COMMAND_BYTES {
-            return refuse(format!(
-                "the command has {} bytes where at most {MAX_COMMAND_BYTES} are possible; write it to a file and run that",
-                text.len()
-            ));
-        }
-        if text.contains('\0') {
-            return refuse("the command holds a NUL byte; write it to a file instead".to_owned());
-        }
-    }
-    environment::check_additions(&exec.environment)
+fn stopped_before() -> NotStarted {
+    NotStarted::Host("it was stopped before it started".to_owned())
 }
 
-fn not_started(reason: String, cause: ExitCause) -> Outcome {
+fn not_started(reason: NotStarted, cause: ExitCause) -> Outcome {
     Outcome::Exited(ExitRecord {
         status: ExitStatus::NotStarted(reason),
         cause,
         stdout: StreamEnd::default(),
         stderr: StreamEnd::default(),
         wall_ms: 0,
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: true,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, path::Path, path::PathBuf, sync::Arc, time::Duration};
 
-use shared_sandbox::{Outcome, Request};
+use shared_sandbox::{Exec, Outcome, Request};
 use shared_types::{Clock, Isolation, Refusal, RefusalCode};
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -12,10 +12,11 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
-    HostEvent, OpenError, Performing,
+    HostEvent, OpenError, Performing, Plan, Unplanned,
     exec::{self, Place},
     files::{self, Allowance, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
+    plan,
     workspace::Workspace,
 };
 
@@ -79,6 +80,15 @@ impl Host {
     /// What keeps commands apart from the host: nothing, so far.
     pub fn isolation(&self) -> Isolation {
         Isolation::none()
+    }
+
+    /// What it takes to run a command here; nothing is started. Asks the host's file system, which
+    /// can hang, so call it where blocking does no harm.
+    ///
+    /// # Errors
+    /// When the request makes no sense, or cannot run here and now; either is its end.
+    pub fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
+        plan::plan(exec, &self.place.workspace, &self.place.environment)
     }
 
     /// Performs the request in a task of its own, for at most `run_for`, and returns at once.

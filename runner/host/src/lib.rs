@@ -10,6 +10,7 @@ mod exec;
 mod files;
 mod host;
 mod performing;
+mod plan;
 #[cfg(test)]
 mod testing;
 mod text;
@@ -18,4 +19,5 @@ mod workspace;
 pub use environment::allowed_environment;
 pub use host::{Host, HostOptions};
 pub use performing::{HostEvent, Performing, Stop};
+pub use plan::{Plan, Unplanned};
 pub use workspace::OpenError;

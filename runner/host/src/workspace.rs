@@ -150,6 +150,11 @@ impl Workspace {
         })
     }
 
+    /// Whether the root was removed: nothing can be made in it any more, whatever its path leads to.
+    pub(crate) fn is_gone(&self) -> bool {
+        rustix::fs::fstat(&self.handle).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     /// Opens a directory for reading its entries.
     pub(crate) fn open_directory(&self, asked: &str) -> Result<OwnedFd, FileFailure> {
         self.open_directory_with(asked, OFlags::RDONLY)

@@ -423,10 +423,12 @@ pub(crate) fn exit(stdout: usize, status: ExitStatus, cause: ExitCause) -> Outco
         cause,
         stdout: StreamEnd {
             offset: stdout as u64,
-            checksum: 0,
+            checksum: None,
         },
         stderr: StreamEnd::default(),
         wall_ms: 5,
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: true,
     })
 }

@@ -4,6 +4,7 @@
 //! never a guess.
 
 mod ended;
+mod exit;
 mod outcome;
 mod request;
 

@@ -12,7 +12,7 @@ pub mod scripted;
 
 pub use outcome::{
     Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, GrepMatch, Grepped,
-    Listed, ListedEntry, Outcome, ReadContent, StreamEnd, Written,
+    Listed, ListedEntry, NotStarted, Outcome, ReadContent, StreamEnd, Written,
 };
 pub use request::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
 pub use sandbox::{

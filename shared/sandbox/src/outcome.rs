@@ -1,7 +1,11 @@
 //! How operations end. Every end has its own type: nothing is folded into an exit code.
 
+mod exit;
+
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, Refusal};
+
+pub use exit::{ExitCause, ExitRecord, ExitStatus, NotStarted, StreamEnd};
 
 /// The one end of an operation. A terminal state never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,59 +29,6 @@ pub enum Outcome {
     Failed(FileFailure),
     /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
     Refused(Refusal),
-}
-
-/// How a process ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExitRecord {
-    /// What the process itself reported; absent where it never ran.
-    pub status: ExitStatus,
-    /// Why it ended.
-    pub cause: ExitCause,
-    /// The whole of stdout (and of stderr, where they are merged).
-    pub stdout: StreamEnd,
-    /// The whole of stderr.
-    pub stderr: StreamEnd,
-    /// Wall time from start to end, in milliseconds.
-    pub wall_ms: u64,
-    /// Whether every process of the tree is known to be gone. `false` is said, not hidden:
-    /// without a cgroup a descendant that left the process group cannot be seen.
-    pub tree_gone: bool,
-}
-
-/// What a process reported of its own end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitStatus {
-    /// It returned this code.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
-    /// It never ran; the text says why (no such program, no such directory, …).
-    NotStarted(String),
-}
-
-/// Why a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExitCause {
-    /// By itself.
-    Exited,
-    /// It ran for as long as it was given.
-    Timeout,
-    /// It was stopped on request.
-    Cancelled,
-    /// The runner stopped.
-    Orphaned,
-}
-
-/// The end of an output stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamEnd {
-    /// Bytes that the process wrote.
-    pub offset: u64,
-    /// CRC-32 (IEEE) of all of them.
-    pub checksum: u32,
 }
 
 /// Lines of a file.

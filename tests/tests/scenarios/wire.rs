@@ -441,7 +441,7 @@ fn output(operation: &str, offset: u64, data: &[u8]) -> Kind {
 fn ended(operation: &str, stdout: u64) -> Kind {
     let stdout = v1::StreamEnd {
         offset: stdout,
-        checksum: 0,
+        checksum: None,
     };
     Kind::Ended(v1::Ended {
         operation: operation.to_owned(),
@@ -452,6 +452,7 @@ fn ended(operation: &str, stdout: u64) -> Kind {
             stderr: Some(v1::StreamEnd::default()),
             wall_ms: 1,
             tree_gone: true,
+            ..v1::ExitRecord::default()
         })),
     })
 }

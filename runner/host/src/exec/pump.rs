@@ -96,7 +96,7 @@ impl Pump {
         Pumped {
             end: StreamEnd {
                 offset: self.offset,
-                checksum: self.checksum.finalize(),
+                checksum: Some(self.checksum.finalize()),
             },
             closed: self.closed,
         }

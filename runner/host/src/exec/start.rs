@@ -17,11 +17,14 @@ use rustix::{
     io::Errno,
     pipe::PipeFlags,
 };
-use shared_sandbox::{Command, Exec};
+use shared_sandbox::{Command, Exec, NotStarted};
 use tokio::net::unix::pipe;
 
 use super::{Group, Place};
-use crate::workspace::{handle_path, real_path};
+use crate::{
+    plan,
+    workspace::{handle_path, real_path},
+};
 
 /// A process that runs.
 #[derive(Debug)]
@@ -36,7 +39,7 @@ pub(crate) struct Started {
 #[derive(Debug)]
 pub(crate) enum StartError {
     /// It never ran.
-    NotStarted(String),
+    NotStarted(NotStarted),
     /// It may have run for a moment before it was killed.
     Lost(String),
 }
@@ -44,8 +47,7 @@ pub(crate) enum StartError {
 /// Starts `exec` in a new process group. Blocks for as long as the host takes to load the
 /// program; needs the runtime's context.
 pub(crate) fn start(exec: &Exec, place: &Place) -> Result<Started, StartError> {
-    let directory = place.workspace.open_place(&exec.directory);
-    let directory = directory.map_err(|failure| StartError::NotStarted(failure.to_string()))?;
+    let directory = plan::open_directory(exec, &place.workspace).map_err(StartError::NotStarted)?;
     let environment = environment(exec, place, &directory);
     let path = environment.get("PATH").cloned().unwrap_or_default();
     let (program, words) = words(&exec.command, &path, &directory)?;
@@ -59,7 +61,7 @@ pub(crate) fn start(exec: &Exec, place: &Place) -> Result<Started, StartError> {
         .current_dir(handle_path(&directory))
         .process_group(0)
         .stdin(Stdio::null());
-    let no_pipe = |error| StartError::NotStarted(format!("the host has no pipe for it: {error}"));
+    let no_pipe = |error| StartError::NotStarted(NotStarted::Host(format!("no pipe: {error}")));
     let (stdout, stdout_end) = output_pipe().map_err(no_pipe)?;
     let stderr = if exec.merged {
         command.stderr(stdout_end.try_clone().map_err(no_pipe)?);
@@ -122,7 +124,7 @@ fn words(
 
 /// Looks a program up: one with a slash where it says (from the command's directory), any other
 /// in the absolute directories of PATH.
-fn find(program: &str, path: &OsString, directory: &OwnedFd) -> Result<PathBuf, String> {
+fn find(program: &str, path: &OsString, directory: &OwnedFd) -> Result<PathBuf, NotStarted> {
     let candidates: Vec<PathBuf> = if program.contains('/') {
         vec![PathBuf::from(program)]
     } else {
@@ -140,13 +142,8 @@ fn find(program: &str, path: &OsString, directory: &OwnedFd) -> Result<PathBuf, 
     };
     match (found.iter().find(can_run), found.first()) {
         (Some(file), _) => Ok((**file).clone()),
-        (None, Some(file)) => Err(format!(
-            "{file:?} is not executable; make it so with chmod +x, or run it with its interpreter"
-        )),
-        (None, None) if program.contains('/') => Err(format!("there is no program {program:?}")),
-        (None, None) => Err(format!(
-            "no program {program:?} is in PATH on the runner's host; install it or name its file"
-        )),
+        (None, Some(file)) => Err(NotStarted::Denied(file.display().to_string())),
+        (None, None) => Err(NotStarted::MissingProgram(program.to_owned())),
     }
 }
 
@@ -161,18 +158,14 @@ fn output_pipe() -> std::io::Result<(pipe::Receiver, OwnedFd)> {
 }
 
 /// Why the host did not start a program that is there.
-fn reason(error: &std::io::Error, program: &str) -> String {
+fn reason(error: &std::io::Error, program: &str) -> NotStarted {
+    let program = program.to_owned();
     match Errno::from_io_error(error) {
-        Some(Errno::TOOBIG) => "its arguments and environment together are larger than the host allows; write them to a file".to_owned(),
-        Some(Errno::NOENT | Errno::NOTDIR) => format!(
-            "the interpreter that {program:?} names in its first line, or its loader, does not exist"
-        ),
-        Some(Errno::ACCESS | Errno::PERM) => {
-            format!("the host does not allow to execute {program:?} there")
-        }
-        Some(Errno::NOEXEC) => format!(
-            "{program:?} is not a program for this host; a script needs a first line like #!/bin/sh"
-        ),
-        _ => format!("the host could not start it: {error}"),
+        Some(Errno::TOOBIG) => NotStarted::TooLarge,
+        Some(Errno::NOENT | Errno::NOTDIR) => NotStarted::MissingInterpreter(program),
+        Some(Errno::ACCESS | Errno::PERM) => NotStarted::Denied(program),
+        Some(Errno::NOEXEC) => NotStarted::NotAProgram(program),
+        Some(Errno::AGAIN | Errno::NOMEM) => NotStarted::NoProcess,
+        _ => NotStarted::Host(error.to_string()),
     }
 }

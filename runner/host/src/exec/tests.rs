@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use shared_sandbox::{ExitCause, ExitStatus, Outcome, OutputStream, StreamEnd};
+use shared_sandbox::{ExitCause, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd};
 use shared_types::{
     RefusalCode,
     limits::{MAX_COMMAND_BYTES, OUTPUT_CHUNK_BYTES},
@@ -28,11 +28,11 @@ fn pids(text: &str) -> Vec<u32> {
 fn counted(bytes: &[u8]) -> StreamEnd {
     StreamEnd {
         offset: bytes.len() as u64,
-        checksum: crc32fast::hash(bytes),
+        checksum: Some(crc32fast::hash(bytes)),
     }
 }
 
-fn not_started(outcome: &Outcome) -> String {
+fn not_started(outcome: &Outcome) -> NotStarted {
     match outcome {
         Outcome::Exited(record) => match &record.status {
             ExitStatus::NotStarted(reason) => reason.clone(),
@@ -120,7 +120,7 @@ async fn much_output_is_complete_and_waits_in_bounded_memory() {
         record.stdout,
         StreamEnd {
             offset,
-            checksum: checksum.finalize()
+            checksum: Some(checksum.finalize())
         }
     );
     assert_eq!(record.status, ExitStatus::Code(0));
@@ -240,18 +240,26 @@ async fn what_cannot_start_says_why() {
     let mut words = vec!["true"];
     words.extend(std::iter::repeat_n(long.as_str(), 40));
     for (exec, reason) in [
-        (argv(&["no-such-program"]), "in PATH"),
-        (argv(&["./missing"]), "there is no program"),
-        (argv(&["./plain"]), "not executable"),
-        (argv(&["./lost"]), "interpreter"),
-        (argv(&["./odd"]), "not a program for this host"),
-        (nowhere, "does not exist"),
-        (outside, "out of the workspace"),
-        (argv(&words), "larger than the host allows"),
+        (
+            argv(&["no-such-program"]),
+            NotStarted::MissingProgram("no-such-program".into()),
+        ),
+        (
+            argv(&["./missing"]),
+            NotStarted::MissingProgram("./missing".into()),
+        ),
+        (argv(&["./plain"]), NotStarted::Denied("./plain".into())),
+        (
+            argv(&["./lost"]),
+            NotStarted::MissingInterpreter("./lost".into()),
+        ),
+        (argv(&["./odd"]), NotStarted::NotAProgram("./odd".into())),
+        (nowhere, NotStarted::MissingDirectory("missing".into())),
+        (outside, NotStarted::OutsideWorkspace("../".into())),
+        (argv(&words), NotStarted::TooLarge),
     ] {
         let ended = scene.run(exec).await;
-        let told = not_started(&ended.outcome);
-        assert!(told.contains(reason), "{told}");
+        assert_eq!(not_started(&ended.outcome), reason);
         assert!(ended.record().tree_gone && ended.stdout.is_empty());
     }
 }

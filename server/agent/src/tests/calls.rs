@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use shared_sandbox::{
-    CancelAnswer, ExitCause, ExitStatus, Operation, OperationEvent, Outcome, OutputStream, Running,
-    Sandbox,
+    CancelAnswer, ExitCause, ExitStatus, NotStarted, Operation, OperationEvent, Outcome,
+    OutputStream, Running, Sandbox,
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
@@ -232,10 +232,16 @@ async fn the_ends_of_a_command_are_told_apart() {
             "the runner stopped",
         ),
         (
-            ExitStatus::NotStarted("no such directory".to_owned()),
+            ExitStatus::NotStarted(NotStarted::MissingDirectory("src".to_owned())),
             ExitCause::Exited,
             CallOutcome::Failed,
-            "no such directory",
+            "there is no directory \"src\"",
+        ),
+        (
+            ExitStatus::Unknown,
+            ExitCause::HostReboot,
+            CallOutcome::Failed,
+            "the runner's host restarted; it is not known",
         ),
     ] {
         let world = one_call(SHELL, [ends(exit(0, status, cause))]);

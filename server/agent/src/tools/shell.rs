@@ -96,8 +96,17 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
     match (&record.status, record.cause) {
         (_, ExitCause::Timeout) => CallOutcome::TimedOut,
         (_, ExitCause::Cancelled) => CallOutcome::Cancelled,
-        (_, ExitCause::Orphaned) | (ExitStatus::NotStarted(_), _) => CallOutcome::Failed,
-        (_, ExitCause::Exited) => CallOutcome::Completed,
+        (ExitStatus::Code(_) | ExitStatus::Signal(_), ExitCause::Exited) => CallOutcome::Completed,
+        (ExitStatus::NotStarted(_) | ExitStatus::Unknown, ExitCause::Exited)
+        | (
+            _,
+            ExitCause::Idle
+            | ExitCause::Orphaned
+            | ExitCause::OutOfMemory
+            | ExitCause::DiskFull
+            | ExitCause::SupervisorLost
+            | ExitCause::HostReboot,
+        ) => CallOutcome::Failed,
     }
 }
 
@@ -107,13 +116,25 @@ fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
     let status = match &record.status {
         ExitStatus::Code(code) => format!("exit code {code}"),
         ExitStatus::Signal(signal) => format!("ended by signal {signal}"),
-        ExitStatus::NotStarted(why) => format!("it could not be started: {why:.1024}"),
+        ExitStatus::NotStarted(why) => {
+            format!("it could not be started: {:.1024}", why.to_string())
+        }
+        ExitStatus::Unknown => "it is not known what it had done".to_owned(),
     };
     let cause = match record.cause {
         ExitCause::Exited => String::new(),
         ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(run_for)),
         ExitCause::Cancelled => "stopped because the turn was cancelled; ".to_owned(),
+        ExitCause::Idle => "stopped because it was silent for too long; ".to_owned(),
         ExitCause::Orphaned => "stopped because the runner stopped; ".to_owned(),
+        ExitCause::OutOfMemory => "killed because the runner's host ran out of memory; ".to_owned(),
+        ExitCause::DiskFull => {
+            "stopped because its output found no room on the runner's disk; ".to_owned()
+        }
+        ExitCause::SupervisorLost => {
+            "ended because its supervisor on the runner's host was killed; ".to_owned()
+        }
+        ExitCause::HostReboot => "ended because the runner's host restarted; ".to_owned(),
     };
     let took = match record.wall_ms / 1000 {
         0 => String::new(),

@@ -252,7 +252,7 @@ impl Link {
         let end = |offset| {
             Some(v1::StreamEnd {
                 offset,
-                checksum: 0,
+                checksum: None,
             })
         };
         let record = v1::ExitRecord {
@@ -262,6 +262,7 @@ impl Link {
             stderr: end(0),
             wall_ms: 1,
             tree_gone: true,
+            ..v1::ExitRecord::default()
         };
         self.end(operation, v1::ended::Outcome::Exited(record))
             .await;
@@ -343,7 +344,7 @@ pub(super) fn exec(number: u128) -> Operation {
 pub(super) fn exited(stdout: u64) -> Outcome {
     let end = |offset| StreamEnd {
         offset,
-        checksum: 0,
+        checksum: None,
     };
     Outcome::Exited(ExitRecord {
         status: ExitStatus::Code(0),
@@ -351,6 +352,8 @@ pub(super) fn exited(stdout: u64) -> Outcome {
         stdout: end(stdout),
         stderr: end(0),
         wall_ms: 1,
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: true,
     })
 }

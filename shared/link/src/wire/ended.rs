@@ -2,10 +2,11 @@
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
 use shared_sandbox::{
-    Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, Grepped, Listed,
-    Outcome, ReadContent, StreamEnd, Written,
+    Edited, EntryKind, FileFailure, Globbed, Grepped, Listed, Outcome, ReadContent, Written,
 };
 use shared_types::{OperationId, limits::MAX_FRAME_BYTES};
+
+use super::exit;
 
 /// What a frame's list may take, so that the frame stays below [`MAX_FRAME_BYTES`].
 const MAX_LIST_BYTES: usize = MAX_FRAME_BYTES - 64 * 1024;
@@ -16,7 +17,7 @@ const ELEMENT_OVERHEAD: usize = 32;
 /// The end of an operation.
 pub(crate) fn ended(operation: OperationId, outcome: Outcome) -> v1::RunnerFrame {
     let outcome = match outcome {
-        Outcome::Exited(record) => Wire::Exited(exit_record(record)),
+        Outcome::Exited(record) => Wire::Exited(exit::to_wire(record)),
         Outcome::Read(content) => Wire::Read(read(content)),
         Outcome::Written(written) => Wire::Written(self::written(written)),
         Outcome::Edited(edited) => Wire::Edited(self::edited(edited)),
@@ -30,35 +31,6 @@ pub(crate) fn ended(operation: OperationId, outcome: Outcome) -> v1::RunnerFrame
         operation: operation.to_string(),
         outcome: Some(outcome),
     }))
-}
-
-fn exit_record(record: ExitRecord) -> v1::ExitRecord {
-    use v1::exit_record::{Cause, Status};
-    let cause = match record.cause {
-        ExitCause::Exited => Cause::Exited,
-        ExitCause::Timeout => Cause::Timeout,
-        ExitCause::Cancelled => Cause::Cancelled,
-        ExitCause::Orphaned => Cause::Orphaned,
-    };
-    v1::ExitRecord {
-        status: Some(match record.status {
-            ExitStatus::Code(code) => Status::Code(code),
-            ExitStatus::Signal(signal) => Status::Signal(signal),
-            ExitStatus::NotStarted(reason) => Status::NotStarted(reason),
-        }),
-        cause: cause.into(),
-        stdout: Some(stream_end(record.stdout)),
-        stderr: Some(stream_end(record.stderr)),
-        wall_ms: record.wall_ms,
-        tree_gone: record.tree_gone,
-    }
-}
-
-fn stream_end(end: StreamEnd) -> v1::StreamEnd {
-    v1::StreamEnd {
-        offset: end.offset,
-        checksum: end.checksum,
-    }
 }
 
 fn read(content: ReadContent) -> v1::ReadContent {

@@ -2,12 +2,12 @@
 
 use proto::v1;
 use shared_sandbox::{
-    Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, GrepMatch, Grepped,
-    Listed, ListedEntry, Outcome, ReadContent, Request, StreamEnd, Written,
+    Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Outcome,
+    ReadContent, Request, Written,
 };
 use shared_types::Digest;
 
-use super::Malformed;
+use super::{Malformed, exit};
 
 /// The outcome of an operation.
 pub(crate) fn outcome(wire: Option<v1::ended::Outcome>) -> Result<Outcome, Malformed> {
@@ -18,7 +18,7 @@ pub(crate) fn outcome(wire: Option<v1::ended::Outcome>) -> Result<Outcome, Malfo
                 "an operation's end carries no known outcome",
             ));
         }
-        Some(Wire::Exited(record)) => Outcome::Exited(exit_record(record)?),
+        Some(Wire::Exited(record)) => Outcome::Exited(exit::from_wire(record)?),
         Some(Wire::Read(read)) => Outcome::Read(ReadContent {
             content: read.content,
             first_line: read.first_line,
@@ -76,39 +76,6 @@ pub fn expected(request: &Request) -> Expects {
         Request::Glob(_) => |end| matches!(end, Globbed(_) | Failed(_) | Refused(_)),
         Request::Grep(_) => |end| matches!(end, Grepped(_) | Failed(_) | Refused(_)),
     }
-}
-
-fn exit_record(wire: v1::ExitRecord) -> Result<ExitRecord, Malformed> {
-    use v1::exit_record::{Cause, Status};
-    let cause = match wire.cause() {
-        Cause::Exited => ExitCause::Exited,
-        Cause::Timeout => ExitCause::Timeout,
-        Cause::Cancelled => ExitCause::Cancelled,
-        Cause::Orphaned => ExitCause::Orphaned,
-        Cause::Unspecified => return Err(Malformed::new("an exit record names no known cause")),
-    };
-    let status = match wire.status {
-        Some(Status::Code(code)) => ExitStatus::Code(code),
-        Some(Status::Signal(signal)) => ExitStatus::Signal(signal),
-        Some(Status::NotStarted(why)) => ExitStatus::NotStarted(why),
-        None => return Err(Malformed::new("an exit record carries no status")),
-    };
-    Ok(ExitRecord {
-        status,
-        cause,
-        stdout: stream_end(wire.stdout)?,
-        stderr: stream_end(wire.stderr)?,
-        wall_ms: wire.wall_ms,
-        tree_gone: wire.tree_gone,
-    })
-}
-
-fn stream_end(wire: Option<v1::StreamEnd>) -> Result<StreamEnd, Malformed> {
-    let wire = wire.ok_or_else(|| Malformed::new("an exit record misses a stream's end"))?;
-    Ok(StreamEnd {
-        offset: wire.offset,
-        checksum: wire.checksum,
-    })
 }
 
 fn digest(bytes: &[u8]) -> Result<Digest, Malformed> {

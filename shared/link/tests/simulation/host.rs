@@ -123,7 +123,7 @@ impl Process {
         }
         let end = |offset| StreamEnd {
             offset,
-            checksum: 0,
+            checksum: None,
         };
         Outcome::Exited(ExitRecord {
             status: ExitStatus::Code(0),
@@ -134,6 +134,8 @@ impl Process {
             stdout: end(self.written[0]),
             stderr: end(self.written[1]),
             wall_ms: 1,
+            cpu_us: 0,
+            max_rss_bytes: 0,
             tree_gone: true,
         })
     }

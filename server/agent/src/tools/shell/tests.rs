@@ -24,6 +24,8 @@ fn record() -> ExitRecord {
         stdout: StreamEnd::default(),
         stderr: StreamEnd::default(),
         wall_ms: 12,
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: true,
     }
 }

@@ -223,10 +223,12 @@ fn an_exit_is_told_with_its_cause_and_the_ends_of_its_streams() {
             cause: ExitCause::Timeout,
             stdout: StreamEnd {
                 offset: 5,
-                checksum: 6,
+                checksum: Some(6),
             },
             stderr: StreamEnd::default(),
             wall_ms: 7,
+            cpu_us: 0,
+            max_rss_bytes: 0,
             tree_gone: true,
         }),
     );
@@ -241,7 +243,7 @@ fn an_exit_is_told_with_its_cause_and_the_ends_of_its_streams() {
     assert_eq!(record.cause(), v1::exit_record::Cause::Timeout);
     assert_eq!(
         record.stdout.map(|end| (end.offset, end.checksum)),
-        Some((5, 6))
+        Some((5, Some(6)))
     );
     assert!(record.tree_gone);
 }

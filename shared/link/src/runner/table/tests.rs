@@ -44,6 +44,8 @@ fn exited(cause: ExitCause) -> Outcome {
         stdout: StreamEnd::default(),
         stderr: StreamEnd::default(),
         wall_ms: 1,
+        cpu_us: 0,
+        max_rss_bytes: 0,
         tree_gone: true,
     })
 }

@@ -1,0 +1,200 @@
+//! What it takes to run a command here: worked out, nothing started.
+//!
+//! A supervisor runs the plan. The directory goes with it as a handle, so that it stays beneath the
+//! workspace whatever is renamed meanwhile; the program is looked up by the supervisor, in the
+//! plan's own PATH.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CString, OsStr, OsString},
+    os::unix::ffi::OsStringExt,
+    path::Path,
+};
+
+use rustix::{
+    fd::OwnedFd,
+    fs::{Access, AtFlags, CWD},
+};
+use shared_sandbox::{
+    Command, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, NotStarted, Outcome, StreamEnd,
+};
+use shared_types::{Refusal, RefusalCode, limits::MAX_COMMAND_BYTES};
+
+use crate::{
+    environment,
+    workspace::{Workspace, real_path},
+};
+
+/// The shells for a script, the best first.
+const SHELLS: [&str; 2] = ["bash", "sh"];
+
+/// The shell that every Unix has, for an environment without a useful PATH.
+const LAST_SHELL: &str = "/bin/sh";
+
+/// Everything that a supervisor needs to run a command.
+#[derive(Debug)]
+pub struct Plan {
+    /// The program and its words; at least one. A program without a slash is looked up in PATH of
+    /// the environment below.
+    pub argv: Vec<CString>,
+    /// The complete environment, each `NAME=value`.
+    pub environment: Vec<CString>,
+    /// Where it runs; opened only as a place to be in.
+    pub directory: OwnedFd,
+    /// Send stderr into the stream of stdout, so that their order is exact.
+    pub merged: bool,
+}
+
+/// Why there is no plan. Nothing was started, so this is the end of the request
+/// (`Outcome::from`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unplanned {
+    /// The request makes no sense anywhere.
+    Refused(Refusal),
+    /// It cannot run here and now.
+    NotStarted(NotStarted),
+}
+
+impl From<Unplanned> for Outcome {
+    fn from(why: Unplanned) -> Self {
+        match why {
+            Unplanned::Refused(refusal) => Self::Refused(refusal),
+            Unplanned::NotStarted(reason) => Self::Exited(ExitRecord {
+                status: ExitStatus::NotStarted(reason),
+                cause: ExitCause::Exited,
+                stdout: StreamEnd::default(),
+                stderr: StreamEnd::default(),
+                wall_ms: 0,
+                cpu_us: 0,
+                max_rss_bytes: 0,
+                tree_gone: true,
+            }),
+        }
+    }
+}
+
+/// Works the plan out. `base` is the complete base environment of commands.
+pub(crate) fn plan(
+    exec: &Exec,
+    workspace: &Workspace,
+    base: &BTreeMap<String, String>,
+) -> Result<Plan, Unplanned> {
+    check(exec).map_err(Unplanned::Refused)?;
+    let directory = open_directory(exec, workspace).map_err(Unplanned::NotStarted)?;
+    let variables = variables(exec, base, &directory);
+    let words = words(&exec.command, variables.get("PATH")).map_err(Unplanned::NotStarted)?;
+    let environment = variables.into_iter().map(|(name, value)| {
+        let mut variable = name.into_bytes();
+        variable.push(b'=');
+        variable.extend(value.into_vec());
+        variable
+    });
+    Ok(Plan {
+        argv: strings(words.into_iter().map(String::into_bytes))?,
+        environment: strings(environment)?,
+        directory,
+        merged: exec.merged,
+    })
+}
+
+/// Whether it can be asked for at all.
+pub(crate) fn check(exec: &Exec) -> Result<(), Refusal> {
+    let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
+    let texts = match &exec.command {
+        Command::Argv(words) if words.first().is_none_or(String::is_empty) => {
+            return refuse("the command is empty; name a program".to_owned());
+        }
+        Command::Argv(words) => words.as_slice(),
+        Command::Shell(script) => std::slice::from_ref(script),
+    };
+    for text in texts {
+        if text.len() > MAX_COMMAND_BYTES {
+            return refuse(format!(
+                "the command has {} bytes where at most {MAX_COMMAND_BYTES} are possible; write it to a file and run that",
+                text.len()
+            ));
+        }
+        if text.contains('\0') {
+            return refuse("the command holds a NUL byte; write it to a file instead".to_owned());
+        }
+    }
+    environment::check_additions(&exec.environment)
+}
+
+/// The directory to run in.
+pub(crate) fn open_directory(exec: &Exec, workspace: &Workspace) -> Result<OwnedFd, NotStarted> {
+    let opened = workspace.open_place(&exec.directory);
+    // A directory that was removed can still be opened by its handle.
+    if workspace.is_gone() {
+        return Err(NotStarted::WorkspaceGone);
+    }
+    opened.map_err(|failure| match failure {
+        FileFailure::NotFound { path } | FileFailure::NotADirectory { path } => {
+            NotStarted::MissingDirectory(path)
+        }
+        FileFailure::OutsideWorkspace { path } => NotStarted::OutsideWorkspace(path),
+        FileFailure::Denied { path } => NotStarted::Denied(path),
+        FileFailure::Io { reason } => NotStarted::Host(reason),
+        other => NotStarted::Host(other.to_string()),
+    })
+}
+
+/// The base environment, the request's additions, and where it runs.
+fn variables(
+    exec: &Exec,
+    base: &BTreeMap<String, String>,
+    directory: &OwnedFd,
+) -> BTreeMap<String, OsString> {
+    let mut variables: BTreeMap<String, OsString> = base
+        .iter()
+        .chain(&exec.environment)
+        .map(|(name, value)| (name.clone(), value.into()))
+        .collect();
+    if let Some(directory) = real_path(directory) {
+        variables.insert("PWD".to_owned(), directory.into());
+    }
+    variables
+}
+
+fn words(command: &Command, path: Option<&OsString>) -> Result<Vec<String>, NotStarted> {
+    match command {
+        Command::Argv(words) => Ok(words.clone()),
+        Command::Shell(script) => {
+            let shell = shell(path.map_or(OsStr::new(""), OsString::as_os_str))?;
+            Ok([shell, "-c", script].map(str::to_owned).to_vec())
+        }
+    }
+}
+
+fn shell(path: &OsStr) -> Result<&'static str, NotStarted> {
+    let in_path = |shell: &&str| {
+        std::env::split_paths(path)
+            .filter(|directory| directory.is_absolute())
+            .any(|directory| can_run(&directory.join(shell)))
+    };
+    SHELLS
+        .into_iter()
+        .find(in_path)
+        .or_else(|| can_run(Path::new(LAST_SHELL)).then_some(LAST_SHELL))
+        .ok_or(NotStarted::MissingShell)
+}
+
+fn can_run(file: &Path) -> bool {
+    rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// Words as system calls take them; [`check`] has seen that none holds a NUL, the kernel's paths
+/// never do.
+fn strings(words: impl Iterator<Item = Vec<u8>>) -> Result<Vec<CString>, Unplanned> {
+    words
+        .map(|word| {
+            CString::new(word).map_err(|_| {
+                let message = "the environment holds a NUL byte; leave it out";
+                Unplanned::Refused(Refusal::new(RefusalCode::Invalid, message))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

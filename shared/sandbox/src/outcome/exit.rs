@@ -1,0 +1,140 @@
+//! How a process ended: what it reported itself, and why.
+
+use serde::{Deserialize, Serialize};
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    /// What the process itself reported.
+    pub status: ExitStatus,
+    /// Why it ended.
+    pub cause: ExitCause,
+    /// The whole of stdout (and of stderr, where they are merged).
+    pub stdout: StreamEnd,
+    /// The whole of stderr.
+    pub stderr: StreamEnd,
+    /// Wall time from start to end, in milliseconds.
+    pub wall_ms: u64,
+    /// Processor time of the first process and of those that it waited for, in microseconds; 0
+    /// where it is not known.
+    pub cpu_us: u64,
+    /// The largest resident size of one of them, in bytes; 0 where it is not known.
+    pub max_rss_bytes: u64,
+    /// Whether every process of the tree is known to be gone. `false` is said, not hidden:
+    /// without a cgroup a descendant that left its parents cannot be seen for certain.
+    pub tree_gone: bool,
+}
+
+/// What a process reported of its own end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It never ran.
+    NotStarted(NotStarted),
+    /// It ran, and nobody knows what it reported; the cause tells why. Its output is known as far
+    /// as the streams' ends say.
+    Unknown,
+}
+
+/// Why a process never ran. The text says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum NotStarted {
+    /// There is no such program, or it is in no directory of PATH.
+    #[error("there is no program {0:?} on the runner's host; install it, or name its file")]
+    MissingProgram(String),
+    /// The program names an interpreter or loader that is not there.
+    #[error(
+        "the interpreter that {0:?} names in its first line, or its loader, does not exist; install it"
+    )]
+    MissingInterpreter(String),
+    /// The host has neither bash nor sh.
+    #[error(
+        "the runner's host has neither bash nor sh in PATH; install one, or run a program by its words"
+    )]
+    MissingShell,
+    /// There is no such directory to run in.
+    #[error("there is no directory {0:?} in the workspace; make it, or name another one")]
+    MissingDirectory(String),
+    /// The directory to run in lies outside the workspace.
+    #[error(
+        "the directory {0:?} leads out of the workspace; name one relative to the workspace root"
+    )]
+    OutsideWorkspace(String),
+    /// The workspace itself was removed.
+    #[error(
+        "the workspace is gone from the runner's host; make its folder again and restart the runner"
+    )]
+    WorkspaceGone,
+    /// The host does not allow to enter or to execute it.
+    #[error(
+        "the runner's host does not allow to enter or execute {0:?}; change its permissions, or run it with its interpreter"
+    )]
+    Denied(String),
+    /// It is no program.
+    #[error(
+        "{0:?} is not a program for the runner's host; a script needs a first line like #!/bin/sh"
+    )]
+    NotAProgram(String),
+    /// Words and environment together are larger than the host allows (`E2BIG`).
+    #[error(
+        "words and environment together are larger than the runner's host allows; write them to a file"
+    )]
+    TooLarge,
+    /// The host has no room for one more process.
+    #[error("the runner's host allows no further process now; end others, or try again later")]
+    NoProcess,
+    /// The disk is full.
+    #[error("no space is left on the runner's disk; free some")]
+    DiskFull,
+    /// The host reported something else.
+    #[error("the runner's host reported: {0}")]
+    Host(String),
+}
+
+/// Why a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitCause {
+    /// By itself.
+    Exited,
+    /// It ran for as long as it was given.
+    Timeout,
+    /// It was silent for as long as it was given.
+    Idle,
+    /// It was stopped on request.
+    Cancelled,
+    /// The runner stopped, or was cut off for too long.
+    Orphaned,
+    /// The host ran out of memory and killed it.
+    OutOfMemory,
+    /// Its output found no room on the runner's disk.
+    DiskFull,
+    /// Its supervisor was killed, and it with it.
+    SupervisorLost,
+    /// The runner's host restarted.
+    HostReboot,
+}
+
+/// The end of an output stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamEnd {
+    /// Bytes that the process wrote.
+    pub offset: u64,
+    /// CRC-32 (IEEE) of all of them; absent where not all could be seen.
+    pub checksum: Option<u32>,
+}
+
+impl Default for StreamEnd {
+    /// A stream to which nothing was written.
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            checksum: Some(0),
+        }
+    }
+}
