@@ -10,6 +10,11 @@ mod daemon;
 mod enrol;
 mod enrolment;
 mod home;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the table of operations does not write to it yet")
+)]
+mod journal;
 mod key;
 mod link;
 mod operations;

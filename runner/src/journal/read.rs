@@ -1,0 +1,122 @@
+//! Reads a journal from its start, one line in memory at a time.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read as _},
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::from_line};
+
+/// What a journal holds.
+#[derive(Debug)]
+pub(super) struct Contents<R> {
+    pub(super) header: Header,
+    pub(super) records: Vec<R>,
+    /// Behind the last record, in bytes.
+    pub(super) end: u64,
+    /// What follows there: the start of a line that was never finished, in bytes.
+    pub(super) torn: u64,
+}
+
+/// Reads it; the inner error says how it is damaged.
+pub(super) fn read<R: DeserializeOwned>(file: &File) -> io::Result<Result<Contents<R>, String>> {
+    let bytes = file.metadata()?.len();
+    if bytes > MAX_JOURNAL_BYTES {
+        return Ok(Err(format!("{bytes} bytes are too many for a journal")));
+    }
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    let header = match next(&mut reader, &mut line)? {
+        Line::Whole => match header(&line) {
+            Ok(header) => header,
+            Err(damage) => return Ok(Err(damage)),
+        },
+        _ => return Ok(Err("it has no header".to_owned())),
+    };
+    let mut contents = Contents {
+        header,
+        records: Vec::new(),
+        end: line.len() as u64,
+        torn: 0,
+    };
+    for number in 2.. {
+        let damage = match next(&mut reader, &mut line)? {
+            Line::None => break,
+            Line::Whole => match from_line(without_end(&line)) {
+                Ok(record) => {
+                    contents.records.push(record);
+                    contents.end += line.len() as u64;
+                    continue;
+                }
+                Err(damage) => damage,
+            },
+            Line::TooLong => "it is too long",
+            Line::Unfinished(bytes) => {
+                contents.torn = bytes;
+                break;
+            }
+        };
+        return Ok(Err(format!("line {number}: {damage}")));
+    }
+    Ok(Ok(contents))
+}
+
+fn header(line: &[u8]) -> Result<Header, String> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u32,
+    }
+    let damaged = |damage| format!("its header: {damage}");
+    let line = without_end(line);
+    let Format { format } = from_line(line).map_err(damaged)?;
+    if format != FORMAT {
+        return Err(format!(
+            "it has format {format}, and this runner knows format {FORMAT}"
+        ));
+    }
+    from_line(line).map_err(damaged)
+}
+
+/// What comes next in the file.
+enum Line {
+    None,
+    /// It is in the buffer, with its end.
+    Whole,
+    /// The rest of the file has this many bytes, and no line's end among them.
+    Unfinished(u64),
+    /// It has an end, but far away.
+    TooLong,
+}
+
+fn next(reader: &mut BufReader<&File>, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    reader
+        .by_ref()
+        .take(MAX_LINE_BYTES as u64)
+        .read_until(b'\n', line)?;
+    if line.ends_with(b"\n") {
+        return Ok(Line::Whole);
+    }
+    if line.is_empty() {
+        return Ok(Line::None);
+    }
+    let mut bytes = line.len() as u64;
+    loop {
+        let more = reader.fill_buf()?;
+        if more.is_empty() {
+            return Ok(Line::Unfinished(bytes));
+        }
+        if more.contains(&b'\n') {
+            return Ok(Line::TooLong);
+        }
+        let length = more.len();
+        bytes += length as u64;
+        reader.consume(length);
+    }
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
+}

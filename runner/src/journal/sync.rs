@@ -1,0 +1,174 @@
+//! Brings appended records to the disk, many at a time, on a thread of its own.
+//!
+//! Everything is counted in bytes appended since the journal was opened. After a failed sync
+//! the host may have dropped what it could not write, so there is no second try.
+
+use std::{
+    fs::File,
+    io,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use super::JournalError;
+
+/// How long appended records may stay in the host's memory alone.
+pub(crate) const SYNC_WITHIN: Duration = Duration::from_secs(1);
+
+/// The thread; it ends, with everything on the disk, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Syncing {
+    shared: Arc<Shared>,
+    progress: watch::Receiver<Progress>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Tells when what was appended before it was asked for is on the disk.
+#[derive(Debug)]
+#[must_use = "nothing is known before it was waited for"]
+pub(crate) struct Synced {
+    bytes: u64,
+    progress: watch::Receiver<Progress>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    file: Arc<File>,
+    appended: u64,
+    /// Somebody waits until this much is on the disk.
+    wanted: u64,
+    over: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Progress {
+    synced: u64,
+    failure: Option<String>,
+}
+
+impl Syncing {
+    /// Begins with a file that is on the disk as it is.
+    pub(super) fn start(file: File) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                file: Arc::new(file),
+                appended: 0,
+                wanted: 0,
+                over: false,
+            }),
+            changed: Condvar::new(),
+        });
+        let (told, progress) = watch::channel(Progress::default());
+        let run = {
+            let shared = Arc::clone(&shared);
+            move || run(&shared, &told)
+        };
+        let thread = thread::Builder::new()
+            .name("journal-sync".to_owned())
+            .spawn(run)?;
+        Ok(Self {
+            shared,
+            progress,
+            thread: Some(thread),
+        })
+    }
+
+    /// So many bytes more are in the file.
+    pub(super) fn appended(&self, bytes: usize) {
+        self.shared.state().appended += bytes as u64;
+        self.shared.changed.notify_one();
+    }
+
+    /// See [`super::Journal::sync`].
+    pub(super) fn ask(&self) -> Synced {
+        let mut state = self.shared.state();
+        state.wanted = state.appended;
+        self.shared.changed.notify_one();
+        Synced {
+            bytes: state.wanted,
+            progress: self.progress.clone(),
+        }
+    }
+
+    /// From now on this is the file; it is on the disk, with all that was appended.
+    pub(super) fn replace(&self, file: File) {
+        self.shared.state().file = Arc::new(file);
+    }
+
+    /// Upgrades for as long as the thread or this lives.
+    #[cfg(test)]
+    pub(super) fn weak(&self) -> std::sync::Weak<impl Sized + use<>> {
+        Arc::downgrade(&self.shared)
+    }
+
+    /// Why nothing reaches the disk any more.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.progress.borrow().failure.clone()
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        self.shared.state().over = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // It has said why it failed, and there is nobody left to ask.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Synced {
+    /// Waits until it is there.
+    pub(crate) async fn wait(mut self) -> Result<(), JournalError> {
+        let there =
+            |progress: &Progress| progress.failure.is_some() || progress.synced >= self.bytes;
+        match self.progress.wait_for(there).await {
+            Ok(progress) if progress.synced >= self.bytes => Ok(()),
+            Ok(progress) => Err(JournalError::Broken(
+                progress.failure.clone().unwrap_or_default(),
+            )),
+            Err(_) => Err(JournalError::Broken("its thread has ended".to_owned())),
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change of it is a single assignment, so it is whole also after a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is something to do; `None` where there never will be.
+    fn next(&self, synced: u64) -> Option<(Arc<File>, u64)> {
+        let idle = |state: &mut State| !state.over && state.appended <= synced;
+        let state = self.changed.wait_while(self.state(), idle);
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let gather = |state: &mut State| !state.over && state.wanted <= synced;
+        let gathered = self.changed.wait_timeout_while(state, SYNC_WITHIN, gather);
+        let (state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
+        (state.appended > synced).then(|| (Arc::clone(&state.file), state.appended))
+    }
+}
+
+fn run(shared: &Shared, told: &watch::Sender<Progress>) {
+    let mut synced = 0;
+    while let Some((file, appended)) = shared.next(synced) {
+        if let Err(error) = file.sync_data() {
+            let failure = format!("its records do not reach the disk ({error})");
+            told.send_modify(|progress| progress.failure = Some(failure));
+            return;
+        }
+        synced = appended;
+        told.send_modify(|progress| progress.synced = synced);
+    }
+}
