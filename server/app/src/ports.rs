@@ -11,7 +11,9 @@ use server_router::{
         StoredIntent, Verdict,
     },
 };
-use server_store::{LinkClaim, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError};
+use server_store::{
+    LinkClaim, LostOutcome, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError,
+};
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, SessionId, TenantId, Timestamp,
@@ -78,6 +80,7 @@ impl Intents for SessionIntents {
                 Ok(())
             }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
+            Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
             Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
             Err(error) => Err(PortError::new(error).into()),
         }
@@ -154,6 +157,7 @@ impl LinkRows for Rows {
     }
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
+        let lost = Outcome::Refused(server_router::ports::forgotten());
         let claim = LinkClaim {
             replica: self.replica,
             incarnation: hello.incarnation.clone(),
@@ -172,12 +176,21 @@ impl LinkRows for Rows {
                     isolation: sandbox.isolation.clone(),
                 })
                 .collect(),
+            remembered: hello.inventory.iter().map(|one| one.operation).collect(),
+            lost: LostOutcome {
+                outcome: serde_json::to_string(&lost).map_err(PortError::new)?,
+                summary: summary(&lost),
+            },
         };
         let claimed = self
             .store
             .link_claim(who.tenant, who.runner, &claim, self.clock.now())
             .await
             .map_err(PortError::new)?;
+        for (operation, session) in claimed.late {
+            tracing::info!(operation.id = %operation, "the runner has forgotten an operation: it is lost");
+            self.hub.appended(session, Vec::new()).await;
+        }
         Ok(claimed.generation)
     }
 

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    Verdict,
+    Verdict, forgotten,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -123,7 +123,9 @@ pub trait LinkRows: Send + Sync {
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError>;
 
     /// Makes a new link the runner's current one, stores what the runner says of itself, and
-    /// returns the link's generation, higher than every earlier one of this runner.
+    /// returns the link's generation, higher than every earlier one of this runner. In the same
+    /// transaction [`forgotten`] becomes the outcome of every open operation of another incarnation
+    /// that the runner does not list: no later link can start it.
     ///
     /// # Errors
     /// The store did not answer, or the runner may not link (any more).
@@ -189,6 +191,9 @@ pub enum PlaceError {
     /// The operation is stored already.
     #[error("the operation is stored already")]
     Conflict,
+    /// The runner has another incarnation by now than the intent's.
+    #[error("the runner has just linked anew")]
+    OtherIncarnation,
     /// The store did not answer.
     #[error(transparent)]
     Unavailable(#[from] PortError),

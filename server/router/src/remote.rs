@@ -91,6 +91,7 @@ impl RemoteSandbox {
                 "a newer holder of the session exists",
             )),
             Err(PlaceError::Conflict) => Err(conflict()),
+            Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
     }
@@ -106,9 +107,7 @@ impl RemoteSandbox {
             Connection::Online(link) if link.incarnation() == incarnation => {
                 return Ok(link.generation());
             }
-            Connection::Online(_) | Connection::Linking => {
-                format!("runner {name:?}, which is chosen, has just linked anew; try again")
-            }
+            Connection::Online(_) | Connection::Linking => return Err(linked_anew(name)),
             Connection::Offline { since } => {
                 let since = since.unwrap_or_else(|| self.clock.now());
                 format!(
@@ -223,6 +222,11 @@ impl Sandbox for RemoteSandbox {
             let _ = link.forget(operation).await;
         }
     }
+}
+
+fn linked_anew(name: &str) -> Refusal {
+    let message = format!("runner {name:?}, which is chosen, has just linked anew; try again");
+    Refusal::new(RefusalCode::Unavailable, message)
 }
 
 fn conflict() -> Refusal {

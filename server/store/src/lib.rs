@@ -45,7 +45,9 @@ pub use join_token::{JoinTokenRow, NewJoinToken};
 pub use operation::{
     MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,
 };
-pub use runner::{EnrolRefusal, JoinState, LinkClaim, LinkClaimed, LinkRow, NewRunner, RunnerRow};
+pub use runner::{
+    EnrolRefusal, JoinState, LinkClaim, LinkClaimed, LinkRow, LostOutcome, NewRunner, RunnerRow,
+};
 pub use sandbox::{NewSandbox, SandboxRow};
 pub use session::{NewSession, SessionRow};
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};

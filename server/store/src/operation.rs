@@ -14,13 +14,8 @@ use crate::{
     columns::{Columns as _, integer, word},
     database::{Connection, Row, page},
     error::bounded,
-    event, session, turn,
+    event, runner, session, turn,
 };
-
-mod row;
-
-use row::verdict;
-pub use row::{OperationRow, StoredOutcome, Verdict};
 
 /// Largest outcome in bytes of JSON: a whole frame of a link as an array of numbers.
 pub const MAX_OUTCOME_BYTES: usize = 16 * 1024 * 1024;
@@ -35,6 +30,13 @@ macro_rules! select_operations {
         )
     };
 }
+
+mod forgotten;
+mod row;
+
+pub(crate) use forgotten::lose_forgotten;
+use row::verdict;
+pub use row::{OperationRow, StoredOutcome, Verdict};
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]
@@ -73,6 +75,9 @@ pub enum Placed {
     },
     /// It was stored before: ask what became of it. Nothing was written.
     Known(Box<OperationRow>),
+    /// Its runner has another incarnation by now than the one that it is for, where it could never
+    /// start. Nothing was written.
+    OtherIncarnation,
 }
 
 /// Whether an outcome is new.
@@ -119,6 +124,12 @@ impl Store {
             Some(_) => return Err(StoreError::Conflict("the operation has another request")),
             None => turn::require_running(&mut tx, tenant, session, operation.turn).await?,
         }
+        // A link that was claimed since has settled what the runner forgot: an intent that came
+        // later would be missed.
+        let runner = runner::find(&mut tx, tenant, operation.place.runner).await?;
+        if runner.incarnation.as_ref() != Some(&operation.incarnation) {
+            return Ok(Placed::OtherIncarnation);
+        }
         insert(&mut tx, tenant, epoch, operation, now).await?;
         let placed = Event::CallPlaced {
             turn: operation.turn,
@@ -148,34 +159,11 @@ impl Store {
     ) -> Result<Settled, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
         let mut tx = self.write().await?;
-        let session = find(&mut tx, tenant, operation).await?.session;
-        // The session's lock comes first, so that the call cannot end between the two statements.
-        session::next(&mut tx, tenant, session, 0, now).await?;
-        let settled: Option<Row> = sqlx::query(
-            "UPDATE operations SET outcome = $1, outcome_at = $2
-             WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING closed_at",
-        )
-        .bind(outcome)
-        .bind(now.as_micros())
-        .bind(tenant.to_string())
-        .bind(operation.to_string())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let Some(settled) = settled else {
-            let row = find(&mut tx, tenant, operation).await?;
-            return Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?));
-        };
-        let mut late = None;
-        if settled.maybe_time("closed_at")?.is_some() {
-            let told = Event::OperationSettled {
-                operation,
-                summary: summary.to_owned(),
-            };
-            let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
-            late = Some(event::insert(&mut tx, tenant, session, seq, &told, now).await?);
+        let settled = settle(&mut tx, tenant, operation, (outcome, summary), now).await?;
+        if matches!(settled, Settled::First { .. }) {
+            tx.commit().await?;
         }
-        tx.commit().await?;
-        Ok(Settled::First { late })
+        Ok(settled)
     }
 
     /// Records that someone wants the operation to stop, once; without effect where its outcome
@@ -318,6 +306,43 @@ pub(crate) async fn close(
     .execute(tx)
     .await?;
     Ok(())
+}
+
+/// Stores the outcome and, where the call had ended, the event with the summary.
+async fn settle(
+    tx: &mut Connection,
+    tenant: TenantId,
+    operation: OperationId,
+    (outcome, summary): (&str, &str),
+    now: Timestamp,
+) -> Result<Settled, StoreError> {
+    let session = find(tx, tenant, operation).await?.session;
+    // The session's lock comes first, so that the call cannot end between the two statements.
+    session::next(tx, tenant, session, 0, now).await?;
+    let settled: Option<Row> = sqlx::query(
+        "UPDATE operations SET outcome = $1, outcome_at = $2
+         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING closed_at",
+    )
+    .bind(outcome)
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(operation.to_string())
+    .fetch_optional(&mut *tx)
+    .await?;
+    let Some(settled) = settled else {
+        let row = find(tx, tenant, operation).await?;
+        return Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?));
+    };
+    let mut late = None;
+    if settled.maybe_time("closed_at")?.is_some() {
+        let told = Event::OperationSettled {
+            operation,
+            summary: summary.to_owned(),
+        };
+        let seq = session::next(tx, tenant, session, 1, now).await?.seq;
+        late = Some(event::insert(tx, tenant, session, seq, &told, now).await?);
+    }
+    Ok(Settled::First { late })
 }
 
 async fn find(

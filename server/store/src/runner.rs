@@ -42,7 +42,7 @@ mod join_state;
 mod link; // below the macro, so that it can use it
 
 pub use join_state::JoinState;
-pub use link::{LinkClaim, LinkClaimed};
+pub use link::{LinkClaim, LinkClaimed, LostOutcome};
 
 /// A runner that wants to enrol.
 #[derive(Debug, Clone)]
@@ -200,12 +200,8 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
     ) -> Result<RunnerRow, StoreError> {
-        let row = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
-            .bind(tenant.to_string())
-            .bind(runner.to_string())
-            .fetch_one(self.readers())
-            .await?;
-        Ok(row)
+        let mut connection = self.readers().acquire().await?;
+        find(&mut connection, tenant, runner).await
     }
 
     /// A runner that is not revoked, by its id or its name; a name that is
@@ -279,6 +275,20 @@ impl Store {
         audit::record(&mut tx, tenant, &entry, now).await?;
         Ok(tx.commit().await?)
     }
+}
+
+/// See [`Store::runner`].
+pub(crate) async fn find(
+    connection: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+) -> Result<RunnerRow, StoreError> {
+    let row = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_one(connection)
+        .await?;
+    Ok(row)
 }
 
 /// Refuses labels that are too many or too long.

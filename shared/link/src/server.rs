@@ -12,7 +12,9 @@ mod link;
 mod slot;
 mod subscriptions;
 
-pub use follow::{CancelStep, Follow, Linked, RunnerState, Settled, Step, StoredIntent, cancel};
+pub use follow::{
+    CancelStep, Follow, Linked, RunnerState, Settled, Step, StoredIntent, cancel, forgotten,
+};
 pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
 pub use inbox::{Inbox, InboxError, Mail, Seat};
 pub use link::{

@@ -91,6 +91,11 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
             root: "/work".to_owned(),
             isolation: Isolation::none(),
         }],
+        remembered: Vec::new(),
+        lost: LostOutcome {
+            outcome: "{}".to_owned(),
+            summary: String::new(),
+        },
     };
     let claimed = store.link_claim(TENANT, runner, &claim, now).await;
     claimed.expect("the runner is there");

@@ -1,7 +1,9 @@
 //! Which replica holds a runner's link. Each new link raises the generation, and what is said
 //! under an older one has no effect: its late end never removes a newer link.
 
-use shared_types::{Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp};
+use shared_types::{
+    Generation, Incarnation, OperationId, ReplicaId, RunnerId, SessionId, TenantId, Timestamp,
+};
 
 use super::{MAX_HOST_BYTES, RunnerRow};
 use crate::{
@@ -9,7 +11,7 @@ use crate::{
     columns::{integer, json},
     database::Connection,
     error::bounded,
-    sandbox,
+    operation, sandbox,
 };
 
 /// Most sandboxes or features that a runner reports.
@@ -36,21 +38,35 @@ pub struct LinkClaim {
     pub features: Vec<String>,
     /// Where operations can happen.
     pub sandboxes: Vec<NewSandbox>,
+    /// The operations that it remembers.
+    pub remembered: Vec<OperationId>,
+    /// What is stored of an operation that it has forgotten.
+    pub lost: LostOutcome,
+}
+
+/// The outcome of an operation of which nobody will ever know what it did.
+#[derive(Debug, Clone)]
+pub struct LostOutcome {
+    /// As it is stored: JSON.
+    pub outcome: String,
+    /// The same for people.
+    pub summary: String,
 }
 
 /// A link that this replica holds now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkClaimed {
     /// Fences every earlier link of the runner.
     pub generation: Generation,
-    /// Whether the runner still remembers what it was sent before: the incarnation is that of its
-    /// newest link, and the journal's sequence has not fallen (contract A3). If not, operations
-    /// that it does not report are lost.
-    pub remembers: bool,
+    /// The operations whose call had ended before they were lost, and their sessions, whose logs
+    /// have grown.
+    pub late: Vec<(OperationId, SessionId)>,
 }
 
 impl Store {
     /// Gives the runner's link to a replica, over whoever held it, and stores what it reports.
+    /// In the same transaction the open operations of its earlier incarnations that it does not
+    /// remember are lost: they can never be started any more, whichever journal links next.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the runner is revoked, or if another
@@ -65,11 +81,7 @@ impl Store {
     ) -> Result<LinkClaimed, StoreError> {
         within_bounds(claim)?;
         let mut tx = self.write().await?;
-        let before: RunnerRow = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
-            .bind(tenant.to_string())
-            .bind(runner.to_string())
-            .fetch_one(&mut *tx)
-            .await?;
+        let before = super::find(&mut tx, tenant, runner).await?;
         if before.revoked_at.is_some() {
             return Err(StoreError::Conflict("the runner is revoked, enrol it anew"));
         }
@@ -78,12 +90,9 @@ impl Store {
         for sandbox in &claim.sandboxes {
             sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
         }
+        let late = operation::lose_forgotten(&mut tx, tenant, runner, claim, now).await?;
         tx.commit().await?;
-        Ok(LinkClaimed {
-            generation,
-            remembers: before.incarnation.as_ref() == Some(&claim.incarnation)
-                && claim.journal_sequence >= before.journal_sequence,
-        })
+        Ok(LinkClaimed { generation, late })
     }
 
     /// The runner was heard of. Answers whether this link still holds: it is the newest, and the

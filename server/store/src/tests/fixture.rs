@@ -16,9 +16,9 @@ use shared_types::{
 };
 
 use crate::{
-    ClaimedTurn, CredentialKind, IfRunning, Input, LinkClaim, LinkClaimed, NewCredential,
-    NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant, NewUser, Store,
-    tenant,
+    ClaimedTurn, CredentialKind, IfRunning, Input, LinkClaim, LinkClaimed, LostOutcome,
+    NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
+    NewUser, Store, tenant,
 };
 
 /// The server process of the tests.
@@ -262,6 +262,11 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
             root: "/home/me/work".to_owned(),
             isolation: Isolation::none(),
         }],
+        remembered: Vec::new(),
+        lost: LostOutcome {
+            outcome: "\"lost\"".to_owned(),
+            summary: "lost".to_owned(),
+        },
     }
 }
 

@@ -3,7 +3,7 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
-use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, turn_ended};
+use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, turn_ended};
 use crate::{MAX_OUTCOME_BYTES, Placed, Settled, StoreError, Verdict};
 
 on_every_backend!(
@@ -16,6 +16,9 @@ on_every_backend!(
     a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome,
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
     unsettled_operations_are_listed_in_pages_until_their_outcome_comes,
+    what_a_runner_forgot_is_lost_with_the_claim_of_its_link,
+    what_a_runner_remembers_under_another_incarnation_is_not_lost,
+    an_intent_for_a_memory_that_is_gone_writes_nothing,
 );
 
 async fn place(ours: &Tenant, work: &AtWork) {
@@ -281,4 +284,90 @@ async fn unsettled_operations_are_listed_in_pages_until_their_outcome_comes(fixt
     assert_eq!(page(Some(sibling(&work, 2).id), 2).await, [3]);
     settle(&ours, sibling(&work, 1).id, "{}", 5).await;
     assert_eq!(page(None, 9).await, [2, 3]);
+}
+
+async fn what_a_runner_forgot_is_lost_with_the_claim_of_its_link(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    db.place_operation(ours.id, work.epoch, &sibling(&work, 1), at(4))
+        .await
+        .expect("it is new");
+    let end = [call_ended(work.turn, CallOutcome::Unknown)];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let stranger = ours.at_work().await;
+    place(&ours, &stranger).await;
+
+    // A runner that comes back as it was has forgotten nothing that it does not list: what it has
+    // not been sent yet may still be sent.
+    let claim = async |journal, now| {
+        let claim = link_claim(journal, 0);
+        let claimed = db.link_claim(ours.id, work.runner, &claim, now).await;
+        claimed.expect("the runner is there").late
+    };
+    assert_eq!(claim(1, at(6)).await, []);
+    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
+    assert_eq!(unsettled.expect("it answers").len(), 2);
+
+    let late = claim(2, at(7)).await;
+    assert_eq!(late, [(work.operation.id, work.session)]);
+    for id in [work.operation.id, sibling(&work, 1).id] {
+        let row = db.operation(ours.id, id).await.expect("it is there");
+        let outcome = row.outcome.expect("it is lost");
+        assert_eq!((outcome.json.as_str(), outcome.at), ("\"lost\"", at(7)));
+    }
+    let log = db.events_after(ours.id, work.session, 6, 9).await;
+    let told = Event::OperationSettled {
+        operation: work.operation.id,
+        summary: "lost".to_owned(),
+    };
+    let log = log.expect("it is there");
+    assert_eq!(log.len(), 1, "only of the call that had ended: {log:?}");
+    assert_eq!(log[0].known(), Some(&told));
+    // The older journal returns: nothing is left that could be sent to it.
+    assert_eq!(claim(1, at(8)).await, []);
+    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
+    assert_eq!(unsettled.expect("it answers"), []);
+    let others = db.operation(ours.id, stranger.operation.id).await;
+    assert_eq!(others.expect("it is there").outcome, None);
+}
+
+async fn what_a_runner_remembers_under_another_incarnation_is_not_lost(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    db.place_operation(ours.id, work.epoch, &sibling(&work, 1), at(4))
+        .await
+        .expect("it is new");
+    let mut claim = link_claim(1, 2);
+    claim.incarnation.boot = "another".to_owned();
+    claim.remembered = vec![sibling(&work, 1).id];
+    db.link_claim(ours.id, work.runner, &claim, at(5))
+        .await
+        .expect("the runner is there");
+    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
+    let unsettled: Vec<_> = unsettled
+        .expect("it answers")
+        .into_iter()
+        .map(|row| row.id)
+        .collect();
+    assert_eq!(unsettled, claim.remembered);
+}
+
+async fn an_intent_for_a_memory_that_is_gone_writes_nothing(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    db.link_claim(ours.id, work.runner, &link_claim(2, 0), at(4))
+        .await
+        .expect("the runner is there");
+    let placed = db
+        .place_operation(ours.id, work.epoch, &work.operation, at(5))
+        .await;
+    assert_eq!(placed.expect("it answers"), Placed::OtherIncarnation);
+    let found = db.operation(ours.id, work.operation.id).await;
+    assert!(matches!(found, Err(StoreError::NotFound)));
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 3);
 }

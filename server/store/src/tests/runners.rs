@@ -9,7 +9,6 @@ on_every_backend!(
     a_late_unknown_or_spent_token_enrols_nobody_and_is_audited,
     a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it,
     each_link_raises_the_generation_and_the_end_of_an_older_one_changes_nothing,
-    a_runner_remembers_while_its_incarnation_stays_and_its_journal_grows,
     a_sandbox_that_is_reported_no_more_is_not_listed,
     after_a_restart_every_runner_is_offline_since_it_was_last_heard,
     a_revoked_runner_links_no_more_and_its_link_learns_of_it,
@@ -138,25 +137,6 @@ async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_not
     assert!(!again.await.expect("it answers"));
     let row = db.runner(ours.id, runner).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(31))));
-}
-
-async fn a_runner_remembers_while_its_incarnation_stays_and_its_journal_grows(fixture: Fixture) {
-    let (db, ours) = (&fixture.db, fixture.tenant().await);
-    let runner = ours.runner("laptop").await;
-    let mut other_boot = link_claim(2, 9);
-    other_boot.incarnation.boot = "another".to_owned();
-    for (claim, remembers) in [
-        (link_claim(1, 5), false),
-        (link_claim(1, 5), true),
-        (link_claim(1, 8), true),
-        (link_claim(1, 7), false),
-        (link_claim(2, 9), false),
-        (other_boot, false),
-    ] {
-        let claimed = db.link_claim(ours.id, runner, &claim, at(1)).await;
-        let claimed = claimed.expect("the runner is there");
-        assert_eq!(claimed.remembers, remembers, "{claim:?}");
-    }
 }
 
 async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {

@@ -199,7 +199,7 @@ impl Follow {
                     _ => self.phase = Phase::Finding,
                 }
             }
-            Connection::Online(_) => self.lost(lost_to_new_memory()),
+            Connection::Online(_) => self.lost(forgotten()),
             Connection::Revoked => self.lost(lost_to_revocation()),
             Connection::Linking => {}
             Connection::Offline { since: None } => self.phase = Phase::AskingState,
@@ -402,7 +402,7 @@ pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelS
     }
     match connection {
         Connection::Online(link) if link.incarnation == intent.incarnation => CancelStep::Send,
-        Connection::Online(_) => CancelStep::Lost(lost_to_new_memory()),
+        Connection::Online(_) => CancelStep::Lost(forgotten()),
         Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
         Connection::Offline { .. } | Connection::Linking => {
             CancelStep::Answer(CancelAnswer::Recorded)
@@ -410,7 +410,8 @@ pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelS
     }
 }
 
-fn lost_to_new_memory() -> Refusal {
+/// Why an operation is lost of which its runner remembers nothing (contract A3).
+pub fn forgotten() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
         "the runner was restarted and remembers nothing of this operation",

@@ -74,10 +74,12 @@ pub struct Seen {
 }
 
 impl HelloFacts {
-    /// Whether the runner remembers less than the server has seen of the same memory: an older
-    /// state of it was restored, and what it accepted since would be started again (contract A3).
+    /// Whether the runner remembers less than the server has seen of the same journal, in this
+    /// boot or another: an older state of it was restored, and what it accepted since would be
+    /// started again (contract A3).
     pub fn went_back(&self, seen: &Seen) -> bool {
-        self.incarnation == seen.incarnation && self.journal_sequence < seen.journal_sequence
+        self.incarnation.journal == seen.incarnation.journal
+            && self.journal_sequence < seen.journal_sequence
     }
 }
 

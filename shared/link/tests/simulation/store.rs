@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use shared_link::server::{Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict};
+use shared_link::server::{
+    Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict, forgotten,
+};
 use shared_sandbox::{Operation, Outcome};
 use shared_types::{Epoch, Generation, OperationId};
 
@@ -24,8 +26,16 @@ pub(crate) struct Row {
 }
 
 impl Store {
-    /// Makes a link the newest one.
+    /// Makes a link the newest one. What the runner has forgotten can never be started any more,
+    /// whichever journal links next.
     pub(crate) fn claim(&mut self, facts: &HelloFacts) -> Generation {
+        let lost = Outcome::Refused(forgotten());
+        for (id, row) in &mut self.rows {
+            let listed = facts.inventory.iter().any(|entry| entry.operation == *id);
+            if row.intent.incarnation != facts.incarnation && !listed {
+                row.intent.outcome.get_or_insert_with(|| lost.clone());
+            }
+        }
         self.generation += 1;
         self.seen = Some(Seen {
             incarnation: facts.incarnation.clone(),

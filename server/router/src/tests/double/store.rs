@@ -165,6 +165,15 @@ impl LinkRows for Store {
             journal_sequence: hello.journal_sequence,
         };
         rows.seen.insert(who.runner, seen);
+        for (id, intent) in &mut rows.intents {
+            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
+            if intent.place.runner == who.runner
+                && intent.incarnation != hello.incarnation
+                && !listed
+            {
+                intent.outcome.get_or_insert(Outcome::Refused(forgotten()));
+            }
+        }
         Ok(generation)
     }
 
