@@ -193,6 +193,9 @@ impl Sandbox for RemoteSandbox {
         let recorded = self.intents.request_cancel(operation).await;
         recorded.map_err(|error| not_stored("record the cancel", &error))?;
         let connection = self.settled_connection(intent.place.runner).await;
+        let Some(intent) = self.find(operation).await? else {
+            return Ok(CancelAnswer::NeverStarted);
+        };
         let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
             (CancelStep::Answer(answer), _) => return Ok(answer),
             (CancelStep::Send, Connection::Online(link)) => {

@@ -134,6 +134,13 @@ impl Runner {
         runner
     }
 
+    /// The same runner after its host was started again: its journal is on disk.
+    pub(super) fn rebooted(&self) -> Self {
+        let mut runner = self.clone();
+        runner.incarnation.boot.push_str(" again");
+        runner
+    }
+
     pub(super) fn remembering(&self, operation: &Operation, ended: bool) -> Self {
         let mut runner = self.clone();
         runner.inventory.push((operation.id, ended));

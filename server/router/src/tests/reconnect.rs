@@ -106,6 +106,7 @@ async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() 
         panic!("the runner is away");
     };
     let mut link = world.link(&runner.restarted()).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
     assert_ends_with(&mut running, RefusalCode::Lost).await;
     let mut again = world
         .sandbox
@@ -118,6 +119,90 @@ async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() 
         Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost
     ));
     assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test]
+async fn what_a_rebooted_runner_remembers_ends_with_its_outcome_and_is_not_started_again() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.output(&id, 0, "one ").await;
+    assert_eq!(next(&mut running).await, stdout(0, "one "));
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+
+    let rebooted = runner.rebooted().remembering(&operation, true);
+    let mut link = world.link(&rebooted).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    let frame = link.operation().await;
+    assert_eq!((frame.request, frame.start_within_ms), (None, 0));
+    assert_eq!(frame.stdout_from, 4);
+    assert_eq!(frame.incarnation, Some((&rebooted.incarnation).into()));
+    link.accept(&id).await;
+    link.output(&id, 4, "two").await;
+    link.exit(&id, 7).await;
+    assert_eq!(next(&mut running).await, stdout(4, "two"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(7)));
+    assert_eq!(world.store.outcome(&operation), Some(exited(7)));
+}
+
+#[tokio::test]
+async fn what_a_rebooted_runner_does_not_find_after_all_is_lost() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    let rebooted = runner.rebooted().remembering(&exec(10), true);
+    let mut link = world.link(&rebooted).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    let id = link.operation().await.operation;
+    link.refuse(&id, v1::refusal::Code::NotFound).await;
+    assert_ends_with(&mut running, RefusalCode::Lost).await;
+}
+
+#[tokio::test]
+async fn a_cancel_of_what_a_rebooted_runner_remembers_is_answered_by_it() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    drop(
+        world
+            .sandbox
+            .start(operation.clone())
+            .await
+            .expect("it starts"),
+    );
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let rebooted = runner.rebooted().remembering(&operation, true);
+    let mut link = world.link(&rebooted).await;
+    let sandbox = world.sandbox.clone();
+    let cancel = tokio::spawn(async move { sandbox.cancel(operation.id, Epoch(1)).await });
+    let frame = link.cancel().await;
+    assert_eq!(frame.incarnation, Some((&rebooted.incarnation).into()));
+    let exited = v1::cancel_answer::Answer::AlreadyExited;
+    link.answer_cancel(&frame.operation, exited).await;
+    let answer = within(cancel).await.expect("it does not panic");
+    assert_eq!(answer, Ok(CancelAnswer::AlreadyExited));
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@
 //!   while no outcome is stored and only until the deadline; a runner starts an id at most once
 //!   within an incarnation, so sending it again is an attach;
 //! - otherwise only an attach without a request, which can start nothing;
-//! - to another incarnation goes nothing at all: the operation is lost.
+//! - so also to another incarnation, which may remember the operation: a runner that does not list
+//!   it when it links has forgotten it, and it is lost with the claim of that link.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -105,7 +106,10 @@ pub enum Step {
 pub struct Follow {
     operation: Operation,
     place: Place,
+    /// The one for which the intent was committed.
     incarnation: Incarnation,
+    /// The one of the link that was there last.
+    linked: Incarnation,
     /// What has just been stored, and the link that was there before: as long as that one lives,
     /// whoever cancels says so to the runner itself, and nobody else can have settled it.
     fresh: Option<(Generation, StoredIntent)>,
@@ -143,6 +147,7 @@ impl Follow {
         let mut follow = Self {
             place: intent.place.clone(),
             incarnation: intent.incarnation.clone(),
+            linked: intent.incarnation.clone(),
             fresh: None,
             told: [0, 0],
             told_unreachable: false,
@@ -186,7 +191,8 @@ impl Follow {
     pub fn connection(&mut self, connection: Connection<Linked>, now: Timestamp) {
         self.phase = Phase::Connecting;
         match connection {
-            Connection::Online(link) if link.incarnation == self.incarnation => {
+            Connection::Online(link) => {
+                self.linked = link.incarnation;
                 if std::mem::take(&mut self.told_unreachable) {
                     self.steps.push_back(Step::Tell(OperationEvent::Reachable));
                 }
@@ -199,7 +205,6 @@ impl Follow {
                     _ => self.phase = Phase::Finding,
                 }
             }
-            Connection::Online(_) => self.lost(forgotten()),
             Connection::Revoked => self.lost(lost_to_revocation()),
             Connection::Linking => {}
             Connection::Offline { since: None } => self.phase = Phase::AskingState,
@@ -243,7 +248,7 @@ impl Follow {
             sandbox: self.place.sandbox.to_string(),
             owner: operation.owner.to_string(),
             epoch: operation.epoch.0,
-            incarnation: Some((&self.incarnation).into()),
+            incarnation: Some((&self.linked).into()),
             start_within_ms,
             run_for_ms: milliseconds(operation.limits.run_for),
             ticket: None,
@@ -330,7 +335,8 @@ impl Follow {
             // Before the operation itself: what the runner does not know yet must not start.
             self.steps.push_back(Step::Cancel);
         }
-        let may_start = intent.outcome.is_none() && now < intent.deadline;
+        let may_start =
+            intent.outcome.is_none() && now < intent.deadline && self.linked == self.incarnation;
         self.phase = Phase::Attaching(Attempt { intent, may_start });
     }
 
@@ -352,6 +358,7 @@ impl Follow {
                 self.end(Outcome::Refused(refusal));
                 Phase::Over
             }
+            _ if self.linked != self.incarnation => Phase::Settling(Outcome::Refused(forgotten())),
             // It was asked without a request because the time to start it has passed.
             RefusalCode::NotFound if !attempt.may_start => {
                 Phase::Settling(Outcome::Refused(expired()))
@@ -395,14 +402,15 @@ pub enum CancelStep {
     Lost(Refusal),
 }
 
-/// Decides about a cancel, once it is recorded.
+/// Decides about a cancel, once it is recorded. The intent is read after the connection: what the
+/// runner of this link has forgotten is lost by then, and what is open it can be asked about,
+/// under whichever incarnation it was started.
 pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
     if intent.outcome.is_some() {
         return CancelStep::Answer(CancelAnswer::AlreadyExited);
     }
     match connection {
-        Connection::Online(link) if link.incarnation == intent.incarnation => CancelStep::Send,
-        Connection::Online(_) => CancelStep::Lost(forgotten()),
+        Connection::Online(_) => CancelStep::Send,
         Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
         Connection::Offline { .. } | Connection::Linking => {
             CancelStep::Answer(CancelAnswer::Recorded)
