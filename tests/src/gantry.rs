@@ -6,6 +6,7 @@
 mod ask;
 mod process;
 mod runner;
+mod setup;
 mod talk;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -15,8 +16,11 @@ use shared_types::OsEntropy;
 use tempfile::TempDir;
 
 pub use ask::Answer;
-pub use process::{Process, binary, children_of, is_alive};
+pub use process::{
+    Process, binary, children_of, descriptors_of, is_alive, processes_marked, zombies_of,
+};
 pub use runner::Runner;
+pub use setup::Setup;
 pub use talk::{Talk, Told};
 
 use crate::model_server::ModelServer;
@@ -40,7 +44,7 @@ pub struct Gantry {
 impl Gantry {
     /// A server whose model is the practice model.
     pub async fn practice() -> Self {
-        Self::start(Vec::new(), Vec::new()).await
+        Self::with(Setup::default()).await
     }
 
     /// A server whose model is the test's own.
@@ -50,32 +54,35 @@ impl Gantry {
 
     /// A server whose model answers at this address, in OpenAI's format.
     pub async fn with_model(base_url: String) -> Self {
-        let environment = [
-            ("OPENAI_BASE_URL", base_url),
-            ("GANTRY_MODEL", "scripted".to_owned()),
-        ];
-        Self::start(
-            environment
-                .map(|(name, value)| (name.to_owned(), value))
-                .into(),
-            Vec::new(),
-        )
+        Self::with(Setup {
+            model: Some(base_url),
+            ..Setup::default()
+        })
         .await
     }
 
     /// A server that ends TLS with a certificate of its own.
     pub async fn with_tls() -> Self {
-        Self::start(Vec::new(), vec!["--tls".to_owned()]).await
+        Self::with(Setup {
+            tls: true,
+            ..Setup::default()
+        })
+        .await
     }
 
-    async fn start(environment: Vec<(String, String)>, arguments: Vec<String>) -> Self {
+    /// A server that is set up like this.
+    pub async fn with(setup: Setup) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
+        if !setup.settings.is_empty() {
+            std::fs::write(home.path().join("gantry.toml"), &setup.settings)
+                .expect("settings can be written");
+        }
         let mut gantry = Self {
             home,
-            environment,
-            arguments,
+            environment: setup.environment(),
+            arguments: setup.arguments(),
             server: None,
-            url: "127.0.0.1:0".to_owned(),
+            url: setup.listen,
             trust: Trust::Platform,
             token: String::new(),
             http: reqwest::Client::new(),
@@ -186,16 +193,23 @@ impl Gantry {
 
     /// Enrols a runner with a token of its own and waits until it is connected.
     pub async fn runner(&self, name: &str) -> Runner {
-        let token = self
-            .client()
-            .create_join_token(&shared_api::CreateJoinToken::one(name))
-            .await
-            .expect("a join token")
-            .token;
-        let mut runner = Runner::enrol(&self.url, &token, name).await;
+        self.runner_by_way_of(&self.url, name).await
+    }
+
+    /// The same, for a runner that reaches the server at another address than we do.
+    pub async fn runner_by_way_of(&self, url: &str, name: &str) -> Runner {
+        let token = self.join_token(name).await;
+        let mut runner = Runner::enrol(url, &token, name).await;
         runner.start();
         self.until_online(name, true).await;
         runner
+    }
+
+    /// A token with which one runner of this name can enrol.
+    pub async fn join_token(&self, name: &str) -> String {
+        let wish = shared_api::CreateJoinToken::one(name);
+        let token = self.client().create_join_token(&wish).await;
+        token.expect("a join token").token
     }
 
     /// Waits until the server holds the runner for online, or for offline.

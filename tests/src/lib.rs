@@ -3,6 +3,9 @@
 
 pub mod gantry;
 pub mod model_server;
+pub mod network;
 pub mod openapi;
 pub mod other_server;
 pub mod peer;
+pub mod proxy;
+pub mod work;

@@ -6,8 +6,10 @@ mod scenarios {
     mod api;
     mod bad_input;
     mod clones;
+    mod link_faults;
     mod operator;
     mod other_servers;
+    mod partitions;
     mod placement;
     mod restarts;
     mod streams;

@@ -28,12 +28,23 @@ impl Process {
         home: &Path,
         environment: &[(String, String)],
     ) -> Self {
+        Self::start_within(None, name, arguments, home, environment)
+    }
+
+    /// The same in a network namespace, where one is named.
+    pub fn start_within(
+        namespace: Option<&str>,
+        name: &'static str,
+        arguments: &[String],
+        home: &Path,
+        environment: &[(String, String)],
+    ) -> Self {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(home.join(format!("{name}.log")))
             .expect("a log file");
-        let mut child = Command::new(binary(name))
+        let mut child = program(namespace, name)
             .args(arguments)
             .env_clear()
             .env("PATH", path())
@@ -98,6 +109,16 @@ impl Process {
     }
 }
 
+/// A program of this workspace; `ip` becomes it, so that its process id is the program's.
+pub(super) fn program(namespace: Option<&str>, name: &str) -> Command {
+    let Some(namespace) = namespace else {
+        return Command::new(binary(name));
+    };
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace]).arg(binary(name));
+    command
+}
+
 /// Sends a signal to a process that we started.
 pub(super) fn signal(pid: u32, name: &str) {
     let sent = std::process::Command::new("kill")
@@ -145,33 +166,78 @@ pub fn binary(name: &str) -> PathBuf {
 
 /// Whether a process lives: it is there, and is no zombie.
 pub fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The state is the first field after the program's name, which is in parentheses.
-    stat.rsplit(')')
-        .next()
-        .and_then(|rest| rest.trim().chars().next())
-        .is_some_and(|state| state != 'Z' && state != 'X')
+    Stat::of(pid).is_some_and(|stat| !stat.is_dead())
 }
 
 /// The children of a process.
 pub fn children_of(pid: u32) -> Vec<u32> {
-    let parent = |entry: &std::fs::DirEntry| -> Option<(u32, u32)> {
-        let child: u32 = entry.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
-        let parent = stat
-            .rsplit(')')
-            .next()?
-            .split_whitespace()
-            .nth(1)?
-            .parse()
-            .ok()?;
-        Some((child, parent))
+    let children = all().filter(|(_, stat)| stat.parent == pid);
+    children.map(|(child, _)| child).collect()
+}
+
+/// Those children of a process that have ended and were not waited for.
+pub fn zombies_of(pid: u32) -> Vec<u32> {
+    let zombies = all().filter(|(_, stat)| stat.parent == pid && stat.is_dead());
+    zombies.map(|(child, _)| child).collect()
+}
+
+/// How many descriptors a process holds open.
+pub fn descriptors_of(pid: u32) -> usize {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    open.map(Iterator::count).unwrap_or_default()
+}
+
+/// The living processes in whose environment this stands, wherever in the tree they are.
+pub fn processes_marked(marker: &str) -> Vec<u32> {
+    let marked = |pid: u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == marker.as_bytes())
     };
+    let living = all().filter(|(pid, stat)| !stat.is_dead() && marked(*pid));
+    living.map(|(pid, _)| pid).collect()
+}
+
+/// The living processes but ours that work in a folder, or hold a file in it open.
+pub(super) fn processes_in(folder: &Path) -> Vec<u32> {
+    let inside = |link: PathBuf| std::fs::read_link(link).is_ok_and(|to| to.starts_with(folder));
+    let touches = |pid: u32| {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let open = std::fs::read_dir(process.join("fd")).into_iter().flatten();
+        inside(process.join("cwd")) || open.flatten().any(|entry| inside(entry.path()))
+    };
+    let ours = std::process::id();
+    let living = all().filter(|(pid, stat)| *pid != ours && !stat.is_dead() && touches(*pid));
+    living.map(|(pid, _)| pid).collect()
+}
+
+/// What the system says of a process in one line.
+struct Stat {
+    state: char,
+    parent: u32,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The fields begin after the program's name, which is in parentheses.
+        let mut fields = stat.rsplit(')').next()?.split_whitespace();
+        Some(Self {
+            state: fields.next()?.chars().next()?,
+            parent: fields.next()?.parse().ok()?,
+        })
+    }
+
+    fn is_dead(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+}
+
+fn all() -> impl Iterator<Item = (u32, Stat)> {
     let entries = std::fs::read_dir("/proc").expect("there is a /proc");
-    entries
+    let pids = entries
         .flatten()
-        .filter_map(|entry| parent(&entry))
-        .filter(|(_, parent)| *parent == pid)
-        .map(|(child, _)| child)
-        .collect()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, Stat::of(pid)?)))
 }

@@ -1,39 +1,55 @@
 //! A runner on "another machine": a home and a workspace of its own.
+//!
+//! What its commands left running is killed when it is dropped, as a machine that is switched off
+//! would: commands survive their daemon.
 
 use std::{path::PathBuf, process::Stdio};
 
 use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::io::AsyncWriteExt as _;
 
-use super::process::{Process, binary, log_of, path, signal};
+use super::process::{Process, log_of, path, processes_in, program, signal};
+
+/// The longest wait before another attempt to connect, in seconds: a test cuts links more often
+/// than a network does.
+const LONGEST_WAIT: &str = "0.2";
 
 /// An enrolled runner.
 pub struct Runner {
     home: TempDir,
+    namespace: Option<String>,
     process: Option<Process>,
 }
 
 impl Runner {
     /// Enrols with the token on standard input, as a script would.
     pub async fn enrol(server: &str, token: &str, name: &str) -> Self {
-        let runner = Self {
-            home: tempfile::tempdir().expect("a temporary folder"),
-            process: None,
-        };
-        std::fs::create_dir(runner.workspace()).expect("a workspace");
-        let output = runner.try_enrol(server, token, name).await;
+        let runner = Self::stranger();
+        runner.enrolled(server, token, name).await
+    }
+
+    /// Enrols on a machine that is in another network namespace than ours.
+    pub async fn enrol_within(namespace: &str, server: &str, token: &str, name: &str) -> Self {
+        let mut runner = Self::stranger();
+        runner.namespace = Some(namespace.to_owned());
+        runner.enrolled(server, token, name).await
+    }
+
+    async fn enrolled(self, server: &str, token: &str, name: &str) -> Self {
+        let output = self.try_enrol(server, token, name).await;
         assert!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        runner
+        self
     }
 
     /// A home that is not enrolled anywhere.
     pub fn stranger() -> Self {
         let runner = Self {
             home: tempfile::tempdir().expect("a temporary folder"),
+            namespace: None,
             process: None,
         };
         std::fs::create_dir(runner.workspace()).expect("a workspace");
@@ -51,13 +67,14 @@ impl Runner {
         assert!(copied.expect("cp starts").success());
         Self {
             home,
+            namespace: None,
             process: None,
         }
     }
 
     /// Tries to enrol and returns what the program said.
     pub async fn try_enrol(&self, server: &str, token: &str, name: &str) -> std::process::Output {
-        let mut enrol = Command::new(binary("gantry-runner"))
+        let mut enrol = program(self.namespace.as_deref(), "gantry-runner")
             .args(["enrol", "--server", server, "--name", name, "--workspace"])
             .arg(self.workspace())
             .arg("-")
@@ -84,9 +101,10 @@ impl Runner {
         assert!(self.process.is_none(), "the runner runs already");
         // A variable that no command may see.
         let environment = [("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
-        self.process = Some(Process::start(
+        self.process = Some(Process::start_within(
+            self.namespace.as_deref(),
             "gantry-runner",
-            &["run".to_owned()],
+            &["run", "--longest-wait", LONGEST_WAIT].map(str::to_owned),
             self.home.path(),
             &environment,
         ));
@@ -140,5 +158,19 @@ impl Runner {
     /// What the daemon has logged.
     pub fn log(&self) -> String {
         log_of("gantry-runner", self.home.path())
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // The daemon first, so that it starts nothing more.
+        self.process = None;
+        for pid in processes_in(self.home.path()) {
+            // It may have ended by itself meanwhile.
+            let _ = std::process::Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 }

@@ -9,6 +9,9 @@ use shared_types::{
 
 use super::PATIENCE;
 
+/// How much of what was heard is told where a wait was in vain.
+const HEARD_LAST: usize = 16;
+
 /// One session and what was heard of it so far.
 pub struct Talk {
     client: Client,
@@ -112,9 +115,10 @@ impl Talk {
     async fn until(&mut self, what: &str, is_it: impl Fn(&Followed) -> bool) {
         loop {
             let Ok(item) = tokio::time::timeout(PATIENCE, self.follow.next()).await else {
+                let last = self.heard.len().saturating_sub(HEARD_LAST);
                 panic!(
-                    "it did not happen within {PATIENCE:?}: {what}; heard: {:#?}",
-                    self.heard
+                    "it did not happen within {PATIENCE:?}: {what}; heard last: {:#?}",
+                    &self.heard[last..]
                 );
             };
             let item = item.expect("following goes on").expect("following goes on");

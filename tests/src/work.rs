@@ -1,0 +1,176 @@
+//! A command whose every effect and every byte can be checked: "a 20-minute build in miniature".
+//!
+//! It appends one line to a file (the effect, which must be there once), and writes a seeded
+//! sequence of numbers until it is told that it is enough, or for a given count.
+
+use std::{fmt::Write as _, path::Path};
+
+use shared_types::{
+    Digest, TurnId,
+    event::{CallOutcome, TurnOutcome},
+};
+
+use crate::gantry::{Gantry, Runner, Talk, eventually};
+
+/// One piece of work, by its seed, which also names its files.
+#[derive(Debug, Clone, Copy)]
+pub struct Work(pub u32);
+
+/// The multiplier and modulus of the generator of Park and Miller: every product is exact also in
+/// the floating-point numbers of awk.
+const MULTIPLIER: u64 = 16_807;
+const MODULUS: u64 = 2_147_483_647;
+
+impl Work {
+    /// For the shell: writes a number about every 20 ms until [`Work::is_enough`], or until its
+    /// workspace is gone. Its output stays below what a model is shown for half a minute.
+    pub fn until_enough(self) -> String {
+        let seed = self.0;
+        format!(
+            "echo effect >> effects-{seed}; x={seed}; n=0; \
+             until [ -e enough-{seed} ] || [ ! -e effects-{seed} ]; do \
+             x=$((x * {MULTIPLIER} % {MODULUS})); n=$((n + 1)); echo $x; sleep 0.02; done; \
+             echo $n > lines-{seed}"
+        )
+    }
+
+    /// For the shell: writes so many numbers as fast as it can.
+    pub fn at_once(self, lines: u32) -> String {
+        let seed = self.0;
+        format!(
+            "echo effect >> effects-{seed}; awk 'BEGIN {{ x = {seed}; for (n = 0; n < {lines}; n++) \
+             {{ x = (x * {MULTIPLIER}) % {MODULUS}; print x }} }}'; echo {lines} > lines-{seed}"
+        )
+    }
+
+    /// Tells the command that it is enough.
+    pub fn is_enough(self, workspace: &Path) {
+        std::fs::write(workspace.join(format!("enough-{}", self.0)), "").expect("it is written");
+    }
+
+    /// What a command that wrote so many numbers has written.
+    pub fn output(self, lines: u64) -> String {
+        let (mut x, mut text) = (u64::from(self.0), String::new());
+        for _ in 0..lines {
+            x = x * MULTIPLIER % MODULUS;
+            writeln!(text, "{x}").expect("a string takes everything");
+        }
+        text
+    }
+
+    /// Waits until the command has written its count, which is its last act, and returns it.
+    pub async fn lines(self, runner: &Runner) -> u64 {
+        eventually("the command ends", || async {
+            runner
+                .file(&format!("lines-{}", self.0))?
+                .trim()
+                .parse()
+                .ok()
+        })
+        .await
+    }
+
+    /// Holds a call that ended well to the work: every byte of what the model was told by its
+    /// SHA-256, and one effect.
+    ///
+    /// # Panics
+    /// If a byte is missing, doubled or wrong, or the effect is not there exactly once.
+    pub async fn is_done(self, runner: &Runner, told: &str) {
+        let lines = self.lines(runner).await;
+        let (output, epilogue) = told.rsplit_once('[').expect("the end of a command is told");
+        assert!(epilogue.starts_with("exit code 0"), "{epilogue}");
+        self.is_whole(lines, output.as_bytes());
+        self.had_one_effect(runner);
+    }
+
+    /// Holds output to what a command that wrote so many numbers has written.
+    ///
+    /// # Panics
+    /// If it is anything else; says where it differs first.
+    pub fn is_whole(self, lines: u64, output: &[u8]) {
+        let expected = self.output(lines).into_bytes();
+        if Digest::of(output) == Digest::of(&expected) {
+            return;
+        }
+        let same = output
+            .iter()
+            .zip(&expected)
+            .take_while(|(a, b)| a == b)
+            .count();
+        panic!(
+            "work {} gave {} bytes instead of {}; they differ from byte {same} on",
+            self.0,
+            output.len(),
+            expected.len()
+        );
+    }
+
+    /// # Panics
+    /// If the effect is not there exactly once.
+    pub fn had_one_effect(self, runner: &Runner) {
+        let effects = runner.file(&format!("effects-{}", self.0));
+        assert_eq!(effects.as_deref(), Some("effect\n"), "work {}", self.0);
+    }
+}
+
+/// Work that a conversation of its own has asked for.
+pub struct Job {
+    /// What it is.
+    pub work: Work,
+    /// The conversation.
+    pub talk: Talk,
+    turn: TurnId,
+}
+
+impl Job {
+    /// Asks the practice model for the work, and waits until it has had its effect.
+    pub async fn begin(gantry: &Gantry, runner: &Runner, work: Work) -> Self {
+        let job = Self::ask(gantry, &work.until_enough(), work).await;
+        eventually("the work begins", || async {
+            runner.file(&format!("effects-{}", work.0))
+        })
+        .await;
+        job
+    }
+
+    /// Asks the practice model to run the work's command.
+    pub async fn ask(gantry: &Gantry, command: &str, work: Work) -> Self {
+        let mut talk = gantry.talk().await;
+        let turn = talk.send(&format!("run {command}")).await;
+        Self { work, talk, turn }
+    }
+
+    /// Tells the command that it is enough, and holds its end to what was promised.
+    pub async fn finish(self, runner: &Runner) {
+        finish(vec![self], runner).await;
+    }
+}
+
+/// Tells every command that it is enough, holds the end of each to what was promised, and prints
+/// how many were lost.
+///
+/// # Panics
+/// If one was lost, or gave other output or another number of effects than it had.
+pub async fn finish(jobs: Vec<Job>, runner: &Runner) {
+    for job in &jobs {
+        job.work.is_enough(&runner.workspace());
+    }
+    let mut told = Vec::new();
+    for mut job in jobs {
+        told.push((job.work, job.talk.ended(job.turn).await));
+    }
+    let of = told.len();
+    let outcomes = told.iter().flat_map(|(_, told)| told.calls());
+    let lost = outcomes.filter(|(outcome, _)| *outcome == CallOutcome::Unknown);
+    let lost: Vec<_> = lost.map(|(_, text)| text).collect();
+    println!("LOST: {} of {of}", lost.len());
+    assert!(lost.is_empty(), "{lost:#?}");
+    for (work, told) in &told {
+        assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+        let [(CallOutcome::Completed, text)] = told.calls()[..] else {
+            panic!("work {}: {:?}", work.0, told.calls())
+        };
+        work.is_done(runner, text).await;
+        assert_eq!(told.places().len(), 1, "it is placed once and never again");
+    }
+}

@@ -1,0 +1,128 @@
+//! Networks that are bad in every way that a process can make them: nothing of a command is lost,
+//! doubled or run again, whatever becomes of the link.
+
+use std::time::Duration;
+
+use tests::{
+    gantry::{Gantry, Runner, Setup},
+    proxy::{Proxy, Way},
+    work::{Job, Work},
+};
+
+/// Bytes to the server by which each connection outlives the one before it: about a frame.
+const STEP_BYTES: u64 = 150;
+
+/// Connections that are cut, each at another place.
+const CUTS: u64 = 40;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup {
+        tls: true,
+        ..Setup::with_short_links()
+    })
+    .await;
+    let job = Job::begin(&gantry, &runner, Work(41)).await;
+    proxy.set(|weather| {
+        weather.cut_after = 1;
+        weather.cut_later_by = STEP_BYTES;
+    });
+    proxy.cut();
+    let made = proxy.passed().connections;
+    proxy
+        .until(|passed| passed.connections >= made + CUTS)
+        .await;
+    proxy.clear();
+    gantry.until_online("laptop", true).await;
+    job.finish(&runner).await;
+    let runners = gantry.client().runners().await.expect("a list");
+    assert!(!runners[0].locked, "it was never taken for a copy");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+    for (seed, way) in [(42, Way::ToServer), (43, Way::ToRunner)] {
+        let job = Job::begin(&gantry, &runner, Work(seed)).await;
+        proxy.half_close(way);
+        proxy.until_new_connection().await;
+        gantry.until_online("laptop", true).await;
+        job.finish(&runner).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_lost() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+    for (seed, way) in [(44, Way::ToServer), (45, Way::ToRunner)] {
+        let mut job = Job::begin(&gantry, &runner, Work(seed)).await;
+        proxy.stall(way);
+        proxy.until_new_connection().await;
+        job.talk.until_notice("offline since").await;
+        proxy.clear();
+        gantry.until_online("laptop", true).await;
+        job.finish(&runner).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_connections_for_a_while_finds_the_whole_output_later() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+    let job = Job::begin(&gantry, &runner, Work(46)).await;
+    proxy.set(|weather| weather.refuses = true);
+    proxy.cut();
+    let made = proxy.passed().connections;
+    proxy.until(|passed| passed.connections >= made + 10).await;
+    // The command ends while nobody can be told.
+    job.work.is_enough(&runner.workspace());
+    job.work.lines(&runner).await;
+    proxy.clear();
+    job.finish(&runner).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup {
+        tls: true,
+        ..Setup::default()
+    })
+    .await;
+    proxy.set(|weather| {
+        weather.slice = 13;
+        weather.delay = Duration::from_millis(1);
+    });
+    let made = proxy.passed().connections;
+    let job = Job::begin(&gantry, &runner, Work(47)).await;
+    job.finish(&runner).await;
+    assert_eq!(proxy.passed().connections, made, "a slow link is a link");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_silent_for_many_times_the_silence_of_a_link_survives_every_hop() {
+    let (gantry, proxy, _runner) = behind_a_proxy(Setup {
+        settings: "[link]\nheartbeat_every_ms = 100\nsilence_ms = 1000\nlease_ms = 1000\n"
+            .to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let made = proxy.passed().connections;
+    let told = gantry.talk().await.say("run sleep 8; echo awake").await;
+    assert!(
+        told.calls()[0].1.starts_with("awake\n"),
+        "{:?}",
+        told.calls()
+    );
+    assert_eq!(
+        proxy.passed().connections,
+        made,
+        "it was one link all along"
+    );
+}
+
+/// A server, and a runner that reaches it through a proxy.
+async fn behind_a_proxy(setup: Setup) -> (Gantry, Proxy, Runner) {
+    let gantry = Gantry::with(setup).await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let runner = gantry.runner_by_way_of(proxy.url(), "laptop").await;
+    (gantry, proxy, runner)
+}
