@@ -9,14 +9,18 @@ use std::{collections::HashMap, pin::Pin};
 use futures_util::{Stream, StreamExt as _, stream};
 use proto::v1;
 use runner_host::{Host, HostEvent, Stop};
-use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_sandbox::Outcome;
+use shared_link::{
+    retained::{Next, Retained},
+    runner::{Act, Piece, Spool, Table},
+};
+use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId};
 use tokio::sync::{
     mpsc::{self, OwnedPermit},
     oneshot, watch,
 };
+use tokio::time::Instant;
 use tokio_stream::{StreamMap, wrappers::ReceiverStream};
 
 /// Orders that wait for the table.
@@ -57,6 +61,8 @@ impl Operations {
             outgoing: None,
             stops: HashMap::new(),
             events: StreamMap::new(),
+            began: Instant::now(),
+            output: Output::default(),
         };
         let handle = Self {
             orders,
@@ -137,6 +143,29 @@ pub(crate) struct OperationsService {
     /// Of everything that runs.
     stops: HashMap<OperationId, Stop>,
     events: StreamMap<OperationId, Events>,
+    began: Instant,
+    output: Output,
+}
+
+/// The output of commands, in memory.
+#[derive(Default)]
+struct Output(HashMap<OperationId, [Retained; 2]>);
+
+impl Spool for Output {
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece {
+        let kept = self.0.get(&operation).map(|kept| &kept[stream as usize]);
+        match kept.map(|kept| kept.next(from, u64::MAX, max)) {
+            Some(Next::Chunk { data, .. }) => Piece::Bytes(data),
+            Some(Next::Gap { to, .. }) => Piece::Gap(to),
+            Some(Next::Nothing) | None => Piece::Nothing,
+        }
+    }
 }
 
 /// What comes out of one operation; `None` is the end of the channel.
@@ -197,6 +226,7 @@ impl OperationsService {
             Wish::BeginJournal(journal) => {
                 for id in self.table.begin_journal(journal) {
                     self.stops.get(&id).inspect(|stop| stop.orphan());
+                    self.output.0.remove(&id);
                 }
             }
             Wish::Drain => self.table.drain(),
@@ -205,7 +235,7 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) {
-        match self.table.order(link, order) {
+        match self.table.order(link, order, self.began.elapsed()) {
             Some(Act::Start {
                 operation,
                 request,
@@ -220,23 +250,33 @@ impl OperationsService {
             Some(Act::Stop(operation)) => {
                 self.stops.get(&operation).inspect(|stop| stop.cancel());
             }
-            None => {}
+            Some(Act::Drop(operation)) => {
+                self.output.0.remove(&operation);
+            }
+            Some(Act::Commit { .. }) | None => {}
         }
+        self.table.take_records();
     }
 
     fn host_event(&mut self, id: OperationId, event: Option<HostEvent>) {
         match event {
-            Some(HostEvent::Output { stream, data }) => self.table.output(id, stream, &data),
+            Some(HostEvent::Output { stream, data }) => {
+                let kept = self.output.0.entry(id).or_default();
+                kept[stream as usize].append(&data);
+                self.table.output(id, [kept[0].end(), kept[1].end()]);
+            }
             Some(HostEvent::Ended(outcome)) => {
                 self.stops.remove(&id);
-                self.table.ended(id, outcome);
+                let kept = self.output.0.get(&id);
+                let kept = kept.map_or(0, |kept| kept.iter().map(Retained::retained_bytes).sum());
+                self.table.ended(id, outcome, kept as u64);
             }
             // After the end this changes nothing.
             None => {
                 self.stops.remove(&id);
                 let message = "the runner lost sight of the operation";
                 let lost = Refusal::new(RefusalCode::Lost, message);
-                self.table.ended(id, Outcome::Refused(lost));
+                self.table.ended(id, Outcome::Refused(lost), 0);
             }
         }
     }
@@ -245,7 +285,7 @@ impl OperationsService {
     fn send(&mut self, permit: OwnedPermit<v1::RunnerFrame>) {
         let mut permit = Some(permit);
         while let Some(room) = permit.take() {
-            let Some(frame) = self.table.next_frame() else {
+            let Some(frame) = self.table.next_frame(&mut self.output) else {
                 return;
             };
             permit = room.send(frame).try_reserve_owned().ok();

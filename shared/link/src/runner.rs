@@ -1,16 +1,19 @@
 //! The runner's end of the link.
 //!
 //! [`Table`] is the memory of operations and outlives every link; [`Session`] is one link, from
-//! its challenge to its end. The driver performs what [`Act`] says on a host, tells the table of
-//! output and ends, and sends the frames of both.
+//! its challenge to its end. The driver writes down the table's [`Record`]s, performs what [`Act`] says
+//! on a host, tells the table of output and ends, and sends the frames of both.
 
 mod admission;
 mod delivery;
 mod memory;
 mod orders;
+mod record;
 mod session;
 mod table;
 
+pub use delivery::{Piece, Spool};
 pub use orders::{Incoming, Order};
+pub use record::{Accepted, Receipt, Record};
 pub use session::{Ended, Session, Todo};
 pub use table::{Act, LinkId, Opened, Table, Unfinished};

@@ -1,12 +1,67 @@
 //! Builders for the tests of both ends.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use proto::v1::{self, server_frame};
-use shared_sandbox::{Command, Exec, Request};
+use shared_sandbox::{Command, Exec, OutputStream, Request};
 use shared_types::{Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId, SessionId};
 
-use crate::{runner::Incoming, wire};
+use crate::{
+    runner::{Incoming, Piece, Spool},
+    wire,
+};
+
+/// Output in memory; of what is dropped only the length stays.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    streams: HashMap<(OperationId, OutputStream), Vec<u8>>,
+    dropped: HashMap<(OperationId, OutputStream), std::ops::Range<u64>>,
+}
+
+impl Memory {
+    /// Adds to a stream; returns how far both can be read.
+    pub(crate) fn write(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) -> [u64; 2] {
+        self.streams
+            .entry((id, stream))
+            .or_default()
+            .extend_from_slice(data);
+        [OutputStream::Stdout, OutputStream::Stderr]
+            .map(|stream| self.streams.get(&(id, stream)).map_or(0, Vec::len) as u64)
+    }
+
+    /// These bytes are not kept any more.
+    pub(crate) fn drop_range(&mut self, id: OperationId, range: std::ops::Range<u64>) {
+        self.dropped.insert((id, OutputStream::Stdout), range);
+    }
+}
+
+impl Spool for Memory {
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece {
+        let at = from as usize;
+        let mut up_to = at + max;
+        if let Some(gap) = self.dropped.get(&(operation, stream)) {
+            if gap.contains(&from) {
+                return Piece::Gap(gap.end);
+            }
+            if from < gap.start {
+                up_to = up_to.min(gap.start as usize);
+            }
+        }
+        match self.streams.get(&(operation, stream)) {
+            Some(bytes) => Piece::Bytes(bytes[at..up_to.min(bytes.len())].to_vec().into()),
+            None => Piece::Nothing,
+        }
+    }
+}
 
 /// The incarnation of tests.
 pub(crate) fn incarnation() -> Incarnation {

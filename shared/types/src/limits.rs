@@ -23,6 +23,10 @@ pub const RETAINED_HEAD_BYTES: usize = 1024 * 1024;
 /// Output kept of a stream's tail; see [`RETAINED_HEAD_BYTES`].
 pub const RETAINED_TAIL_BYTES: usize = 1024 * 1024;
 
+/// Output of one stream that a runner keeps on disk until the server has committed it: with as
+/// many commands as may run at once this is one gibibyte for each runner.
+pub const SPOOL_BYTES_PER_STREAM: u64 = 8 * 1024 * 1024;
+
 /// Longest shell command or single argument, in bytes. Linux refuses a single argument of
 /// 128 KiB and more (`MAX_ARG_STRLEN`), so a longer one could never run.
 pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -56,6 +60,9 @@ pub const LINK_SILENCE: Duration = Duration::from_secs(30);
 
 /// After this long without a frame the server holds the runner for offline.
 pub const LINK_LEASE: Duration = Duration::from_secs(45);
+
+/// How long commands may go on while their runner is cut off from the server.
+pub const DISCONNECTED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 
 /// Between the polite signal and the kill of a process group.
 pub const KILL_GRACE: Duration = Duration::from_secs(10);

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use shared_types::{Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId};
+use shared_types::{
+    Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId, limits::SPOOL_BYTES_PER_STREAM,
+};
 
 use super::orders::Incoming;
 
@@ -13,12 +15,12 @@ pub(super) const MAX_RUNNING: usize = 64;
 /// Operations that are remembered, running ones included, at most.
 pub(super) const MAX_REMEMBERED: usize = 512;
 
-/// Memory for output and results, at most, in bytes. A running operation counts with
+/// Disk for output, at most, in bytes (contract A11). A running operation counts with
 /// [`RESERVED_BYTES`], one that ended with what it really left.
-pub(super) const MAX_RETAINED_BYTES: usize = 256 * 1024 * 1024;
+pub(super) const MAX_RETAINED_BYTES: u64 = 1024 * 1024 * 1024;
 
-/// What one running operation may come to retain: two full streams.
-pub(super) const RESERVED_BYTES: usize = 2 * crate::retained::MAX_RETAINED_BYTES;
+/// What one running operation may come to keep: two full streams.
+pub(super) const RESERVED_BYTES: u64 = 2 * SPOOL_BYTES_PER_STREAM;
 
 /// After how long a refused operation may be tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -33,7 +35,7 @@ pub(super) struct View<'a> {
     /// The digest under which the operation is known already.
     pub(super) known: Option<Digest>,
     /// Whether it was cancelled before it came, or has ended and was forgotten.
-    pub(super) tombstoned: bool,
+    pub(super) over: bool,
     pub(super) draining: bool,
     pub(super) load: Load,
 }
@@ -43,7 +45,8 @@ pub(super) struct View<'a> {
 pub(super) struct Load {
     pub(super) running: usize,
     pub(super) remembered: usize,
-    pub(super) retained_bytes: usize,
+    pub(super) retained_bytes: u64,
+    pub(super) receipts_full: bool,
 }
 
 /// What is to be done about an operation.
@@ -75,7 +78,7 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
         Some(_) => return refuse(Conflict, "the same operation came with another request"),
         None => {}
     }
-    if view.tombstoned {
+    if view.over {
         return refuse(
             Fenced,
             "the operation was cancelled, or has ended and was forgotten",
@@ -103,6 +106,7 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
             view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES,
             "keeps output of",
         ),
+        (view.load.receipts_full, "keeps receipts of"),
     ];
     if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
         let message = format!("the runner {what} as many operations as it can: try again later");

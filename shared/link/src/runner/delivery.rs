@@ -1,6 +1,6 @@
 //! What one link is told of one operation: output within its credit, gaps, and at last the end.
 
-use crate::retained::{Next, Retained};
+use bytes::Bytes;
 use proto::v1::{self, runner_frame};
 use shared_sandbox::OutputStream;
 use shared_types::{
@@ -9,6 +9,30 @@ use shared_types::{
 };
 
 use crate::wire::{from_runner, stream_to_wire};
+
+/// Where the output of operations is kept.
+pub trait Spool {
+    /// What stands in the stream at `from`; at most `max` bytes of it. It is asked only for what
+    /// was said to be there ([`super::Table::output`]).
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece;
+}
+
+/// What a reader is told next of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// At least one byte.
+    Bytes(Bytes),
+    /// What stands here is not kept; the stream goes on at this offset.
+    Gap(u64),
+    /// It cannot be told yet. Where the operation has ended the rest counts as a gap.
+    Nothing,
+}
 
 /// Both streams, in this order everywhere.
 pub(super) const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
@@ -53,36 +77,54 @@ impl Delivery {
         self.ended
     }
 
-    /// The next frame of output, where there is one that the reader has room for.
+    /// The next frame of output, where there is one that the reader has room for. `complete`: the
+    /// operation has ended, so that what is not there will never be.
     pub(super) fn output(
         &mut self,
         id: OperationId,
-        kept: &[Retained; 2],
+        written: [u64; 2],
+        complete: bool,
+        spool: &mut impl Spool,
     ) -> Option<v1::RunnerFrame> {
         for index in [self.turn, 1 - self.turn] {
             let lane = &mut self.lanes[index];
-            let operation = || id.to_string();
-            let stream = stream_to_wire(STREAMS[index]);
-            let kind = match kept[index].next(lane.at, lane.credit, OUTPUT_CHUNK_BYTES) {
-                Next::Chunk { offset, data } => {
-                    lane.at = offset + data.len() as u64;
+            let up_to = lane.credit.min(written[index]);
+            if lane.at >= up_to {
+                continue;
+            }
+            let max = usize::try_from(up_to - lane.at).unwrap_or(usize::MAX);
+            let max = max.min(OUTPUT_CHUNK_BYTES);
+            let (operation, stream) = (id.to_string(), stream_to_wire(STREAMS[index]));
+            let kind = match spool.read(id, STREAMS[index], lane.at, max) {
+                Piece::Bytes(data) if !data.is_empty() => {
+                    let offset = lane.at;
+                    lane.at += data.len() as u64;
                     runner_frame::Kind::Output(v1::Output {
-                        operation: operation(),
+                        operation,
                         stream,
                         offset,
                         data,
                     })
                 }
-                Next::Gap { from, to } => {
-                    lane.at = to;
+                Piece::Gap(to) if to > lane.at => {
+                    let from = std::mem::replace(&mut lane.at, to);
                     runner_frame::Kind::Gap(v1::Gap {
-                        operation: operation(),
+                        operation,
                         stream,
                         from,
                         to,
                     })
                 }
-                Next::Nothing => continue,
+                _ if complete => {
+                    let from = std::mem::replace(&mut lane.at, written[index]);
+                    runner_frame::Kind::Gap(v1::Gap {
+                        operation,
+                        stream,
+                        from,
+                        to: written[index],
+                    })
+                }
+                Piece::Bytes(_) | Piece::Gap(_) | Piece::Nothing => continue,
             };
             self.turn = 1 - index;
             return Some(from_runner(kind));
@@ -91,8 +133,8 @@ impl Delivery {
     }
 
     /// Whether the end is all that is left to be told; `true` once only.
-    pub(super) fn take_end(&mut self, kept: &[Retained; 2]) -> bool {
-        let all_told = (0..2).all(|index| self.lanes[index].at >= kept[index].end());
+    pub(super) fn take_end(&mut self, written: [u64; 2]) -> bool {
+        let all_told = (0..2).all(|index| self.lanes[index].at >= written[index]);
         let now = all_told && !self.ended;
         self.ended |= now;
         now
@@ -102,16 +144,23 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Memory;
 
-    fn kept(stdout: &[u8], stderr: &[u8]) -> [Retained; 2] {
-        let mut kept = [Retained::new(), Retained::new()];
-        kept[0].append(stdout);
-        kept[1].append(stderr);
-        kept
+    const ID: OperationId = OperationId::from_u128(1);
+
+    fn spool(stdout: &[u8], stderr: &[u8]) -> (Memory, [u64; 2]) {
+        let mut spool = Memory::default();
+        spool.write(ID, OutputStream::Stdout, stdout);
+        let written = spool.write(ID, OutputStream::Stderr, stderr);
+        (spool, written)
     }
 
-    fn told(delivery: &mut Delivery, kept: &[Retained; 2]) -> Vec<(i32, u64, usize)> {
-        std::iter::from_fn(|| delivery.output(OperationId::from_u128(1), kept))
+    fn told(
+        delivery: &mut Delivery,
+        written: [u64; 2],
+        spool: &mut Memory,
+    ) -> Vec<(i32, u64, usize)> {
+        std::iter::from_fn(|| delivery.output(ID, written, false, spool))
             .map(|frame| match frame.kind {
                 Some(runner_frame::Kind::Output(o)) => (o.stream, o.offset, o.data.len()),
                 Some(runner_frame::Kind::Gap(gap)) => (-gap.stream, gap.from, gap.to as usize),
@@ -122,44 +171,56 @@ mod tests {
 
     #[test]
     fn the_streams_take_turns_and_the_end_comes_last() {
-        let kept = kept(&[1; 100_000], &[2; 70_000]);
+        let (mut spool, written) = spool(&[1; 100_000], &[2; 70_000]);
         let mut delivery = Delivery::from([0, 10]);
-        assert!(!delivery.take_end(&kept));
+        assert!(!delivery.take_end(written));
         let expected = [
             (1, 0, 65_536),
             (2, 10, 65_536),
             (1, 65_536, 34_464),
             (2, 65_546, 4_454),
         ];
-        assert_eq!(told(&mut delivery, &kept), expected);
-        assert!(delivery.take_end(&kept));
-        assert!(!delivery.take_end(&kept), "the end is told once");
+        assert_eq!(told(&mut delivery, written, &mut spool), expected);
+        assert!(delivery.take_end(written));
+        assert!(!delivery.take_end(written), "the end is told once");
     }
 
     #[test]
     fn nothing_is_told_beyond_the_credit() {
-        let kept = kept(&[1; 1_500_000], b"");
+        let (mut spool, written) = spool(&[1; 1_500_000], b"");
         let mut delivery = Delivery::from([0, 0]);
-        let sent: usize = told(&mut delivery, &kept).iter().map(|(_, _, n)| n).sum();
+        let frames = told(&mut delivery, written, &mut spool);
+        let sent: usize = frames.iter().map(|(_, _, n)| n).sum();
         assert_eq!(sent as u64, CREDIT_WINDOW_BYTES);
-        assert!(!delivery.take_end(&kept), "output is still to be told");
+        assert!(!delivery.take_end(written), "output is still to be told");
         delivery.credit(OutputStream::Stdout, 10);
         assert!(
-            told(&mut delivery, &kept).is_empty(),
+            told(&mut delivery, written, &mut spool).is_empty(),
             "credit never goes back"
         );
         delivery.credit(OutputStream::Stdout, CREDIT_WINDOW_BYTES + 7);
-        assert_eq!(told(&mut delivery, &kept), [(1, CREDIT_WINDOW_BYTES, 7)]);
+        let frames = told(&mut delivery, written, &mut spool);
+        assert_eq!(frames, [(1, CREDIT_WINDOW_BYTES, 7)]);
     }
 
     #[test]
     fn a_gap_is_told_before_what_follows_it() {
-        let kept = kept(&vec![1; 5 << 20], b"");
-        let mut delivery = Delivery::from([1 << 20, 0]);
-        assert_eq!(told(&mut delivery, &kept)[0], (-1, 1 << 20, 4 << 20));
-        delivery.credit(OutputStream::Stdout, u64::MAX);
-        let after: usize = told(&mut delivery, &kept).iter().map(|(_, _, n)| n).sum();
-        assert_eq!(after, 1 << 20);
-        assert!(delivery.take_end(&kept));
+        let (mut spool, written) = spool(&[1; 5000], b"");
+        spool.drop_range(ID, 1000..4000);
+        let mut delivery = Delivery::from([0, 0]);
+        let expected = [(1, 0, 1000), (-1, 1000, 4000), (1, 4000, 1000)];
+        assert_eq!(told(&mut delivery, written, &mut spool), expected);
+        assert!(delivery.take_end(written));
+    }
+
+    #[test]
+    fn what_the_spool_lacks_of_a_finished_stream_is_a_gap_and_not_a_wait_for_ever() {
+        let (mut spool, _) = spool(b"", b"");
+        let mut delivery = Delivery::from([0, 0]);
+        assert!(delivery.output(ID, [9, 0], false, &mut spool).is_none());
+        let frame = delivery.output(ID, [9, 0], true, &mut spool);
+        let kind = frame.and_then(|frame| frame.kind);
+        assert!(matches!(kind, Some(runner_frame::Kind::Gap(gap)) if (gap.from, gap.to) == (0, 9)));
+        assert!(delivery.take_end([9, 0]));
     }
 }

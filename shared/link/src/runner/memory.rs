@@ -1,43 +1,72 @@
 //! What must be remembered of operations that are gone, within bounds: which may never start
 //! again, and how far each owner's epoch has come.
 
-use std::collections::{HashMap, VecDeque, hash_map};
+use std::{
+    collections::{HashMap, VecDeque, hash_map},
+    time::Duration,
+};
 
 use proto::v1::cancel_answer::Answer;
 use shared_types::{Epoch, OperationId, Owner};
 
-/// Ids that are kept from starting again, at most; the oldest go first.
-pub(super) const MAX_TOMBSTONES: usize = 8192;
+use super::record::Receipt;
+
+/// Ids that are kept from starting again, at most; with this many nothing new starts.
+pub(super) const MAX_RECEIPTS: usize = 100_000;
+
+/// How long they are kept, at least (contract A23). A restart begins it anew.
+pub(super) const KEEP_RECEIPTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Owners whose epochs are known, at most; the one that was heard of longest ago goes first.
 pub(super) const MAX_OWNERS: usize = 4096;
 
-/// Operations that must not start any more.
+/// Operations that must not start any more: they were cancelled before they came, or have ended
+/// and were forgotten.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tombstones {
+pub(super) struct Receipts {
     /// What a cancel of it is answered with.
     answers: HashMap<OperationId, Answer>,
-    oldest_first: VecDeque<OperationId>,
+    /// With the time since which each is kept.
+    oldest_first: VecDeque<(OperationId, Duration)>,
 }
 
-impl Tombstones {
-    /// It does not start any more; returns what a cancel is answered with, as it was first.
-    pub(super) fn add(&mut self, id: OperationId, answer: Answer) -> Answer {
-        match self.answers.entry(id) {
-            hash_map::Entry::Occupied(known) => return *known.get(),
-            hash_map::Entry::Vacant(place) => place.insert(answer),
-        };
-        self.oldest_first.push_back(id);
-        if self.oldest_first.len() > MAX_TOMBSTONES
-            && let Some(oldest) = self.oldest_first.pop_front()
-        {
-            self.answers.remove(&oldest);
+impl Receipts {
+    /// Keeps it; the first receipt of an operation stays.
+    pub(super) fn add(&mut self, receipt: Receipt, now: Duration) {
+        if let hash_map::Entry::Vacant(place) = self.answers.entry(receipt.operation) {
+            place.insert(receipt.answer());
+            self.oldest_first.push_back((receipt.operation, now));
         }
-        answer
+    }
+
+    /// Drops what was kept for long enough.
+    pub(super) fn expire(&mut self, now: Duration) {
+        while let Some((id, since)) = self.oldest_first.front()
+            && now.saturating_sub(*since) >= KEEP_RECEIPTS_FOR
+        {
+            self.answers.remove(id);
+            self.oldest_first.pop_front();
+        }
     }
 
     pub(super) fn contains(&self, id: OperationId) -> bool {
         self.answers.contains_key(&id)
+    }
+
+    /// What a cancel of it is answered with.
+    pub(super) fn answer(&self, id: OperationId) -> Option<Answer> {
+        self.answers.get(&id).copied()
+    }
+
+    /// Whether no more can be kept; until some expire nothing new may start.
+    pub(super) fn is_full(&self) -> bool {
+        self.answers.len() >= MAX_RECEIPTS
+    }
+
+    /// All of them, the oldest first.
+    pub(super) fn all(&self) -> impl Iterator<Item = Receipt> {
+        let kept = self.oldest_first.iter();
+        kept.filter_map(|(id, _)| Some(Receipt::new(*id, self.answer(*id)?)))
     }
 }
 
@@ -75,6 +104,13 @@ impl Epochs {
         }
     }
 
+    /// All that are known, the one that was heard of longest ago first.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Owner, Epoch)> {
+        let mut all: Vec<_> = self.owners.iter().collect();
+        all.sort_by_key(|(_, heard)| heard.at);
+        all.into_iter().map(|(owner, heard)| (*owner, heard.epoch))
+    }
+
     fn longest_ago(&self) -> Option<Owner> {
         let oldest = self.owners.iter().min_by_key(|(_, heard)| heard.at);
         oldest.map(|(owner, _)| *owner)
@@ -92,17 +128,20 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_tombstone_makes_room_for_the_newest() {
+    fn a_receipt_is_kept_for_a_day_and_a_full_table_says_so() {
         let id = |number: usize| OperationId::from_u128(number as u128);
-        let mut tombstones = Tombstones::default();
-        for number in 0..=MAX_TOMBSTONES {
-            tombstones.add(id(number), Answer::NeverStarted);
-            tombstones.add(id(number), Answer::NeverStarted);
+        let mut receipts = Receipts::default();
+        for number in 0..MAX_RECEIPTS {
+            let receipt = Receipt::new(id(number), Answer::NeverStarted);
+            receipts.add(receipt.clone(), Duration::from_secs(number as u64));
+            receipts.add(receipt, Duration::from_secs(number as u64));
         }
-        assert!(!tombstones.contains(id(0)));
-        assert!(tombstones.contains(id(1)));
-        assert!(tombstones.contains(id(MAX_TOMBSTONES)));
-        assert_eq!(tombstones.answers.len(), MAX_TOMBSTONES);
+        assert!(receipts.is_full());
+        receipts.expire(KEEP_RECEIPTS_FOR);
+        assert!(!receipts.contains(id(0)));
+        assert!(receipts.contains(id(1)));
+        assert!(!receipts.is_full());
+        assert_eq!(receipts.all().count(), MAX_RECEIPTS - 1);
     }
 
     #[test]

@@ -21,8 +21,7 @@ pub(super) enum Received {
     Order(Order),
     /// It cannot be understood; this is the answer.
     Answer(v1::RunnerFrame),
-    /// Nothing to do: a sign of life, a commit (what is kept is bounded by itself, and stays for
-    /// another replay until it is forgotten), or a kind of frame that this build does not know.
+    /// Nothing to do: a sign of life, or a kind of frame that this build does not know.
     Nothing,
 }
 
@@ -48,6 +47,15 @@ pub enum Order {
         epoch: Epoch,
         /// Of the runner that it was sent to; `None` where it is absent or not one.
         incarnation: Option<Incarnation>,
+    },
+    /// Its output below this offset is durable with the server.
+    Commit {
+        /// Which operation.
+        operation: OperationId,
+        /// Which of its streams.
+        stream: OutputStream,
+        /// The first byte that is still needed.
+        up_to: u64,
     },
     /// Its end is stored: drop it.
     Forget(OperationId),
@@ -99,6 +107,7 @@ pub(super) fn received(frame: v1::ServerFrame) -> Received {
             })
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
+        Some(server_frame::Kind::Commit(wire)) => commit(&wire),
         Some(server_frame::Kind::Forget(wire)) => wire.operation.parse().ok().map(Order::Forget),
         _ => None,
     };
@@ -162,16 +171,23 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
 }
 
 fn credit(wire: &v1::Credit) -> Option<Order> {
-    let stream = match wire.stream() {
-        v1::OutputStream::Stdout => OutputStream::Stdout,
-        v1::OutputStream::Stderr => OutputStream::Stderr,
-        v1::OutputStream::Unspecified => return None,
-    };
     Some(Order::Credit {
         operation: wire.operation.parse().ok()?,
-        stream,
+        stream: output_stream(wire.stream)?,
         up_to: wire.up_to,
     })
+}
+
+fn commit(wire: &v1::Commit) -> Option<Order> {
+    Some(Order::Commit {
+        operation: wire.operation.parse().ok()?,
+        stream: output_stream(wire.stream)?,
+        up_to: wire.up_to,
+    })
+}
+
+fn output_stream(wire: i32) -> Option<OutputStream> {
+    crate::wire::output_stream(wire).ok()
 }
 
 /// An id that is sent back as it came, unless it is no id at all and long.

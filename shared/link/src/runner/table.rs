@@ -1,9 +1,13 @@
 //! The runner's memory of operations (contract A5, A17, A23), without IO: orders and events go in,
-//! frames and [`Act`]s come out.
+//! frames, [`Act`]s and [`Record`]s come out.
 //!
 //! An operation that is known is attached to and never started again. Losing a link ends nothing:
-//! output and ends are kept within bounds, and told again to whoever attaches. Reads are the
-//! exception: they need no memory, may be sent again, and are dropped once their end was told.
+//! ends are kept, output stays in its [`Spool`], and both are told again to whoever attaches. Reads
+//! are the exception: they need no memory, may be sent again, and are dropped once their end was
+//! told.
+//!
+//! What must outlive the daemon comes out as records. The driver writes them down before it does
+//! what the table says and before it sends any frame: nothing is promised that a restart forgets.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,14 +22,12 @@ use shared_types::{
 
 use super::{
     admission::{Admission, Load, RESERVED_BYTES, View, admit},
-    delivery::Delivery,
-    memory::{Epochs, Tombstones},
+    delivery::{Delivery, Spool},
+    memory::{Epochs, Receipts},
     orders::{Incoming, Order, cancel_refused, refused},
+    record::{Accepted, Receipt, Record},
 };
-use crate::{
-    retained::Retained,
-    wire::{self, from_runner},
-};
+use crate::wire::{self, from_runner};
 
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
 const MAX_WAITING_ANSWERS: usize = 256;
@@ -44,6 +46,17 @@ pub enum Act {
     },
     /// Stop what was started.
     Stop(OperationId),
+    /// Output below this offset is durable with the server: it may be dropped here.
+    Commit {
+        /// Of which operation.
+        operation: OperationId,
+        /// Which of its streams.
+        stream: OutputStream,
+        /// The first byte that is still needed.
+        up_to: u64,
+    },
+    /// Drop what is kept of it.
+    Drop(OperationId),
 }
 
 /// Tells the links of one runner apart.
@@ -79,16 +92,18 @@ pub struct Table {
     sandbox: SandboxId,
     entries: HashMap<OperationId, Entry>,
     epochs: Epochs,
-    tombstones: Tombstones,
+    receipts: Receipts,
     /// Operations that were accepted since the journal began.
     accepted: u64,
+    /// What the journal does not have yet.
+    unwritten: Vec<Record>,
     draining: bool,
     /// The present link, or the last one.
     link: LinkId,
     linked: bool,
     running: usize,
     /// Kept of operations that ended, in bytes.
-    retained_bytes: usize,
+    retained_bytes: u64,
     /// To be sent before any output.
     answers: VecDeque<v1::RunnerFrame>,
     /// Operations that may have something to tell, each once; the first has its turn.
@@ -99,8 +114,10 @@ pub struct Table {
 struct Entry {
     digest: Digest,
     owner: Owner,
+    epoch: Epoch,
     only_reads: bool,
-    kept: [Retained; 2],
+    /// How far each stream can be read.
+    written: [u64; 2],
     end: Option<End>,
     /// The reader on the present link.
     delivery: Option<Delivery>,
@@ -113,10 +130,10 @@ struct Entry {
 
 #[derive(Debug, Clone)]
 struct End {
-    frame: v1::RunnerFrame,
+    outcome: Outcome,
     /// What a cancel is answered with from now on.
     answer: Answer,
-    retained_bytes: usize,
+    retained_bytes: u64,
 }
 
 impl Table {
@@ -127,8 +144,9 @@ impl Table {
             sandbox,
             entries: HashMap::new(),
             epochs: Epochs::default(),
-            tombstones: Tombstones::default(),
+            receipts: Receipts::default(),
             accepted: 0,
+            unwritten: Vec::new(),
             draining: false,
             link: LinkId(0),
             linked: false,
@@ -137,6 +155,18 @@ impl Table {
             answers: VecDeque::new(),
             ready: VecDeque::new(),
         }
+    }
+
+    /// Whether the operation is one that it remembers.
+    pub fn remembers(&self, id: OperationId) -> bool {
+        self.entries.contains_key(&id)
+    }
+
+    /// Whether the operation is one whose end is not known yet.
+    pub fn is_open(&self, id: OperationId) -> bool {
+        self.entries
+            .get(&id)
+            .is_some_and(|entry| entry.end.is_none())
     }
 
     /// What this memory is worth.
@@ -190,7 +220,7 @@ impl Table {
     }
 
     /// Forgets everything and begins a new journal: what is remembered is not what happened.
-    /// Returns what is to be stopped, because nobody will ask for it.
+    /// Returns what is to be stopped and dropped, because nobody will ask for it.
     pub fn begin_journal(&mut self, journal: JournalId) -> Vec<OperationId> {
         let incarnation = Incarnation {
             journal,
@@ -199,8 +229,7 @@ impl Table {
         let before = std::mem::replace(self, Self::new(incarnation, self.sandbox));
         self.link = before.link;
         self.draining = before.draining;
-        let running = before.entries.into_iter().filter(|(_, e)| e.end.is_none());
-        running.map(|(id, _)| id).collect()
+        before.entries.into_keys().collect()
     }
 
     /// Takes nothing new from now on.
@@ -208,11 +237,13 @@ impl Table {
         self.draining = true;
     }
 
-    /// Does what the server wants over this link; nothing, if it is not the present one.
-    pub fn order(&mut self, link: LinkId, order: Order) -> Option<Act> {
+    /// Does what the server wants over this link, at `now` of any monotonic clock; nothing, if it
+    /// is not the present link.
+    pub fn order(&mut self, link: LinkId, order: Order, now: Duration) -> Option<Act> {
         if link != self.link || !self.linked {
             return None;
         }
+        self.receipts.expire(now);
         match order {
             Order::Operation(incoming) => self.operation(*incoming),
             Order::Credit {
@@ -227,28 +258,52 @@ impl Table {
                 operation,
                 epoch,
                 incarnation,
-            } => self.cancel(operation, epoch, incarnation),
-            Order::Forget(operation) => {
-                self.forget(operation);
-                None
-            }
+            } => self.cancel(operation, epoch, incarnation, now),
+            Order::Commit {
+                operation,
+                stream,
+                up_to,
+            } => self
+                .entries
+                .contains_key(&operation)
+                .then_some(Act::Commit {
+                    operation,
+                    stream,
+                    up_to,
+                }),
+            Order::Forget(operation) => self.forget(operation, now),
         }
     }
 
-    /// A command wrote something.
-    pub fn output(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) {
+    /// So much of stdout and stderr can be read; it never goes back.
+    pub fn output(&mut self, id: OperationId, written: [u64; 2]) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.kept[stream as usize].append(data);
+            for (before, now) in entry.written.iter_mut().zip(written) {
+                *before = now.max(*before);
+            }
             self.make_ready(id);
         }
     }
 
-    /// An operation ended.
-    pub fn ended(&mut self, id: OperationId, outcome: Outcome) {
+    /// It was accepted and never ran, and this memory vouches for that: it may be started anew
+    /// should it come again.
+    pub fn release(&mut self, id: OperationId) {
+        if self.entries.get(&id).is_some_and(|e| e.end.is_none()) {
+            self.entries.remove(&id);
+            self.running -= 1;
+            self.unwritten.push(Record::Released(id));
+        }
+    }
+
+    /// An operation ended; so many bytes are kept of its output.
+    pub fn ended(&mut self, id: OperationId, outcome: Outcome, kept_bytes: u64) {
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
-        if entry.end.is_some() {
+        if let Some(end) = &mut entry.end {
+            // A restored table learns from the host how much is kept.
+            self.retained_bytes = self.retained_bytes - end.retained_bytes + kept_bytes;
+            end.retained_bytes = kept_bytes;
             return;
         }
         self.running -= 1;
@@ -256,15 +311,22 @@ impl Table {
             self.entries.remove(&id);
             return;
         }
+        if let Outcome::Exited(record) = &outcome {
+            entry.written = [record.stdout.offset, record.stderr.offset];
+        }
+        if !entry.only_reads {
+            self.unwritten.push(Record::Ended {
+                operation: id,
+                outcome: outcome.clone(),
+                stopped: entry.stopped,
+            });
+        }
         let answer = cancel_answer(&outcome, entry.stopped);
-        let end = wire::ended(id, outcome);
-        let kept: usize = entry.kept.iter().map(Retained::retained_bytes).sum();
-        let retained_bytes = kept + prost::Message::encoded_len(&end);
-        self.retained_bytes += retained_bytes;
+        self.retained_bytes += kept_bytes;
         entry.end = Some(End {
-            frame: end,
+            outcome,
             answer,
-            retained_bytes,
+            retained_bytes: kept_bytes,
         });
         if std::mem::take(&mut entry.answer_owed) {
             self.answers.push_back(answered(id, answer));
@@ -284,7 +346,7 @@ impl Table {
 
     /// The next frame for the link: answers first, then each operation in turn, so that a loud
     /// one starves nothing.
-    pub fn next_frame(&mut self) -> Option<v1::RunnerFrame> {
+    pub fn next_frame(&mut self, spool: &mut impl Spool) -> Option<v1::RunnerFrame> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
         }
@@ -296,14 +358,15 @@ impl Table {
             let Some(delivery) = &mut entry.delivery else {
                 continue;
             };
-            if let Some(output) = delivery.output(id, &entry.kept) {
+            let written = entry.written;
+            if let Some(output) = delivery.output(id, written, entry.end.is_some(), spool) {
                 self.make_ready(id);
                 return Some(output);
             }
             if let Some(end) = &entry.end
-                && delivery.take_end(&entry.kept)
+                && delivery.take_end(written)
             {
-                let frame = end.frame.clone();
+                let frame = wire::ended(id, end.outcome.clone());
                 if entry.only_reads {
                     self.remove(id);
                 }
@@ -318,7 +381,8 @@ impl Table {
         Load {
             running: self.running,
             remembered: self.entries.len(),
-            retained_bytes: self.retained_bytes + self.running * RESERVED_BYTES,
+            retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
+            receipts_full: self.receipts.is_full(),
         }
     }
 
@@ -342,7 +406,7 @@ impl Table {
             sandbox: self.sandbox,
             epoch: self.epochs.of(&incoming.owner),
             known: self.entries.get(&id).map(|entry| entry.digest),
-            tombstoned: self.tombstones.contains(id),
+            over: self.receipts.contains(id),
             draining: self.draining,
             load: self.load(),
         };
@@ -352,10 +416,20 @@ impl Table {
                 return None;
             }
             (Admission::Start, Some(request)) => {
-                let entry = Entry::new(incoming.digest, incoming.owner, &request);
-                self.entries.insert(id, entry);
-                self.running += 1;
-                self.accepted += 1;
+                let only_reads = request.only_reads();
+                let accepted = Accepted {
+                    operation: id,
+                    digest: incoming.digest,
+                    owner: incoming.owner,
+                    epoch: incoming.epoch,
+                };
+                if only_reads {
+                    self.see_epoch(incoming.owner, incoming.epoch);
+                } else {
+                    self.accepted += 1;
+                    self.unwritten.push(Record::Accepted(accepted.clone()));
+                }
+                self.remember(accepted, only_reads);
                 Some(Act::Start {
                     operation: id,
                     request,
@@ -364,7 +438,7 @@ impl Table {
             }
             (Admission::Start | Admission::Attach, _) => None,
         };
-        self.epochs.see(incoming.owner, incoming.epoch);
+        self.see_epoch(incoming.owner, incoming.epoch);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.delivery = Some(Delivery::from(incoming.from));
         }
@@ -374,6 +448,31 @@ impl Table {
             })));
         self.make_ready(id);
         act
+    }
+
+    fn remember(&mut self, accepted: Accepted, only_reads: bool) {
+        self.epochs.see(accepted.owner, accepted.epoch);
+        let entry = Entry {
+            digest: accepted.digest,
+            owner: accepted.owner,
+            epoch: accepted.epoch,
+            only_reads,
+            written: [0, 0],
+            end: None,
+            delivery: None,
+            is_ready: false,
+            stopped: false,
+            answer_owed: false,
+        };
+        self.entries.insert(accepted.operation, entry);
+        self.running += 1;
+    }
+
+    fn see_epoch(&mut self, owner: Owner, epoch: Epoch) {
+        if epoch > self.epochs.of(&owner) {
+            self.unwritten.push(Record::Epoch { owner, epoch });
+        }
+        self.epochs.see(owner, epoch);
     }
 
     fn credit(&mut self, id: OperationId, stream: OutputStream, up_to: u64) {
@@ -389,6 +488,7 @@ impl Table {
         id: OperationId,
         epoch: Epoch,
         incarnation: Option<Incarnation>,
+        now: Duration,
     ) -> Option<Act> {
         if incarnation.as_ref() != Some(&self.incarnation) {
             let message = "the runner was started anew since: what it did before is gone";
@@ -398,8 +498,8 @@ impl Table {
             return None;
         }
         let Some(entry) = self.entries.get_mut(&id) else {
-            let answer = self.tombstones.add(id, Answer::NeverStarted);
-            self.answers.push_back(answered(id, answer));
+            let answer = self.never_start(id, now);
+            self.answers.push_back(answer);
             return None;
         };
         if epoch < self.epochs.of(&entry.owner) {
@@ -418,18 +518,43 @@ impl Table {
         Some(Act::Stop(id))
     }
 
-    /// What still runs is not forgotten: its end is yet to be told.
-    fn forget(&mut self, id: OperationId) {
-        let entry = self.entries.get(&id);
-        if let Some(end) = entry.and_then(|entry| entry.end.as_ref()) {
-            self.tombstones.add(id, end.answer);
-            self.remove(id);
+    /// What is not known is kept from ever starting, unless no receipt can be kept of that.
+    fn never_start(&mut self, id: OperationId, now: Duration) -> v1::RunnerFrame {
+        if let Some(answer) = self.receipts.answer(id) {
+            return answered(id, answer);
         }
+        if self.receipts.is_full() {
+            let message = "the runner keeps as many receipts as it can: try again later";
+            let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
+            return cancel_refused(id.to_string(), refusal);
+        }
+        self.keep_receipt(id, Answer::NeverStarted, now);
+        answered(id, Answer::NeverStarted)
+    }
+
+    /// What still runs is not forgotten: its end is yet to be told.
+    fn forget(&mut self, id: OperationId, now: Duration) -> Option<Act> {
+        let entry = self.entries.get(&id);
+        let end = entry.and_then(|entry| entry.end.as_ref())?;
+        self.keep_receipt(id, end.answer, now);
+        self.remove(id);
+        Some(Act::Drop(id))
+    }
+
+    fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {
+        let receipt = Receipt::new(operation, answer);
+        self.unwritten.push(Record::Receipt(receipt.clone()));
+        self.receipts.add(receipt, now);
     }
 
     fn remove(&mut self, id: OperationId) {
-        let end = self.entries.remove(&id).and_then(|entry| entry.end);
-        self.retained_bytes -= end.map_or(0, |end| end.retained_bytes);
+        let Some(entry) = self.entries.remove(&id) else {
+            return;
+        };
+        match entry.end {
+            Some(end) => self.retained_bytes -= end.retained_bytes,
+            None => self.running -= 1,
+        }
     }
 
     fn make_ready(&mut self, id: OperationId) {
@@ -439,22 +564,6 @@ impl Table {
         {
             entry.is_ready = true;
             self.ready.push_back(id);
-        }
-    }
-}
-
-impl Entry {
-    fn new(digest: Digest, owner: Owner, request: &Request) -> Self {
-        Self {
-            digest,
-            owner,
-            only_reads: request.only_reads(),
-            kept: [Retained::new(), Retained::new()],
-            end: None,
-            delivery: None,
-            is_ready: false,
-            stopped: false,
-            answer_owed: false,
         }
     }
 }
@@ -482,5 +591,6 @@ fn answered(id: OperationId, answer: Answer) -> v1::RunnerFrame {
     }))
 }
 
+mod records;
 #[cfg(test)]
 mod tests;

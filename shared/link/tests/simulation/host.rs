@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use shared_link::runner::{Piece, Spool};
 use shared_sandbox::{
     ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, ReadContent, Request, StreamEnd,
 };
-use shared_types::OperationId;
+use shared_types::{
+    OperationId,
+    limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
+};
 
 use super::dice::Dice;
 
@@ -29,10 +33,13 @@ pub(crate) fn bytes_at(
     &PATTERN[start as usize..][..len]
 }
 
-/// Survives everything that is simulated, as the world outside would.
+/// Survives the daemon, as supervisors and their files do; what it counts survives everything, as
+/// the world outside would.
 #[derive(Default)]
 pub(crate) struct Host {
     pub(crate) running: BTreeMap<OperationId, Process>,
+    /// What is kept of the output.
+    files: BTreeMap<OperationId, Files>,
     /// How often each operation that changes something was started.
     pub(crate) effects: BTreeMap<OperationId, u32>,
     /// How each process really ended.
@@ -48,8 +55,52 @@ pub(crate) struct Process {
 }
 
 pub(crate) enum Happened {
-    Output(OutputStream, &'static [u8]),
+    /// So much of each stream can be read.
+    Output([u64; 2]),
     Ended(Outcome),
+}
+
+/// The head of each stream and, once it has ended, its tail.
+#[derive(Clone, Copy, Default)]
+struct Files {
+    written: [u64; 2],
+    ended: bool,
+}
+
+impl Files {
+    fn readable(&self) -> [u64; 2] {
+        let head = if self.ended {
+            u64::MAX
+        } else {
+            RETAINED_HEAD_BYTES as u64
+        };
+        self.written.map(|written| written.min(head))
+    }
+}
+
+impl Spool for Host {
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece {
+        let Some(files) = self.files.get(&operation) else {
+            return Piece::Nothing;
+        };
+        let end = files.readable()[stream as usize];
+        let tail = end.saturating_sub(RETAINED_TAIL_BYTES as u64);
+        let up_to = match from < RETAINED_HEAD_BYTES as u64 {
+            true => end.min(RETAINED_HEAD_BYTES as u64),
+            false if from < tail => return Piece::Gap(tail),
+            false => end,
+        };
+        let len = max.min((up_to - from) as usize);
+        Piece::Bytes(bytes::Bytes::from_static(bytes_at(
+            operation, stream, from, len,
+        )))
+    }
 }
 
 impl Host {
@@ -65,6 +116,17 @@ impl Host {
             stopped: false,
         };
         self.running.insert(id, process);
+        self.files.insert(id, Files::default());
+    }
+
+    /// How far its output can be read.
+    pub(crate) fn readable(&self, id: OperationId) -> [u64; 2] {
+        self.files.get(&id).map_or([0, 0], Files::readable)
+    }
+
+    /// Nobody asks for its output any more.
+    pub(crate) fn drop_output(&mut self, id: OperationId) {
+        self.files.remove(&id);
     }
 
     pub(crate) fn stop(&mut self, id: OperationId) {
@@ -87,10 +149,10 @@ impl Host {
         if !process.reads && written < to_write && !(process.stopped && dice.one_in(2)) {
             let len = 1 + dice.below((to_write - written).min(65_536));
             process.written[stream as usize] += len;
-            return Some(Happened::Output(
-                stream,
-                bytes_at(id, stream, written, len as usize),
-            ));
+            if let Some(files) = self.files.get_mut(&id) {
+                files.written = process.written;
+            }
+            return Some(Happened::Output(self.readable(id)));
         }
         let done = process.reads || process.written == process.to_write;
         if !done && !process.stopped {
@@ -101,12 +163,24 @@ impl Host {
             self.ends.insert(id, outcome.clone());
         }
         self.running.remove(&id);
+        if let Some(files) = self.files.get_mut(&id) {
+            files.ended = true;
+        }
         Some(Happened::Ended(outcome))
+    }
+
+    /// The daemon dies: whatever it did itself is over, and only processes go on.
+    pub(crate) fn lose_daemon(&mut self) {
+        self.running.retain(|_, process| !process.reads);
     }
 
     /// Every process dies, and nobody saw how.
     pub(crate) fn die(&mut self) {
-        self.running.clear();
+        for id in std::mem::take(&mut self.running).into_keys() {
+            if let Some(files) = self.files.get_mut(&id) {
+                files.ended = true;
+            }
+        }
     }
 }
 

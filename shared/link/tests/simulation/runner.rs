@@ -1,4 +1,4 @@
-//! The runner's process and its host.
+//! The runner's process, its journal and its host.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
-use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Session, Table, Todo};
-use shared_types::{Epoch, Incarnation, JournalId};
+use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Record, Session, Table, Todo};
+use shared_sandbox::Outcome;
+use shared_types::{Epoch, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
 
 use super::{
     PLACE,
@@ -19,6 +20,9 @@ use super::{
 pub(crate) struct Runner {
     pub(crate) table: Table,
     pub(crate) host: Host,
+    /// What was written down, and how much of it survives the host's death.
+    journal: Vec<Record>,
+    synced: usize,
     journals: u128,
     boots: u64,
     session: Option<Linked>,
@@ -31,6 +35,8 @@ pub(crate) struct Runner {
     /// own work was taken over.
     stale: Vec<Order>,
     snapshot: Option<(Table, Incarnation, u64)>,
+    /// The daemon dies before it does anything else.
+    dies: bool,
 }
 
 struct Linked {
@@ -44,6 +50,8 @@ impl Runner {
         Self {
             table: Table::new(incarnation(1, 1), PLACE),
             host: Host::default(),
+            journal: Vec::new(),
+            synced: 0,
             journals: 1,
             boots: 1,
             session: None,
@@ -52,7 +60,13 @@ impl Runner {
             epoch: Epoch(0),
             stale: Vec::new(),
             snapshot: None,
+            dies: false,
         }
+    }
+
+    /// What the table has to say goes into the journal.
+    fn write_down(&mut self) {
+        self.journal.extend(self.table.take_records());
     }
 
     pub(crate) fn is_linked(&self) -> bool {
@@ -84,6 +98,9 @@ impl World {
         match self.serve_runner(&mut linked) {
             Ok(()) => self.runner.session = Some(linked),
             Err(ended) => self.end_session(linked, ended),
+        }
+        if std::mem::take(&mut self.runner.dies) {
+            self.runner_crash(false);
         }
     }
 
@@ -118,7 +135,8 @@ impl World {
             wire.up.send(beat);
         }
         if self.runner.table.has_frames() && wire.up.has_room() && self.dice.one_in(2) {
-            if let Some(frame) = self.runner.table.next_frame() {
+            let Runner { table, host, .. } = &mut self.runner;
+            if let Some(frame) = table.next_frame(host) {
                 wire.up.send(frame);
             }
             return Ok(());
@@ -138,7 +156,12 @@ impl World {
                     .entry(linked.wire)
                     .and_modify(|wire| wire.up.send(hello));
             }
-            Todo::Order(order) => self.order(linked.opened.link, order),
+            Todo::Order(order) => {
+                self.order(linked.opened.link, order);
+                if self.runner.dies {
+                    return Err(None);
+                }
+            }
             Todo::Answer(answer) => panic!("an order that the runner cannot read: {answer:?}"),
             Todo::Linked { .. } | Todo::Nothing => {}
         }
@@ -154,7 +177,16 @@ impl World {
             Order::Operation(incoming) => incoming.epoch,
             _ => Epoch(0),
         };
-        match self.runner.table.order(link, order) {
+        let act = self.runner.table.order(link, order, self.runner_time);
+        self.runner.dies = self.faults && self.dice.one_in(100);
+        if self.runner.dies && self.dice.one_in(2) {
+            return;
+        }
+        self.runner.write_down();
+        if self.runner.dies && self.dice.one_in(2) {
+            return;
+        }
+        match act {
             Some(Act::Start {
                 operation, request, ..
             }) => {
@@ -166,7 +198,8 @@ impl World {
                 self.checks.started(operation, &self.runner.host, &request);
             }
             Some(Act::Stop(operation)) => self.runner.host.stop(operation),
-            None => {}
+            Some(Act::Drop(operation)) => self.runner.host.drop_output(operation),
+            Some(Act::Commit { .. }) | None => {}
         }
     }
 
@@ -191,7 +224,10 @@ impl World {
                 let journal = JournalId::from_u128(self.runner.journals);
                 for id in self.runner.table.begin_journal(journal) {
                     self.runner.host.stop(id);
+                    self.runner.host.drop_output(id);
                 }
+                self.runner.journal = self.runner.table.all_records();
+                self.runner.synced = self.runner.journal.len();
                 self.memory_is_gone();
             }
             None | Some(Ended::Silent(_) | Ended::Goodbye(_)) => {}
@@ -204,7 +240,7 @@ impl World {
     pub(crate) fn late_order(&mut self) {
         if let Some((link, order)) = self.runner.late.pop() {
             let mut probe = self.runner.table.clone();
-            let act = probe.order(link, order);
+            let act = probe.order(link, order, self.runner_time);
             assert_eq!(act, None, "an older link's order was carried out");
             let (before, after) = (&self.runner.table, &probe);
             assert_eq!(
@@ -237,12 +273,14 @@ impl World {
         if older || theirs.as_ref() != Some(&ours) {
             let mut probe = self.runner.table.clone();
             let link = probe.open_link().link;
-            let act = probe.order(link, order);
+            let act = probe.order(link, order, self.runner_time);
             assert_eq!(
                 act, None,
                 "an order for another memory or of an older epoch was carried out"
             );
-            let answer = probe.next_frame().and_then(|frame| frame.kind);
+            let answer = probe
+                .next_frame(&mut self.runner.host)
+                .and_then(|frame| frame.kind);
             let refused = match &answer {
                 Some(runner_frame::Kind::CancelAnswer(answer)) => answer.refusal.is_some(),
                 Some(runner_frame::Kind::Ended(ended)) => {
@@ -264,23 +302,72 @@ impl World {
             return;
         };
         match self.runner.host.go_on(id, &mut self.dice) {
-            Some(Happened::Output(stream, data)) => self.runner.table.output(id, stream, data),
+            Some(Happened::Output(written)) => self.runner.table.output(id, written),
             Some(Happened::Ended(outcome)) => {
                 self.say(format!("host: {id} ends: {outcome:?}"));
-                self.runner.table.ended(id, outcome);
+                self.runner.table.ended(id, outcome, 0);
             }
             None => {}
         }
+        match self.dice.below(16) {
+            // The daemon dies before it heard of it, or before it wrote it down.
+            0 if self.faults && self.dice.one_in(10) => return self.runner_crash(false),
+            1 => self.runner.synced = self.runner.journal.len(),
+            _ => {}
+        }
+        self.runner.write_down();
+        if self.dice.one_in(50) {
+            self.runner.journal = self.runner.table.all_records();
+            self.runner.synced = self.runner.journal.len();
+        }
     }
 
-    /// The daemon dies, or with `host` the whole machine; a new one starts with nothing.
+    /// The daemon dies, or with `host` the whole machine; a new one reads the journal.
     pub(crate) fn runner_crash(&mut self, host: bool) {
         self.say(format!("runner: crashes, host {host}"));
-        self.runner.host.die();
-        self.runner.journals += 1;
-        self.runner.boots += u64::from(host);
-        let incarnation = incarnation(self.runner.journals, self.runner.boots);
-        self.replace_memory(Table::new(incarnation, PLACE));
+        let Runner {
+            table,
+            journal,
+            synced,
+            boots,
+            ..
+        } = &mut self.runner;
+        let mut incarnation = table.incarnation().clone();
+        if host {
+            let unsynced = (journal.len() - (*synced).min(journal.len())) as u64;
+            journal.truncate(journal.len() - self.dice.below(unsynced + 1) as usize);
+            *boots += 1;
+            incarnation.boot = format!("boot-{boots}");
+            self.runner.host.die();
+        } else {
+            self.runner.host.lose_daemon();
+        }
+        let (mut table, open) = Table::restore(incarnation, PLACE, self.runner.journal.clone());
+        for id in open {
+            self.recover(&mut table, id, host);
+        }
+        self.replace_memory(table);
+        self.runner.write_down();
+        if host {
+            self.memory_is_gone();
+        }
+    }
+
+    /// A new daemon finds out what became of an operation.
+    fn recover(&self, table: &mut Table, id: OperationId, host_died: bool) {
+        let host = &self.runner.host;
+        table.output(id, host.readable(id));
+        if host.running.contains_key(&id) {
+            return;
+        }
+        match host.ends.get(&id) {
+            Some(outcome) => table.ended(id, outcome.clone(), 0),
+            None if host_died => {
+                let lost = Refusal::new(RefusalCode::Lost, "the host was started anew");
+                table.ended(id, Outcome::Refused(lost), 0);
+            }
+            None => table.release(id),
+        }
     }
 
     /// The host's state is kept, to be restored later.
@@ -315,7 +402,10 @@ impl World {
         }
         self.say("runner: an older state is restored".into());
         self.runner.host.die();
+        self.runner.journal = table.all_records();
+        self.runner.synced = self.runner.journal.len();
         self.replace_memory(table);
+        self.memory_is_gone();
     }
 
     fn replace_memory(&mut self, table: Table) {
@@ -328,7 +418,6 @@ impl World {
         self.runner.late.clear();
         self.runner.epoch = Epoch(0);
         self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(5000));
-        self.memory_is_gone();
     }
 }
 
@@ -359,6 +448,6 @@ fn copy(order: &Order) -> Option<Order> {
             epoch: *epoch,
             incarnation: incarnation.clone(),
         }),
-        Order::Credit { .. } | Order::Forget(_) => None,
+        Order::Credit { .. } | Order::Commit { .. } | Order::Forget(_) => None,
     }
 }

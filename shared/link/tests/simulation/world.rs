@@ -33,7 +33,7 @@ const TRACE: usize = 400;
 pub(crate) struct World {
     pub(crate) dice: Dice,
     /// Whether anything may fail.
-    faults: bool,
+    pub(crate) faults: bool,
     pub(crate) server_time: Duration,
     pub(crate) runner_time: Duration,
     /// How far the wall clock is off.

@@ -11,7 +11,7 @@ fn view(incarnation: &Incarnation) -> View<'_> {
         sandbox: PLACE,
         epoch: Epoch(1),
         known: None,
-        tombstoned: false,
+        over: false,
         draining: false,
         load: Load::default(),
     }
@@ -58,7 +58,7 @@ fn each_rule_refuses_with_its_own_code() {
         (|v| v.sandbox = SandboxId::from_u128(99), |_| {}, NotFound),
         (|v| v.epoch = Epoch(2), |_| {}, StaleEpoch),
         (|v| v.known = Some(Digest::of(b"other")), |_| {}, Conflict),
-        (|v| v.tombstoned = true, |_| {}, Fenced),
+        (|v| v.over = true, |_| {}, Fenced),
         (|_| {}, |o| o.request = None, NotFound),
         (|_| {}, |o| o.start_within = Duration::ZERO, Expired),
         (|v| v.draining = true, |_| {}, Draining),
@@ -114,7 +114,7 @@ fn an_older_epoch_is_refused_even_for_what_is_known() {
 
 #[test]
 fn all_that_may_run_at_once_fits_into_the_memory_that_may_be_kept() {
-    const { assert!(MAX_RUNNING * RESERVED_BYTES <= MAX_RETAINED_BYTES) };
+    const { assert!(MAX_RUNNING as u64 * RESERVED_BYTES <= MAX_RETAINED_BYTES) };
     let read = Request::Read(Read {
         path: "a".into(),
         first_line: 1,
@@ -123,6 +123,6 @@ fn all_that_may_run_at_once_fits_into_the_memory_that_may_be_kept() {
     });
     let incarnation = incarnation();
     let mut full = view(&incarnation);
-    full.load.retained_bytes = (MAX_RUNNING - 1) * RESERVED_BYTES;
+    full.load.retained_bytes = (MAX_RUNNING as u64 - 1) * RESERVED_BYTES;
     assert_eq!(admit(&full, &incoming(1, read)), Admission::Start);
 }

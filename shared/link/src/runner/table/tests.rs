@@ -3,16 +3,69 @@ use shared_sandbox::{ExitRecord, ExitStatus, FileFailure, List, ReadContent, Str
 use shared_types::JournalId;
 
 use super::*;
-use crate::testing::{OWNER, PLACE, incarnation, incoming, shell};
+use crate::testing::{Memory, OWNER, PLACE, incarnation, incoming, shell};
 
-fn linked() -> Table {
+/// A table, and where the output of its operations is.
+struct Scene {
+    table: Table,
+    spool: Memory,
+}
+
+impl std::ops::Deref for Scene {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+impl std::ops::DerefMut for Scene {
+    fn deref_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+}
+
+impl Scene {
+    /// Stdout grows.
+    fn write(&mut self, id: OperationId, data: &[u8]) {
+        let written = self.spool.write(id, OutputStream::Stdout, data);
+        self.table.output(id, written);
+    }
+
+    /// The operation ends, with all that was written.
+    fn exit(&mut self, id: OperationId, cause: ExitCause) {
+        let [stdout, stderr] = self.spool.write(id, OutputStream::Stdout, b"");
+        self.table
+            .ended(id, exited_with(cause, [stdout, stderr]), stdout + stderr);
+    }
+}
+
+fn linked() -> Scene {
     let mut table = Table::new(incarnation(), PLACE);
     table.open_link();
-    table
+    Scene {
+        table,
+        spool: Memory::default(),
+    }
+}
+
+/// The same daemon started anew, from what the journal has of the one before.
+fn restarted(scene: &mut Scene) -> Vec<OperationId> {
+    let mut records = scene.table.take_records();
+    let (table, mut open) = Table::restore(incarnation(), PLACE, records.clone());
+    let (again, mut open_again) = Table::restore(incarnation(), PLACE, table.all_records());
+    open.sort();
+    open_again.sort();
+    assert_eq!(open, open_again, "a shorter journal says something else");
+    assert_eq!(table.journal_sequence(), again.journal_sequence());
+    records.clear();
+    scene.table = again;
+    scene.table.open_link();
+    open
 }
 
 fn order(table: &mut Table, order: Order) -> Option<Act> {
-    table.order(table.link, order)
+    table.order(table.link, order, Duration::ZERO)
 }
 
 fn id(number: u128) -> OperationId {
@@ -37,12 +90,16 @@ fn cancel(table: &mut Table, number: u128) -> Option<Act> {
     )
 }
 
-fn exited(cause: ExitCause) -> Outcome {
+fn exited_with(cause: ExitCause, ends: [u64; 2]) -> Outcome {
+    let [stdout, stderr] = ends.map(|offset| StreamEnd {
+        offset,
+        ..StreamEnd::default()
+    });
     Outcome::Exited(ExitRecord {
         status: ExitStatus::Code(0),
         cause,
-        stdout: StreamEnd::default(),
-        stderr: StreamEnd::default(),
+        stdout,
+        stderr,
         wall_ms: 1,
         cpu_us: 0,
         max_rss_bytes: 0,
@@ -58,12 +115,13 @@ fn list() -> Request {
 }
 
 /// Every frame that there is, in short.
-fn told(table: &mut Table) -> Vec<String> {
+fn told(scene: &mut Scene) -> Vec<String> {
+    let Scene { table, spool } = scene;
     let short = |operation: &str| {
         let id: OperationId = operation.parse().expect("an id");
         id.as_u128()
     };
-    std::iter::from_fn(|| table.next_frame())
+    std::iter::from_fn(|| table.next_frame(spool))
         .map(|frame| match frame.kind.expect("a kind") {
             Kind::Accepted(f) => format!("{} accepted", short(&f.operation)),
             Kind::Output(f) => format!(
@@ -100,7 +158,7 @@ fn an_operation_is_started_once_however_often_it_comes() {
     assert_eq!(start(&mut table, 1, "true"), None);
     table.open_link();
     assert_eq!(start(&mut table, 1, "true"), None);
-    table.ended(id(1), exited(ExitCause::Exited));
+    table.exit(id(1), ExitCause::Exited);
     assert_eq!(start(&mut table, 1, "true"), None);
     assert_eq!(told(&mut table), ["1 accepted", "1 accepted", "1 ended"]);
     assert_eq!(start(&mut table, 1, "false"), None);
@@ -111,11 +169,12 @@ fn an_operation_is_started_once_however_often_it_comes() {
 fn a_new_link_hears_nothing_until_it_attaches_and_then_all_from_where_it_stands() {
     let mut table = linked();
     start(&mut table, 1, "true");
-    table.output(id(1), OutputStream::Stdout, b"one ");
+    table.write(id(1), b"one ");
     assert_eq!(told(&mut table), ["1 accepted", "1 0 one "]);
-    table.close_link(table.link);
-    table.output(id(1), OutputStream::Stdout, b"two");
-    table.ended(id(1), exited(ExitCause::Exited));
+    let link = table.link;
+    table.close_link(link);
+    table.write(id(1), b"two");
+    table.exit(id(1), ExitCause::Exited);
 
     let Opened {
         journal_sequence,
@@ -139,8 +198,8 @@ fn the_end_waits_for_the_last_byte_that_the_reader_has_room_for() {
     start(&mut table, 1, "true");
     let window = shared_types::limits::CREDIT_WINDOW_BYTES;
     let much = vec![b'x'; window as usize + 3];
-    table.output(id(1), OutputStream::Stdout, &much);
-    table.ended(id(1), exited(ExitCause::Exited));
+    table.write(id(1), &much);
+    table.exit(id(1), ExitCause::Exited);
     assert!(!told(&mut table).contains(&"1 ended".to_owned()));
     order(
         &mut table,
@@ -162,9 +221,9 @@ fn a_loud_operation_does_not_keep_a_quiet_one_waiting() {
     start(&mut table, 1, "yes");
     start(&mut table, 2, "date");
     told(&mut table);
-    table.output(id(1), OutputStream::Stdout, &[b'x'; 600_000]);
-    table.output(id(2), OutputStream::Stdout, b"quiet");
-    table.ended(id(2), exited(ExitCause::Exited));
+    table.write(id(1), &[b'x'; 600_000]);
+    table.write(id(2), b"quiet");
+    table.exit(id(2), ExitCause::Exited);
     let frames = told(&mut table);
     assert_eq!(frames[1], "2 0 quiet");
     assert_eq!(frames[3], "2 ended");
@@ -176,7 +235,7 @@ fn answers_go_before_output() {
     let mut table = linked();
     start(&mut table, 1, "yes");
     told(&mut table);
-    table.output(id(1), OutputStream::Stdout, &[b'x'; 600_000]);
+    table.write(id(1), &[b'x'; 600_000]);
     cancel(&mut table, 2);
     assert_eq!(told(&mut table)[0], "2 NeverStarted");
 }
@@ -193,7 +252,7 @@ fn a_cancel_before_the_start_means_that_it_never_starts() {
 fn a_cancel_of_what_ran_and_was_forgotten_does_not_say_that_it_never_started() {
     let mut table = linked();
     start(&mut table, 1, "true");
-    table.ended(id(1), exited(ExitCause::Exited));
+    table.exit(id(1), ExitCause::Exited);
     order(&mut table, Order::Forget(id(1)));
     told(&mut table);
     cancel(&mut table, 1);
@@ -206,7 +265,7 @@ fn a_cancel_is_answered_when_what_ran_has_ended_and_the_same_again_later() {
     start(&mut table, 1, "sleep 9");
     assert_eq!(cancel(&mut table, 1), Some(Act::Stop(id(1))));
     assert_eq!(told(&mut table), ["1 accepted"]);
-    table.ended(id(1), exited(ExitCause::Cancelled));
+    table.exit(id(1), ExitCause::Cancelled);
     assert_eq!(told(&mut table), ["1 Cancelled", "1 ended"]);
     assert_eq!(cancel(&mut table, 1), None);
     assert_eq!(told(&mut table), ["1 Cancelled"]);
@@ -217,10 +276,10 @@ fn a_cancel_that_came_too_late_does_not_claim_the_end() {
     let mut table = linked();
     start(&mut table, 1, "true");
     cancel(&mut table, 1);
-    table.ended(id(1), exited(ExitCause::Exited));
+    table.exit(id(1), ExitCause::Exited);
     start(&mut table, 2, "true");
     let failure = FileFailure::NotFound { path: "a".into() };
-    table.ended(id(2), Outcome::Failed(failure));
+    table.ended(id(2), Outcome::Failed(failure), 0);
     cancel(&mut table, 2);
     let answers = told(&mut table);
     assert!(
@@ -279,8 +338,8 @@ fn what_is_forgotten_frees_its_memory_and_is_never_run_again() {
     start(&mut table, 1, "true");
     order(&mut table, Order::Forget(id(1)));
     assert_eq!(table.load().remembered, 1, "what runs is not forgotten");
-    table.output(id(1), OutputStream::Stdout, b"output");
-    table.ended(id(1), exited(ExitCause::Exited));
+    table.write(id(1), b"output");
+    table.exit(id(1), ExitCause::Exited);
     assert!(table.load().retained_bytes > 0);
     order(&mut table, Order::Forget(id(1)));
     assert_eq!(table.load(), Load::default());
@@ -306,7 +365,7 @@ fn a_read_is_dropped_once_its_end_was_told_and_may_come_again() {
     for _ in 0..2 {
         let act = order(&mut table, Order::Operation(Box::new(incoming(1, list()))));
         assert!(matches!(act, Some(Act::Start { .. })));
-        table.ended(id(1), content());
+        table.ended(id(1), content(), 0);
         assert_eq!(told(&mut table), ["1 accepted", "1 ended"]);
         assert_eq!(table.load(), Load::default());
     }
@@ -322,11 +381,11 @@ fn a_read_that_nobody_waits_for_any_more_leaves_nothing() {
         );
     }
     let failure = || Outcome::Failed(FileFailure::NotFound { path: "a".into() });
-    table.ended(id(1), failure());
+    table.ended(id(1), failure(), 0);
     let inventory = table.open_link().inventory;
     assert!(inventory.is_empty());
     assert_eq!(table.load().remembered, 1);
-    table.ended(id(2), failure());
+    table.ended(id(2), failure(), 0);
     assert_eq!(table.load(), Load::default());
 }
 
@@ -338,7 +397,8 @@ fn orders_wait_while_too_many_answers_do() {
         cancel(&mut table, number);
     }
     assert!(!table.takes_orders());
-    table.next_frame();
+    let Scene { table: bare, spool } = &mut table;
+    bare.next_frame(spool);
     assert!(table.takes_orders());
 }
 
@@ -354,16 +414,111 @@ fn a_draining_table_takes_nothing_new_but_still_attaches() {
         ["1 accepted", "2 refused Draining", "1 accepted"]
     );
     assert_eq!(table.unfinished().running, 1);
-    table.ended(id(1), exited(ExitCause::Orphaned));
+    table.exit(id(1), ExitCause::Orphaned);
     let left = Unfinished {
         running: 0,
         unforgotten: 1,
     };
     assert_eq!(table.unfinished(), left);
-    table.close_link(table.link);
+    let link = table.link;
+    table.close_link(link);
     assert_eq!(
         table.unfinished(),
         Unfinished::default(),
         "nobody can forget it"
+    );
+}
+
+#[test]
+fn a_new_daemon_remembers_what_the_old_one_promised() {
+    let mut table = linked();
+    start(&mut table, 1, "sleep 9");
+    start(&mut table, 2, "true");
+    table.exit(id(2), ExitCause::Exited);
+    start(&mut table, 3, "true");
+    table.exit(id(3), ExitCause::Exited);
+    order(&mut table, Order::Forget(id(3)));
+    cancel(&mut table, 4);
+
+    assert_eq!(restarted(&mut table), [id(1)]);
+    assert_eq!(table.journal_sequence(), 3);
+    assert_eq!(table.unfinished().running, 1);
+    for number in 1..=4 {
+        assert_eq!(start(&mut table, number, &script(number)), None);
+    }
+    let expected = [
+        "1 accepted",
+        "2 accepted",
+        "3 refused Fenced",
+        "4 refused Fenced",
+        "2 ended",
+    ];
+    assert_eq!(told(&mut table), expected);
+    for number in 2..=4 {
+        cancel(&mut table, number);
+    }
+    let answers = ["2 AlreadyExited", "3 AlreadyExited", "4 NeverStarted"];
+    assert_eq!(told(&mut table), answers);
+}
+
+fn script(number: u128) -> String {
+    match number {
+        1 => "sleep 9".into(),
+        4 => "touch x".into(),
+        _ => "true".into(),
+    }
+}
+
+#[test]
+fn what_was_accepted_and_provably_never_ran_starts_when_it_comes_again() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    assert_eq!(restarted(&mut table), [id(1)]);
+    table.release(id(1));
+    assert_eq!(table.unfinished().running, 0);
+    let act = start(&mut table, 1, "true");
+    assert!(matches!(act, Some(Act::Start { .. })));
+    assert_eq!(table.journal_sequence(), 2, "it was accepted twice");
+}
+
+#[test]
+fn an_epoch_outlives_the_daemon() {
+    let mut table = linked();
+    let mut newer = incoming(1, list());
+    newer.epoch = Epoch(5);
+    order(&mut table, Order::Operation(Box::new(newer)));
+    restarted(&mut table);
+    assert_eq!(start(&mut table, 2, "true"), None);
+    assert_eq!(told(&mut table), ["2 refused StaleEpoch"]);
+}
+
+#[test]
+fn a_read_leaves_nothing_in_the_journal_but_its_owners_epoch() {
+    let mut table = linked();
+    order(&mut table, Order::Operation(Box::new(incoming(1, list()))));
+    let records = table.take_records();
+    assert!(matches!(records[..], [Record::Epoch { .. }]), "{records:?}");
+    assert_eq!(table.journal_sequence(), 0);
+}
+
+#[test]
+fn what_the_server_has_stored_is_dropped_and_nothing_else() {
+    let mut table = linked();
+    start(&mut table, 1, "true");
+    let commit = |number| Order::Commit {
+        operation: id(number),
+        stream: OutputStream::Stderr,
+        up_to: 7,
+    };
+    assert_eq!(order(&mut table, commit(9)), None);
+    assert!(matches!(
+        order(&mut table, commit(1)),
+        Some(Act::Commit { up_to: 7, .. })
+    ));
+    assert_eq!(order(&mut table, Order::Forget(id(1))), None, "it runs");
+    table.exit(id(1), ExitCause::Exited);
+    assert_eq!(
+        order(&mut table, Order::Forget(id(1))),
+        Some(Act::Drop(id(1)))
     );
 }
