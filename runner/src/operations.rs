@@ -265,6 +265,7 @@ impl OperationsService {
                 kept[stream as usize].append(&data);
                 self.table.output(id, [kept[0].end(), kept[1].end()]);
             }
+            Some(HostEvent::Changing(announced)) => announced.go_ahead(),
             Some(HostEvent::Ended(outcome)) => {
                 self.stops.remove(&id);
                 let kept = self.output.0.get(&id);

@@ -3,12 +3,15 @@
 //! They block, so the host runs them on its blocking threads. Each has an [`Allowance`] that its
 //! loops ask, and every result has a bound in entries and in bytes, so that it fits a frame.
 
+mod announce;
+mod content;
 mod edit;
 mod glob;
 mod grep;
 mod list;
 mod read;
 mod replace;
+mod settle;
 mod walk;
 mod write;
 
@@ -18,7 +21,10 @@ use rustix::io::Errno;
 use shared_sandbox::{FileFailure, Outcome, Request};
 use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 
-use crate::{performing::Stopping, workspace::Workspace};
+use crate::{change::unfinished_name, performing::Stopping, workspace::Workspace};
+
+pub(crate) use announce::Announcer;
+pub(crate) use settle::settle;
 
 /// Most entries of one result, whatever is asked for.
 const MAX_RESULTS: usize = 10_000;
@@ -27,11 +33,20 @@ const MAX_RESULTS: usize = 10_000;
 const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
 
 /// Does what the request asks for; an exec is not a file operation.
-pub(crate) fn perform(request: Request, workspace: &Workspace, allowance: &Allowance) -> Outcome {
+pub(crate) fn perform(
+    request: Request,
+    workspace: &Workspace,
+    allowance: &Allowance,
+    announcer: &Announcer,
+) -> Outcome {
     let outcome = match request {
         Request::Read(read) => read::read(&read, workspace, allowance).map(Outcome::Read),
-        Request::Write(write) => write::write(&write, workspace, allowance).map(Outcome::Written),
-        Request::Edit(edit) => edit::edit(&edit, workspace, allowance).map(Outcome::Edited),
+        Request::Write(write) => {
+            write::write(&write, workspace, allowance, announcer).map(Outcome::Written)
+        }
+        Request::Edit(edit) => {
+            edit::edit(&edit, workspace, allowance, announcer).map(Outcome::Edited)
+        }
         Request::List(list) => list::list(&list, workspace, allowance).map(Outcome::Listed),
         Request::Glob(glob) => glob::glob(&glob, workspace, allowance).map(Outcome::Globbed),
         Request::Grep(grep) => grep::grep(&grep, workspace, allowance).map(Outcome::Grepped),
@@ -83,6 +98,16 @@ impl Allowance {
             limit,
             stopping,
         }
+    }
+
+    /// How long it may still go on.
+    fn left(&self) -> Duration {
+        self.ends.saturating_sub(self.clock.monotonic())
+    }
+
+    /// What new content is called until it is in place.
+    fn unfinished_name(&self) -> String {
+        unfinished_name(std::process::id(), self.clock.now())
     }
 
     /// Whether to go on.

@@ -12,9 +12,9 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
-    HostEvent, OpenError, Performing, Plan, Unplanned,
+    Change, HostEvent, OpenError, Performing, Plan, Settled, Unplanned,
     exec::{self, Place},
-    files::{self, Allowance, stopped, too_slow},
+    files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
     plan,
     workspace::Workspace,
@@ -114,6 +114,28 @@ impl Host {
         }
     }
 
+    /// Finds out what became of a change that was announced to a process that died before it
+    /// said the end, and removes what it left unfinished. Nothing else is changed. The file is read
+    /// whole, for at most the time of a file operation.
+    pub async fn settle(&self, change: Change) -> Settled {
+        let limit = self.file_operation_within;
+        let (_stop, stopping) = Stopping::pair();
+        let Ok(Ok(turn)) = timeout(limit, Arc::clone(&self.changes).acquire_owned()).await else {
+            return Settled::Unclear;
+        };
+        let allowance = Allowance::new(Arc::clone(&self.place.clock), limit, stopping);
+        let workspace = Arc::clone(&self.place.workspace);
+        let work = tokio::task::spawn_blocking(move || {
+            let settled = files::settle(&change, &workspace, &allowance);
+            drop(turn);
+            settled
+        });
+        match timeout(limit.saturating_add(HANGS_AT_MOST), work).await {
+            Ok(Ok(settled)) => settled,
+            Ok(Err(_)) | Err(_) => Settled::Unclear,
+        }
+    }
+
     async fn outcome(
         self,
         request: Request,
@@ -125,7 +147,10 @@ impl Host {
             Request::Exec(exec) => {
                 exec::run(exec, Arc::clone(&self.place), run_for, events, stopping).await
             }
-            request => self.file_operation(request, run_for, stopping).await,
+            request => {
+                self.file_operation(request, run_for, events, stopping)
+                    .await
+            }
         }
     }
 
@@ -133,6 +158,7 @@ impl Host {
         &self,
         request: Request,
         run_for: Duration,
+        events: mpsc::Sender<HostEvent>,
         mut stopping: Stopping,
     ) -> Outcome {
         let limit = run_for.min(self.file_operation_within);
@@ -150,8 +176,9 @@ impl Host {
             () = sleep(limit) => return too_slow(limit).into(),
         };
         let workspace = Arc::clone(&self.place.workspace);
+        let announcer = Announcer::new(events);
         let work = tokio::task::spawn_blocking(move || {
-            let outcome = files::perform(request, &workspace, &allowance);
+            let outcome = files::perform(request, &workspace, &allowance, &announcer);
             drop(turn);
             outcome
         });

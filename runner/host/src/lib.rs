@@ -5,6 +5,7 @@
 //! workspace root by the kernel, never by comparing text; whoever reads the events has no effect
 //! on the process, except that a slow reader makes its output wait; every end is said once.
 
+mod change;
 mod environment;
 mod exec;
 mod files;
@@ -16,6 +17,7 @@ mod testing;
 mod text;
 mod workspace;
 
+pub use change::{Announced, Change, Done, Settled};
 pub use environment::allowed_environment;
 pub use host::{Host, HostOptions};
 pub use performing::{HostEvent, Performing, Stop};

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use shared_sandbox::{ExitCause, Outcome, OutputStream};
 use tokio::sync::{mpsc, watch};
 
+use crate::Announced;
+
 /// Events that wait for a slow reader. With chunks of at most
 /// [`shared_types::limits::OUTPUT_CHUNK_BYTES`] this bounds a request's memory to 1 MiB.
 pub(crate) const EVENTS_WAITING: usize = 16;
@@ -20,7 +22,7 @@ pub struct Performing {
 }
 
 /// What happens while a request is performed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum HostEvent {
     /// Bytes of an output stream, in order.
     Output {
@@ -29,6 +31,8 @@ pub enum HostEvent {
         /// At most [`shared_types::limits::OUTPUT_CHUNK_BYTES`] bytes.
         data: Bytes,
     },
+    /// A file is about to be changed, and waits for the answer.
+    Changing(Announced),
     /// It ended; nothing follows. Sent exactly once.
     Ended(Outcome),
 }

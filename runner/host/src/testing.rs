@@ -38,13 +38,7 @@ impl Scene {
         let outside = tempfile::tempdir().expect("a temporary folder");
         let root = outside.path().join("ws");
         fs::create_dir(&root).expect("a workspace");
-        let options = HostOptions {
-            root,
-            environment: allowed_environment(std::iter::empty()),
-            kill_grace,
-            file_operation_within,
-        };
-        let host = Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens");
+        let host = open_with(&root, kill_grace, file_operation_within);
         Self { host, outside }
     }
 
@@ -95,6 +89,21 @@ impl Scene {
     pub(crate) async fn sh(&self, script: &str) -> Ended {
         self.run(shell(script)).await
     }
+}
+
+/// A host on a folder that is there.
+pub(crate) fn open(root: &Path) -> Host {
+    open_with(root, Duration::ZERO, LONG)
+}
+
+fn open_with(root: &Path, kill_grace: Duration, file_operation_within: Duration) -> Host {
+    let options = HostOptions {
+        root: root.to_owned(),
+        environment: allowed_environment(std::iter::empty()),
+        kill_grace,
+        file_operation_within,
+    };
+    Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens")
 }
 
 /// What can be asked of a host.
@@ -151,8 +160,9 @@ pub(crate) async fn end(mut performing: Performing) -> Ended {
                 OutputStream::Stdout => stdout.extend_from_slice(&data),
                 OutputStream::Stderr => stderr.extend_from_slice(&data),
             },
+            HostEvent::Changing(announced) => announced.go_ahead(),
             HostEvent::Ended(outcome) => {
-                assert_eq!(performing.events.recv().await, None);
+                assert!(performing.events.recv().await.is_none());
                 return Ended {
                     stdout,
                     stderr,

@@ -7,16 +7,20 @@ use shared_sandbox::{Edit, Edited, FileFailure};
 use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
 
 use super::{
-    Allowance, Failure, bytes, failure, invalid, io_failure, read::PROBED_BYTES, replace,
-    write::too_large,
+    Allowance, Announcer, Failure, bytes, failure, invalid, io_failure, read::PROBED_BYTES,
+    replace, write::too_large,
 };
-use crate::workspace::{Links, Parents, Target, Workspace, open_ordinary};
+use crate::{
+    Change, Done,
+    workspace::{Links, Parents, Target, Workspace, open_ordinary},
+};
 
 /// Edits the file and says where.
 pub(super) fn edit(
     edit: &Edit,
     workspace: &Workspace,
     allowance: &Allowance,
+    announcer: &Announcer,
 ) -> Result<Edited, Failure> {
     if edit.old.is_empty() {
         return Err(invalid(
@@ -39,13 +43,20 @@ pub(super) fn edit(
     if edited.len() > MAX_INLINE_FILE_BYTES {
         return Err(too_large(&edit.path, edited.len() as u64).into());
     }
-    replace::replace(&target, &edited, Some(&existing), &edit.path, allowance)?;
-    Ok(Edited {
+    let done = Edited {
         line: memchr::memchr_iter(b'\n', &content[..at[0]]).count() as u64 + 1,
         replaced: at.len() as u64,
         before: Digest::of(&content),
         after: Digest::of(&edited),
-    })
+    };
+    let change = Change {
+        path: edit.path.clone(),
+        unfinished: allowance.unfinished_name(),
+        done: Done::Edited(done.clone()),
+    };
+    announcer.announce(change.clone(), allowance)?;
+    replace::replace(&target, &edited, Some(&existing), &change, allowance)?;
+    Ok(done)
 }
 
 /// The whole text file, if it is small enough.

@@ -1,19 +1,27 @@
 //! Puts a file into place at once: a reader sees the old content or the new, never half.
 
-use std::{fs::File, io::Write as _};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+};
 
-use cap_tempfile::TempFile;
 use rustix::{
-    fs::{FileType, Gid, Mode, Stat, Uid},
+    fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid},
     io::Errno,
 };
 
 use super::{Allowance, Failure, failure, io_failure};
-use crate::workspace::{Target, stat_entry, sync_directory};
+use crate::{
+    Change,
+    workspace::{Target, stat_entry, sync_directory},
+};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
 /// kernel drops them when a file is written to.
 const KEPT_MODE: u32 = 0o777;
+
+/// What a new file allows, less what the umask takes away.
+const NEW_MODE: u32 = 0o666;
 
 /// What is there now; `None` where there is nothing.
 pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Failure> {
@@ -27,43 +35,53 @@ pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Fai
     }
 }
 
-/// A temporary file beside the target, synced, renamed into place; the directory synced too.
-/// Mode and, where permitted, owner of what was there are kept; other names of it (hard links)
-/// keep the old content.
+/// A file beside the target under the change's own name, synced, renamed into place; the directory
+/// synced too. Mode and, where permitted, owner of what was there are kept; other names of it
+/// (hard links) keep the old content.
 pub(super) fn replace(
     target: &Target,
     content: &[u8],
     before: Option<&Stat>,
-    asked: &str,
+    change: &Change,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    put(target, content, before, allowance, asked)?;
-    sync_directory(&target.directory);
-    Ok(())
-}
-
-fn put(
-    target: &Target,
-    content: &[u8],
-    before: Option<&Stat>,
-    allowance: &Allowance,
-    asked: &str,
-) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| io_failure(asked, &error);
-    let directory = target.directory.try_clone().map_err(failed)?;
-    let directory = cap_std::fs::Dir::from_std_file(File::from(directory));
-    let mut temporary = TempFile::new(&directory).map_err(failed)?;
-    temporary.write_all(content).map_err(failed)?;
-    if let Some(before) = before {
-        keep_owner_and_mode(temporary.as_file(), before).map_err(|errno| failure(asked, errno))?;
-    }
-    temporary.as_file().sync_all().map_err(failed)?;
+    let failed = |errno| failure(&change.path, errno);
+    let unfinished = change.unfinished.as_str();
+    let file = create(target, unfinished, before).map_err(failed)?;
+    let written = fill(file, content, before);
+    let written = written.map_err(|error| io_failure(&change.path, &error));
     // The last moment at which nothing has changed.
-    allowance.check()?;
-    temporary.replace(&target.name).map_err(failed)
+    let renamed = written.and_then(|()| allowance.check()).and_then(|()| {
+        let name = target.name.as_os_str();
+        rustix::fs::renameat(&target.directory, unfinished, &target.directory, name).map_err(failed)
+    });
+    match &renamed {
+        Ok(()) => sync_directory(&target.directory),
+        Err(_) => {
+            // Where it cannot be removed, settling the change finds it again.
+            let _ = rustix::fs::unlinkat(&target.directory, unfinished, AtFlags::empty());
+        }
+    }
+    renamed
 }
 
-fn keep_owner_and_mode(file: &cap_std::fs::File, before: &Stat) -> Result<(), Errno> {
+fn create(target: &Target, name: &str, before: Option<&Stat>) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Nobody else reads it before it has the mode that it is to keep.
+    let mode = before.map_or(NEW_MODE, |_| 0o600);
+    let file = rustix::fs::openat(&target.directory, name, flags, Mode::from_raw_mode(mode))?;
+    Ok(File::from(file))
+}
+
+fn fill(mut file: File, content: &[u8], before: Option<&Stat>) -> io::Result<()> {
+    file.write_all(content)?;
+    if let Some(before) = before {
+        keep_owner_and_mode(&file, before)?;
+    }
+    file.sync_all()
+}
+
+fn keep_owner_and_mode(file: &File, before: &Stat) -> Result<(), Errno> {
     let now = rustix::fs::fstat(file)?;
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
         let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
