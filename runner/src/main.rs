@@ -18,6 +18,12 @@ mod journal;
 mod key;
 mod link;
 mod operations;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "operations still run their commands themselves"
+)]
+mod processes;
 mod server_url;
 mod status;
 #[cfg(test)]

@@ -33,8 +33,8 @@ fn main() -> Result<(), Failure> {
     std::fs::create_dir_all(&root)?;
     let clock = SystemClock::new();
     let mut rows = Rows::default();
-    let mut pool = pool(&program, &root, 1)?;
-    let mut empty = self::pool(&program, &root, 0)?;
+    let pool = pool(&program, &root, 1)?;
+    let empty = self::pool(&program, &root, 0)?;
     for _ in 0..count {
         rows.plain.push(plain(&clock)?);
         for sync in [Sync::Nothing, Sync::Start, Sync::All] {
@@ -107,6 +107,7 @@ fn pool(program: &str, root: &Path, waiting: usize) -> Result<Pool, Failure> {
     Ok(Pool::new(PoolOptions {
         program: program.into(),
         root: root.to_owned(),
+        prefix: format!("pool{waiting}"),
         waiting,
         kill: KillChoice::Strongest,
         fault: None,

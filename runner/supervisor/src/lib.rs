@@ -32,7 +32,7 @@ mod wire;
 
 pub use directory::Directory;
 pub use fault::{Fault, FaultAction, FaultPoint};
-pub use operation::{Ended, Event, Operation, OperationError, Waiting};
+pub use operation::{Cut, Ended, Event, Operation, OperationError, Waiting};
 pub use pool::{Pool, PoolError, PoolOptions};
 pub use process::{ProcessId, boot_id};
 pub use protocol::{
@@ -42,7 +42,7 @@ pub use record::{
     Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
     StartRecord, StreamEnd,
 };
-pub use recover::{Recovered, recover};
+pub use recover::{Recovered, recover, settle};
 pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream};
 pub use tree::{KillChoice, KillMethod, Leaf, descendants, members_of_session};

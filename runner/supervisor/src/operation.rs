@@ -1,11 +1,19 @@
 //! The daemon's end of one operation.
 //!
 //! Nothing here needs an async runtime: an [`Operation`] is a descriptor ([`AsFd`]) that becomes
-//! readable when [`Operation::event`] has something to say.
+//! readable when there is an event. A daemon with a runtime takes [`Operation::next_event`], which
+//! never waits; when that says [`Cut`], it lets [`settle`](crate::settle) find out what holds, where
+//! waiting does no harm. [`Operation::event`] is both at once for a daemon that can wait.
 
 mod link;
 
-use std::{io, process::Child, sync::mpsc::Sender, time::Duration};
+use std::{
+    io,
+    os::fd::{AsRawFd, OwnedFd, RawFd},
+    process::Child,
+    sync::mpsc::Sender,
+    time::Duration,
+};
 
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -70,6 +78,11 @@ pub enum Ended {
     Fenced,
 }
 
+/// The connection to the supervisor is gone: it has died, or another daemon took its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection to the supervisor is gone; settle the operation to learn what holds")]
+pub struct Cut;
+
 /// Why an operation cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError {
@@ -117,7 +130,7 @@ impl Waiting {
         self.link.is_open()
     }
 
-    /// Hands the request over, with the directory to run in where it says `Inherited`.
+    /// Hands the request over, with the directory to run in where it says `Inherited`. Never waits.
     ///
     /// # Errors
     /// When the request makes no sense, or the supervisor is gone. After the latter only fencing
@@ -125,7 +138,7 @@ impl Waiting {
     pub fn start(
         mut self,
         request: &Request,
-        place: Option<BorrowedFd<'_>>,
+        place: Option<OwnedFd>,
     ) -> Result<Operation, (Directory, OperationError)> {
         let start = ToSupervisor::Start {
             operation: request.operation,
@@ -133,10 +146,13 @@ impl Waiting {
             variables: request.environment.len(),
             terms: request.terms.clone(),
         };
+        if let Some(place) = place {
+            self.link.pass(place);
+        }
         let sent = request
             .check()
             .map_err(OperationError::from)
-            .and_then(|()| self.link.send(&start, &request.strings(), place));
+            .and_then(|()| self.link.send(&start, &request.strings()));
         match sent {
             Ok(()) => Ok(Operation {
                 directory: self.directory,
@@ -197,21 +213,53 @@ impl Operation {
     /// When the records cannot be read.
     pub fn event(&mut self, within: Duration) -> Result<Option<Event>, OperationError> {
         loop {
+            match self.next_event() {
+                Ok(Some(event)) => return Ok(Some(event)),
+                Ok(None) => match self.link.ready(within) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(_) => self.look_again()?,
+                },
+                Err(Cut) => self.look_again()?,
+            }
+        }
+    }
+
+    /// What is new, without waiting; `None` once the socket is read empty.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn next_event(&mut self) -> Result<Option<Event>, Cut> {
+        loop {
             if let Some(ended) = &self.ended {
                 // The pool collects it.
                 self.process = None;
                 return Ok(Some(Event::Ended(ended.clone())));
             }
-            match self.link.receive(within) {
+            match self.link.hear() {
                 Ok(None) => return Ok(None),
                 Ok(Some(said)) => {
                     if let Some(event) = self.heard(said) {
                         return Ok(Some(event));
                     }
                 }
-                Err(_) => self.look_again()?,
+                Err(_) => return Err(Cut),
             }
         }
+    }
+
+    /// Sends what was too much before; to be called when [`Operation::is_behind`] and the socket
+    /// takes more.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn flush(&mut self) -> Result<(), Cut> {
+        self.link.flush().map_err(|_| Cut)
+    }
+
+    /// Whether something is left to be sent.
+    pub fn is_behind(&self) -> bool {
+        self.link.is_behind()
     }
 
     /// Reads a stream from `offset` on.
@@ -249,7 +297,7 @@ impl Operation {
         while let Some(piece) = pieces.next() {
             let end = end && pieces.peek().is_none();
             let head = ToSupervisor::Input { offset, end };
-            self.link.send(&head, piece, None)?;
+            self.link.send(&head, piece)?;
             offset += piece.len() as u64;
         }
         Ok(())
@@ -288,7 +336,7 @@ impl Operation {
     }
 
     fn say(&mut self, what: &ToSupervisor) -> Result<(), OperationError> {
-        self.link.send(what, &[], None)
+        self.link.send(what, &[])
     }
 
     fn heard(&mut self, said: FromSupervisor) -> Option<Event> {
@@ -311,7 +359,7 @@ impl Operation {
                 Event::InputTaken(offset)
             }
             FromSupervisor::Done { id } => Event::Done(id),
-            FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason } => {
+            FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason, .. } => {
                 Event::Refused(reason)
             }
             FromSupervisor::Fenced => {
@@ -327,9 +375,8 @@ impl Operation {
     }
 
     /// The connection is gone: the records tell what holds.
-    fn look_again(&mut self) -> Result<(), OperationError> {
-        let directory = Directory::open(self.directory.path())?;
-        match recover::settle(directory)? {
+    fn look_again(&mut self) -> Result<(), RecordError> {
+        match recover::settle(Directory::open(self.directory.path())?)? {
             Recovered::Running(operation) => {
                 let Self { link, .. } = *operation;
                 self.link = link;
@@ -338,6 +385,12 @@ impl Operation {
             Recovered::Ended(_, record) => self.ended = Some(Ended::Exited(record)),
         }
         Ok(())
+    }
+}
+
+impl AsRawFd for Operation {
+    fn as_raw_fd(&self) -> RawFd {
+        self.link.as_fd().as_raw_fd()
     }
 }
 

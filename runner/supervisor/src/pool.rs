@@ -2,7 +2,7 @@
 //!
 //! Making the files of an operation costs more than its processes, so it is done before anybody
 //! asks. One thread starts supervisors and collects those that have ended. Whoever takes one when
-//! none waits starts one on the spot, and pays for it.
+//! none waits starts one on the spot, and pays for it; several can do so at once.
 
 use std::{
     collections::VecDeque,
@@ -10,14 +10,18 @@ use std::{
     os::unix::net::UnixStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
     time::Duration,
 };
 
 use rustix::fd::OwnedFd;
 
 use crate::{
-    Directory, Fault, FromSupervisor, KillChoice, OperationError, Waiting,
+    Directory, Fault, FromSupervisor, Identity, KillChoice, OperationError, Waiting,
     operation::{Link, Process},
 };
 
@@ -27,9 +31,6 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 /// While supervisors are left to be collected, it is looked whether they have ended this often.
 const COLLECT_EVERY: Duration = Duration::from_millis(200);
 
-/// Names that are tried where earlier daemons have left operations.
-const NAMES: u32 = 100_000;
-
 /// How supervisors are started.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
@@ -37,6 +38,9 @@ pub struct PoolOptions {
     pub program: PathBuf,
     /// The folder of the operations; it must exist, be this user's alone, and have been recovered.
     pub root: PathBuf,
+    /// What the names of the operations' directories begin with: another one for each pool that
+    /// was ever there, so that no name is given twice.
+    pub prefix: String,
     /// How many wait.
     pub waiting: usize,
     /// How their commands are to be killed.
@@ -52,11 +56,27 @@ pub enum PoolError {
     #[error("the supervisor cannot be started")]
     Io(#[from] io::Error),
     /// It started and could not prepare itself.
-    #[error("the supervisor cannot prepare itself: {0}")]
-    Unfit(String),
+    #[error("the supervisor cannot prepare itself: {reason}")]
+    Unfit {
+        /// Its words.
+        reason: String,
+        /// The same as a number of the host's (errno), where it is one.
+        errno: Option<i32>,
+    },
     /// It did not come up.
     #[error("the supervisor does not say that it is ready")]
     Silent(#[source] Option<OperationError>),
+}
+
+impl PoolError {
+    /// The number of the host's (errno) that it comes from, where it comes from one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io(error) => error.raw_os_error(),
+            Self::Unfit { errno, .. } => *errno,
+            Self::Silent(_) => None,
+        }
+    }
 }
 
 /// What the pool's thread is told.
@@ -74,7 +94,7 @@ pub(crate) enum Wish {
 #[derive(Debug)]
 pub struct Pool {
     starter: Starter,
-    ready: Receiver<Result<Waiting, PoolError>>,
+    ready: Mutex<Receiver<Result<Waiting, PoolError>>>,
 }
 
 impl Pool {
@@ -84,21 +104,34 @@ impl Pool {
     /// When there is no thread for it.
     pub fn new(options: PoolOptions) -> io::Result<Self> {
         let (wishes, heard) = mpsc::channel();
+        Self::with(Starter::new(options, wishes), heard, None)
+    }
+
+    /// Starts one supervisor to see that it can be used, and then the others; says who it is, and
+    /// so how commands are killed here.
+    ///
+    /// # Errors
+    /// When the program is not there, cannot prepare itself, or is of a version too far away.
+    pub fn proven(options: PoolOptions) -> Result<(Self, Identity), PoolError> {
+        let (wishes, heard) = mpsc::channel();
+        let starter = Starter::new(options, wishes);
+        let first = starter.start()?;
+        let identity = first.identity().clone();
+        Ok((Self::with(starter, heard, Some(first))?, identity))
+    }
+
+    fn with(starter: Starter, heard: Receiver<Wish>, first: Option<Waiting>) -> io::Result<Self> {
         let (made, ready) = mpsc::channel();
-        let starter = Starter {
-            options,
-            wishes,
-            next: 0,
-            step: 2,
-        };
+        let waiting = usize::from(first.is_some());
+        if let Some(first) = first {
+            // The other end is held here.
+            let _ = made.send(Ok(first));
+        }
         let keeper = Keeper {
-            starter: Starter {
-                next: 1,
-                ..starter.clone()
-            },
+            starter: starter.clone(),
             heard,
             made,
-            waiting: 0,
+            waiting,
             left: VecDeque::new(),
             open: true,
         };
@@ -107,24 +140,44 @@ impl Pool {
         std::thread::Builder::new()
             .name("supervisors".to_owned())
             .spawn(move || keeper.run())?;
-        Ok(Self { starter, ready })
+        Ok(Self {
+            starter,
+            ready: Mutex::new(ready),
+        })
     }
 
     /// A waiting supervisor. Starts one where none waits, which takes some milliseconds.
     ///
     /// # Errors
     /// When none waits and none can be started.
-    pub fn take(&mut self) -> Result<Waiting, PoolError> {
-        while let Ok(waiting) = self.ready.try_recv() {
+    pub fn take(&self) -> Result<Waiting, PoolError> {
+        match self.ready() {
+            Some(waiting) => Ok(waiting),
+            None => self.start(),
+        }
+    }
+
+    /// One that waits now.
+    pub fn ready(&self) -> Option<Waiting> {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(waiting) = ready.try_recv() {
             // The thread can only be gone when this is.
             let _ = self.starter.wishes.send(Wish::Taken);
             // A failure may be long past; the attempt below tells whether it lasts.
             if let Ok(waiting) = waiting
                 && waiting.is_alive()
             {
-                return Ok(waiting);
+                return Some(waiting);
             }
         }
+        None
+    }
+
+    /// One that is started now, which takes some milliseconds.
+    ///
+    /// # Errors
+    /// When the host does not let it, or it cannot prepare itself.
+    pub fn start(&self) -> Result<Waiting, PoolError> {
         self.starter.start()
     }
 
@@ -132,9 +185,10 @@ impl Pool {
     ///
     /// # Errors
     /// When there is none in time, or the last one could not be started.
-    pub fn take_ready(&mut self, within: Duration) -> Result<Waiting, PoolError> {
+    pub fn take_ready(&self, within: Duration) -> Result<Waiting, PoolError> {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let waiting = self.ready.recv_timeout(within);
+            let waiting = ready.recv_timeout(within);
             let waiting = waiting.map_err(|_| PoolError::Silent(None))?;
             let _ = self.starter.wishes.send(Wish::Taken);
             let waiting = waiting?;
@@ -157,13 +211,20 @@ impl Drop for Pool {
 struct Starter {
     options: PoolOptions,
     wishes: Sender<Wish>,
-    /// The next name; the pool and its thread take every other one.
-    next: u32,
-    step: u32,
+    /// The next name.
+    next: Arc<AtomicU32>,
 }
 
 impl Starter {
-    fn start(&mut self) -> Result<Waiting, PoolError> {
+    fn new(options: PoolOptions, wishes: Sender<Wish>) -> Self {
+        Self {
+            options,
+            wishes,
+            next: Arc::default(),
+        }
+    }
+
+    fn start(&self) -> Result<Waiting, PoolError> {
         let directory = self.directory()?;
         let (near, far) = UnixStream::pair()?;
         let mut command = Command::new(&self.options.program);
@@ -177,7 +238,14 @@ impl Starter {
         if let Some(fault) = self.options.fault {
             command.env(Fault::VARIABLE, fault.to_string());
         }
-        let child = command.spawn()?;
+        let child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                // Nobody has been in it.
+                let _ = directory.remove();
+                return Err(error.into());
+            }
+        };
         // It holds the other end of the socket, which must be the supervisor's alone.
         drop(command);
         let process = Process::new(child, self.wishes.clone());
@@ -186,27 +254,20 @@ impl Starter {
             Ok(Some(FromSupervisor::Hello { identity, .. })) => {
                 Ok(Waiting::new(directory, identity, link, process))
             }
-            Ok(Some(FromSupervisor::Unfit { reason } | FromSupervisor::Refused { reason })) => {
+            Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
                 // It has not even begun; nothing can have been promised to anybody.
                 let _ = directory.remove();
-                Err(PoolError::Unfit(reason))
+                Err(PoolError::Unfit { reason, errno })
             }
             Ok(_) => Err(PoolError::Silent(None)),
             Err(error) => Err(PoolError::Silent(Some(error.into()))),
         }
     }
 
-    fn directory(&mut self) -> io::Result<Directory> {
-        let pid = rustix::process::getpid().as_raw_nonzero();
-        for _ in 0..NAMES {
-            let path = self.options.root.join(format!("{pid}-{}", self.next));
-            self.next = self.next.wrapping_add(self.step);
-            match Directory::create(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                result => return result,
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+    fn directory(&self) -> io::Result<Directory> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", self.options.prefix);
+        Directory::create(&self.options.root.join(name))
     }
 }
 

@@ -115,6 +115,9 @@ pub enum FromSupervisor {
     Unfit {
         /// Why.
         reason: String,
+        /// The same as a number of the host's (errno), where it is one.
+        #[serde(default)]
+        errno: Option<i32>,
     },
     /// The fate is linked and the gate is open.
     Started(StartRecord),

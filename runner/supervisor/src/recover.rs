@@ -55,8 +55,13 @@ pub fn recover(
     Ok(all)
 }
 
-/// What one operation has become; it has a fate afterwards, and an end or a supervisor.
-pub(crate) fn settle(directory: Directory) -> Result<Recovered, RecordError> {
+/// What one operation has become; it has a fate afterwards, and an end or a supervisor. As for
+/// [`recover`], its directory must be no pool's. Can take some seconds.
+///
+/// # Errors
+/// When the records cannot be read, or its supervisor neither answers nor ends; it can be tried
+/// again.
+pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
     if let Some(record) = directory.exit()? {
         clear_leaf(&directory);
         return Ok(Recovered::Ended(directory, record));

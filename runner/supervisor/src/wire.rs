@@ -53,11 +53,12 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Takes what the socket holds now, at most about one frame more than is waiting here. The end
-    /// of the stream is noticed by [`Inbox::take`], behind the last frame.
-    pub fn fill(&mut self, socket: impl AsFd) {
+    /// Takes what the socket holds now, at most about one frame more than is waiting here; `false`
+    /// where it holds nothing. The end of the stream is noticed by [`Inbox::take`], behind the last
+    /// frame.
+    pub fn fill(&mut self, socket: impl AsFd) -> bool {
         if self.closed {
-            return;
+            return false;
         }
         let start = self.bytes.len();
         self.bytes.resize(start + READ_BYTES, 0);
@@ -75,18 +76,20 @@ impl Inbox {
                 self.descriptor = descriptors.last().or(self.descriptor.take());
             }
         }
-        let taken = match received {
+        let (taken, found) = match received {
             Ok(message) => {
                 self.closed = message.bytes == 0;
-                message.bytes
+                (message.bytes, true)
             }
-            Err(Errno::AGAIN | Errno::INTR) => 0,
+            Err(Errno::AGAIN) => (0, false),
+            Err(Errno::INTR) => (0, true),
             Err(_) => {
                 self.closed = true;
-                0
+                (0, true)
             }
         };
         self.bytes.truncate(start + taken);
+        found
     }
 
     /// The next whole frame, if there is one.

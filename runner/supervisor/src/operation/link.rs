@@ -4,7 +4,7 @@ use std::{os::unix::net::UnixStream, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fd::{AsFd, BorrowedFd},
+    fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
 };
 
@@ -16,11 +16,17 @@ use crate::{
 /// How long a supervisor may take to read what is sent to it.
 const READS_WITHIN: Duration = Duration::from_secs(10);
 
+/// What may wait for a supervisor that does not read; beyond it whoever sends waits as well.
+const WAITING_BYTES: usize = 256 * 1024;
+
 /// A connection to a supervisor.
 #[derive(Debug)]
 pub(crate) struct Link {
     socket: UnixStream,
     inbox: Inbox,
+    outbox: Outbox,
+    /// Goes with the next byte.
+    descriptor: Option<OwnedFd>,
 }
 
 impl Link {
@@ -29,32 +35,63 @@ impl Link {
         let mut link = Self {
             socket,
             inbox: Inbox::default(),
+            outbox: Outbox::default(),
+            descriptor: None,
         };
-        match link.send(&ToSupervisor::Hello { version: VERSION }, &[], None) {
+        match link.send(&ToSupervisor::Hello { version: VERSION }, &[]) {
             // One that is gone already may have said why; that is read next.
             Ok(()) | Err(OperationError::Gone(_)) => Ok(link),
             Err(error) => Err(error),
         }
     }
 
-    /// Sends a frame, waiting for a supervisor that is busy.
-    pub(crate) fn send(
-        &mut self,
-        what: &ToSupervisor,
-        bytes: &[u8],
-        descriptor: Option<BorrowedFd<'_>>,
-    ) -> Result<(), OperationError> {
-        let mut outbox = Outbox::default();
-        outbox.push(what, bytes)?;
-        let whole = outbox.len();
-        loop {
-            let descriptor = descriptor.filter(|_| outbox.len() == whole);
-            outbox.flush(&self.socket, descriptor)?;
-            if outbox.is_empty() {
-                return Ok(());
-            }
+    /// Lets a descriptor go with the frame that is sent next.
+    pub(crate) fn pass(&mut self, descriptor: OwnedFd) {
+        self.descriptor = Some(descriptor);
+    }
+
+    /// Sends a frame, as far as the supervisor reads now; the rest goes with [`Link::flush`].
+    /// Waits only where more than [`WAITING_BYTES`] wait already.
+    pub(crate) fn send(&mut self, what: &ToSupervisor, bytes: &[u8]) -> Result<(), OperationError> {
+        while self.outbox.len() > WAITING_BYTES {
             if !self.wait(PollFlags::OUT, READS_WITHIN)? {
                 return Err(FrameError::Gone.into());
+            }
+            self.flush()?;
+        }
+        self.outbox.push(what, bytes)?;
+        Ok(self.flush()?)
+    }
+
+    /// Sends what the supervisor reads now.
+    pub(crate) fn flush(&mut self) -> Result<(), FrameError> {
+        let before = self.outbox.len();
+        let descriptor = self.descriptor.as_ref().map(AsFd::as_fd);
+        self.outbox.flush(&self.socket, descriptor)?;
+        if self.outbox.len() < before {
+            self.descriptor = None;
+        }
+        Ok(())
+    }
+
+    /// Whether something is left to be sent.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// The next thing that it has said; `None` once the socket is read empty.
+    pub(crate) fn hear(&mut self) -> Result<Option<FromSupervisor>, FrameError> {
+        loop {
+            if let Some(Frame { head, .. }) = self.inbox.take()? {
+                if let FromSupervisor::Hello { version, .. } = &head
+                    && agreed_version(*version).is_none()
+                {
+                    return Err(FrameError::Malformed("its version is too far from ours"));
+                }
+                return Ok(Some(head));
+            }
+            if !self.inbox.fill(&self.socket) {
+                return Ok(None);
             }
         }
     }
@@ -65,20 +102,24 @@ impl Link {
         within: Duration,
     ) -> Result<Option<FromSupervisor>, FrameError> {
         loop {
-            if let Some(Frame { head, .. }) = self.inbox.take()? {
-                if let FromSupervisor::Hello { version, .. } = &head
-                    && agreed_version(*version).is_none()
-                {
-                    return Err(FrameError::Malformed("its version is too far from ours"));
-                }
-                return Ok(Some(head));
+            if let Some(said) = self.hear()? {
+                return Ok(Some(said));
             }
-            let ready = self.wait(PollFlags::IN, within);
-            if !ready.map_err(|_| FrameError::Gone)? {
+            if !self.ready(within).map_err(|_| FrameError::Gone)? {
                 return Ok(None);
             }
-            self.inbox.fill(&self.socket);
         }
+    }
+
+    /// Waits until there is something to hear, and sends meanwhile what is left to be sent.
+    pub(crate) fn ready(&mut self, within: Duration) -> Result<bool, OperationError> {
+        let mut wanted = PollFlags::IN;
+        if self.is_behind() {
+            wanted |= PollFlags::OUT;
+        }
+        let ready = self.wait(wanted, within)?;
+        self.flush()?;
+        Ok(ready)
     }
 
     /// Whether the other end is there, as far as is known.

@@ -56,7 +56,7 @@ fn a_later_daemon_takes_the_place_of_an_earlier_one() {
 #[test]
 fn a_supervisor_whose_daemon_asks_for_nothing_fences_itself() {
     let scene = Scene::new();
-    let mut pool = scene.pool_with(3, KillChoice::Strongest, None);
+    let pool = scene.pool_with(3, KillChoice::Strongest, None);
     let taken = pool.take().expect("a supervisor");
     let supervisor = taken.identity().supervisor.clone();
     drop(taken);
@@ -73,7 +73,7 @@ fn a_supervisor_whose_daemon_asks_for_nothing_fences_itself() {
 #[test]
 fn a_fenced_operation_never_runs_although_its_supervisor_is_asked() {
     let scene = Scene::new();
-    let mut pool = scene.pool();
+    let pool = scene.pool();
     let waiting = pool.take().expect("a supervisor");
     let fate = waiting.directory().fence("a test says so").expect("a fate");
     assert!(matches!(fate, Fate::Fenced { .. }));
@@ -123,7 +123,9 @@ impl Stranger {
         loop {
             match self.inbox.take() {
                 Ok(Some(frame)) => told.push(frame.head),
-                Ok(None) => self.inbox.fill(&self.socket),
+                Ok(None) => {
+                    self.inbox.fill(&self.socket);
+                }
                 Err(FrameError::Gone) => return told,
                 Err(error) => panic!("{error}"),
             }
@@ -178,10 +180,10 @@ fn strangers_are_refused_with_a_reason_and_the_command_goes_on() {
 #[test]
 fn an_unknown_request_is_refused_and_the_connection_goes_on() {
     let scene = Scene::new();
-    let mut pool = scene.pool();
+    let pool = scene.pool();
     let mut request = scene.shell("read word; exit 5");
     request.terms.stdin = true;
-    let operation = start(&mut pool, &request);
+    let operation = start(&pool, &request);
     let mut newer = Stranger::new(&operation);
     newer.say(&ToSupervisor::Hello {
         version: VERSION + 1,

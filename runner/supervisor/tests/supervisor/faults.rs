@@ -45,8 +45,8 @@ fn stand_in() {
     let fault = std::env::var(FAULT).ok();
     let fault = fault.map(|text| text.parse::<Fault>().expect("a fault"));
     let scene = Scene::at(&place);
-    let mut pool = scene.pool_with(0, KillChoice::Strongest, fault);
-    let mut operation = start(&mut pool, &request(&scene.work(), &["sh", "-c", SCRIPT]));
+    let pool = scene.pool_with(0, KillChoice::Strongest, fault);
+    let mut operation = start(&pool, &request(&scene.work(), &["sh", "-c", SCRIPT]));
     while !matches!(event(&mut operation), Event::Ended(_)) {}
 }
 
@@ -244,8 +244,8 @@ fn a_daemon_that_lives_hears_that_its_supervisor_is_lost() {
 fn without_a_cgroup_a_lost_command_is_killed_and_nothing_is_claimed() {
     let scene = Scene::new();
     let choice = KillChoice::Only(runner_supervisor::KillMethod::Sweep);
-    let mut pool = scene.pool_with(0, choice, None);
-    let mut operation = start(&mut pool, &scene.shell("echo $$; sleep 1000"));
+    let pool = scene.pool_with(0, choice, None);
+    let mut operation = start(&pool, &scene.shell("echo $$; sleep 1000"));
     let text = crate::scene::until_output(&mut operation, "\n");
     let supervisor = operation.identity().expect("known").supervisor.as_pid();
     rustix::process::kill_process(supervisor.expect("a pid"), rustix::process::Signal::KILL)

@@ -31,7 +31,7 @@ fn running(word: &str) -> Vec<i32> {
 /// may use a cgroup of version 2, and a host may have more.
 fn proving(scene: &Scene) -> Vec<KillMethod> {
     let works = |method: &KillMethod| {
-        let mut pool = scene.pool_with(0, KillChoice::Only(*method), None);
+        let pool = scene.pool_with(0, KillChoice::Only(*method), None);
         *method != KillMethod::Sweep && pool.take().is_ok()
     };
     let methods: Vec<_> = KillMethod::ALL.into_iter().filter(works).collect();
@@ -45,8 +45,8 @@ fn proving(scene: &Scene) -> Vec<KillMethod> {
 fn start_with(scene: &Scene, method: KillMethod, script: &str) -> Operation {
     let mut request = scene.shell(script);
     request.terms.kill_grace = SOON;
-    let mut pool = scene.pool_with(0, KillChoice::Only(method), None);
-    start(&mut pool, &request)
+    let pool = scene.pool_with(0, KillChoice::Only(method), None);
+    start(&pool, &request)
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::{ffi::CString, fs, os::unix::fs::PermissionsExt};
 use runner_supervisor::{
     Cause, End, Fate, NotStarted, OperationError, Place, Request, RequestError, WhenFull,
 };
-use rustix::fd::AsFd;
 
 use crate::scene::{Scene, finish, record};
 
@@ -86,7 +85,7 @@ fn words_that_are_too_large_together_are_told_as_such() {
 fn a_request_that_makes_no_sense_is_not_even_sent() {
     let scene = Scene::new();
     let refused = |request: &Request| {
-        let mut pool = scene.pool_with(0, runner_supervisor::KillChoice::Strongest, None);
+        let pool = scene.pool_with(0, runner_supervisor::KillChoice::Strongest, None);
         let waiting = pool.take().expect("a supervisor");
         match waiting.start(request, None) {
             Err((_, OperationError::Request(error))) => error,
@@ -114,9 +113,9 @@ fn a_command_runs_in_the_directory_that_is_handed_over() {
     fs::rename(scene.work().join("before"), scene.work().join("after")).expect("renamed");
     let mut request = scene.request(&["pwd"]);
     request.terms.place = Place::Inherited;
-    let mut pool = scene.pool();
+    let pool = scene.pool();
     let waiting = pool.take().expect("a supervisor");
-    let started = waiting.start(&request, Some(directory.as_fd()));
+    let started = waiting.start(&request, Some(directory.into()));
     let mut operation = started.unwrap_or_else(|(_, error)| panic!("{error}"));
     let ended = finish(&mut operation);
     assert!(ended.text().ends_with("/work/after\n"), "{ended:?}");

@@ -26,13 +26,13 @@ fn children() -> Vec<String> {
 #[test]
 fn a_thousand_commands_leave_no_process_no_descriptor_and_no_cgroup() {
     let scene = Scene::new();
-    let mut pool = scene.pool_with(4, KillChoice::Strongest, None);
+    let pool = scene.pool_with(4, KillChoice::Strongest, None);
     let before = open_descriptors();
     let mut cgroups: Vec<PathBuf> = Vec::new();
     for number in 0..1_000_i32 {
         let code = number % 256;
         let request = scene.shell(&format!("exit {code}"));
-        let mut operation = start(&mut pool, &request);
+        let mut operation = start(&pool, &request);
         let record = record(&mut operation);
         assert_eq!(record.end, End::Code(code));
         assert!(record.tree_gone, "{record:?}");

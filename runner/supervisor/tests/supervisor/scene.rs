@@ -3,6 +3,7 @@
 use std::{
     ffi::CString,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -76,6 +77,7 @@ impl Scene {
         Pool::new(PoolOptions {
             program: program(),
             root: self.root(),
+            prefix: prefix(),
             waiting,
             kill,
             fault,
@@ -92,12 +94,19 @@ impl Scene {
     }
 
     pub(crate) fn start(&self, request: &Request) -> Operation {
-        start(&mut self.pool_with(0, KillChoice::Strongest, None), request)
+        start(&self.pool_with(0, KillChoice::Strongest, None), request)
     }
 
     pub(crate) fn run(&self, request: &Request) -> Finished {
         finish(&mut self.start(request))
     }
+}
+
+/// Another one for each pool.
+fn prefix() -> String {
+    static POOLS: AtomicU32 = AtomicU32::new(0);
+    let pool = POOLS.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{pool}", std::process::id())
 }
 
 pub(crate) fn program() -> PathBuf {
@@ -127,7 +136,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
     }
 }
 
-pub(crate) fn start(pool: &mut Pool, request: &Request) -> Operation {
+pub(crate) fn start(pool: &Pool, request: &Request) -> Operation {
     let waiting = pool.take().expect("a supervisor");
     waiting
         .start(request, None)

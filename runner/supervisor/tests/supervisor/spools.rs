@@ -178,7 +178,7 @@ fn as_root_a_disk_without_room_makes_no_supervisor_wait() {
     let disk = SmallDisk::mount("48k");
     let scene = Scene::within(tempfile::tempdir_in(disk.path()).expect("a folder"));
     std::fs::write(scene.work().join("full"), vec![0; 100_000]).expect_err("a full disk");
-    let mut pool = scene.pool_with(0, runner_supervisor::KillChoice::Strongest, None);
+    let pool = scene.pool_with(0, runner_supervisor::KillChoice::Strongest, None);
     let error = pool.take().expect_err("no room");
     assert!(error.to_string().contains("No space left"), "{error}");
 }

@@ -79,6 +79,7 @@ fn run(choice: KillChoice, mut client: Client) -> ExitCode {
         Err(error) => {
             client.say(&FromSupervisor::Unfit {
                 reason: error.to_string(),
+                errno: error.raw_os_error(),
             });
             return ExitCode::from(UNFIT);
         }

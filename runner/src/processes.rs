@@ -1,0 +1,346 @@
+//! Commands under supervisors: the daemon's side of what outlives it.
+//!
+//! A command belongs to its supervisor, a process of its own (see `runner-supervisor`); here each
+//! has a task that listens to it and passes wishes on, and nothing that happens to this daemon
+//! changes what the command does. Whoever uses this notes the name of the supervisor's directory
+//! before it starts the command; after a restart [`Processes::open`] tells by that name what became
+//! of it. Output lies in files and is read from them ([`Spool`]); an event only says how far.
+//!
+//! What can take long (starting a supervisor on the spot, looking after a dead one's tree, removing
+//! a directory) runs on the runtime's threads for blocking work.
+
+mod control;
+mod outcome;
+mod spool;
+mod task;
+
+use std::{
+    fs::DirBuilder,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, stream};
+use runner_host::Plan;
+use runner_supervisor::{
+    Directory, KillChoice, KillMethod, Place, Pool, PoolError, PoolOptions, RecordError, Recovered,
+    Request, SpoolBounds, Streams, Sync, Terms, settle,
+};
+use shared_sandbox::{NotStarted, Outcome};
+use shared_types::{Entropy, OperationId};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::spawn_blocking,
+};
+
+pub(crate) use control::Control;
+pub(crate) use spool::{Found, Spool};
+
+/// Supervisors that are started at once where none waits.
+const STARTS_AT_ONCE: usize = 8;
+
+/// Operations of earlier daemons that are settled at once.
+const SETTLED_AT_ONCE: usize = 16;
+
+/// Events that wait for a slow reader; what is new of the output is told in one.
+const EVENTS_WAITING: usize = 2;
+
+/// How commands are supervised.
+#[derive(Debug, Clone)]
+pub(crate) struct ProcessOptions {
+    /// The program `gantry-supervisor`, absolute.
+    pub(crate) supervisor: PathBuf,
+    /// The folder of the operations' directories, this daemon's alone; made where it is missing.
+    pub(crate) root: PathBuf,
+    /// How many supervisors wait for a command.
+    pub(crate) waiting: usize,
+    /// How commands are to be killed.
+    pub(crate) kill: KillChoice,
+}
+
+/// What a command is given beside its plan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessTerms {
+    /// How long it may run (monotonic clock).
+    pub(crate) run_for: Duration,
+    /// How long it may go on without a renewal (boot-time clock).
+    pub(crate) orphan_for: Duration,
+    /// Between the polite signal and the kill.
+    pub(crate) kill_grace: Duration,
+    /// How much of each output stream is kept on disk.
+    pub(crate) spool: SpoolBounds,
+    /// What is synced to the disk before the supervisor goes on.
+    pub(crate) sync: Sync,
+}
+
+/// Commands under supervisors. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Processes {
+    pool: Arc<Pool>,
+    starts: Arc<Semaphore>,
+    kill: KillMethod,
+}
+
+/// A supervisor that waits for its command. Dropped, it ends and nothing ever runs in it.
+#[derive(Debug)]
+pub(crate) struct Waiting(runner_supervisor::Waiting);
+
+/// What an earlier daemon has left in one directory.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// Nothing ran in it, and nothing ever will: the operation may be started anew.
+    Fenced(Spool),
+    /// It runs, and is attached; its output is told from the beginning.
+    Running(Process),
+    /// It has ended.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// Its output.
+        files: Spool,
+    },
+    /// Its records cannot be read, and what became of it is not known. It stays for a person.
+    Unreadable(String),
+}
+
+/// A command under its supervisor. Dropping it changes nothing for the command.
+#[derive(Debug)]
+pub(crate) struct Process {
+    /// Passes wishes on.
+    pub(crate) control: Control,
+    /// What happens to it; the last is [`ProcessEvent::Ended`].
+    pub(crate) events: mpsc::Receiver<ProcessEvent>,
+    /// Its output.
+    pub(crate) spool: Spool,
+}
+
+/// What happens to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProcessEvent {
+    /// So many bytes of stdout and of stderr can be read. Says all that is new since the last one.
+    Output([u64; 2]),
+    /// It ended, and all its output can be read. Sent once.
+    Ended(ProcessEnd),
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ProcessEnd {
+    /// The end of its operation.
+    Outcome(Outcome),
+    /// It never ran and never will in this directory, so it may be started anew in another one.
+    Fenced,
+}
+
+/// Why commands cannot be run here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// There is no supervisor.
+    #[error(
+        "there is no program {0:?}; put gantry-supervisor beside gantry-runner, or name it with --supervisor"
+    )]
+    MissingSupervisor(PathBuf),
+    /// It is of no use.
+    #[error(
+        "the supervisor {program:?} cannot be used: {source}; install the one that came with this runner"
+    )]
+    UnfitSupervisor {
+        /// Which one.
+        program: PathBuf,
+        /// What it said.
+        source: PoolError,
+    },
+    /// The folder is of no use.
+    #[error("the folder {root:?} of the operations cannot be used: {source}")]
+    Root {
+        /// Which one.
+        root: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+}
+
+impl Processes {
+    /// Settles what earlier daemons left, by the names of the directories, and then begins to have
+    /// supervisors wait. Names are never given twice.
+    ///
+    /// # Errors
+    /// When the supervisor is missing or unfit, or the folder cannot be used.
+    pub(crate) async fn open(
+        options: ProcessOptions,
+        entropy: &dyn Entropy,
+    ) -> Result<(Self, Vec<(String, Left)>), OpenError> {
+        let mut prefix = [0; 8];
+        entropy.fill(&mut prefix);
+        let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
+        let left = left_behind(&options.root).await;
+        let left = left.map_err(|source| OpenError::Root {
+            root: options.root.clone(),
+            source,
+        })?;
+        let program = options.supervisor.clone();
+        let pool = PoolOptions {
+            program: options.supervisor,
+            root: options.root,
+            prefix,
+            waiting: options.waiting,
+            kill: options.kill,
+            fault: None,
+        };
+        let proven = run_blocking(move || Pool::proven(pool)).await;
+        let (pool, identity) = proven.map_err(|source| unusable(program, source))?;
+        tracing::info!(
+            process.kill = identity.kill.as_str(),
+            "commands are supervised"
+        );
+        let processes = Self {
+            pool: Arc::new(pool),
+            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+            kill: identity.kill,
+        };
+        Ok((processes, left))
+    }
+
+    /// How whole trees are killed here: the strongest way that this host let a supervisor use. All
+    /// but [`KillMethod::Sweep`] hold a tree that does not write to the host's cgroups.
+    pub(crate) fn kill_method(&self) -> KillMethod {
+        self.kill
+    }
+
+    /// A supervisor that waits; started off the async threads where none does.
+    ///
+    /// # Errors
+    /// When the host has no room for one. Nothing was started.
+    pub(crate) async fn take(&self) -> Result<Waiting, NotStarted> {
+        if let Some(waiting) = self.pool.ready() {
+            return Ok(Waiting(waiting));
+        }
+        let turn = Arc::clone(&self.starts).acquire_owned().await;
+        let pool = Arc::clone(&self.pool);
+        let started = run_blocking(move || {
+            let started = pool.take();
+            drop(turn);
+            started
+        });
+        match started.await {
+            Ok(waiting) => Ok(Waiting(waiting)),
+            Err(error) => Err(outcome::no_supervisor(&error)),
+        }
+    }
+
+    /// Starts the command. The end is truthful also where the supervisor is gone meanwhile: then
+    /// the operation is fenced. Needs the runtime's context; never waits.
+    pub(crate) fn start(
+        &self,
+        waiting: Waiting,
+        operation: OperationId,
+        plan: Plan,
+        terms: ProcessTerms,
+    ) -> Process {
+        let streams = if plan.merged {
+            Streams::Merged
+        } else {
+            Streams::Separate
+        };
+        let request = Request {
+            operation,
+            argv: plan.argv,
+            environment: plan.environment,
+            terms: Terms {
+                place: Place::Inherited,
+                streams,
+                stdin: false,
+                run_for: Some(terms.run_for),
+                idle_for: None,
+                orphan_for: Some(terms.orphan_for),
+                kill_grace: terms.kill_grace,
+                spool: terms.spool,
+                sync: terms.sync,
+            },
+        };
+        let path = waiting.0.directory().path().to_owned();
+        let started = waiting.0.start(&request, Some(plan.directory));
+        task::spawn(path, started)
+    }
+}
+
+impl Waiting {
+    /// The name of its directory below the root, to be noted before the start.
+    pub(crate) fn name(&self) -> &str {
+        name(self.0.directory().path())
+    }
+}
+
+/// What lies below the root, settled, with the names of the directories.
+async fn left_behind(root: &Path) -> io::Result<Vec<(String, Left)>> {
+    let root = root.to_owned();
+    let directories = run_blocking(move || directories(&root)).await?;
+    let settling = directories.into_iter().map(|path| async move {
+        let name = name(&path).to_owned();
+        let settling = path.clone();
+        let settled = run_blocking(move || settle(Directory::open(&settling)?));
+        (name, left(path, settled.await))
+    });
+    Ok(stream::iter(settling)
+        .buffer_unordered(SETTLED_AT_ONCE)
+        .collect()
+        .await)
+}
+
+fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
+    match settled {
+        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
+        Ok(Recovered::Running(operation)) => Left::Running(task::spawn(path, Ok(*operation))),
+        Ok(Recovered::Ended(_, record)) => Left::Ended {
+            outcome: outcome::of(record),
+            files: Spool::new(path),
+        },
+        Err(error) => Left::Unreadable(error.to_string()),
+    }
+}
+
+/// The directories below the root, which is made where it is missing.
+fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    let mut directories = Vec::new();
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            directories.push(entry.path());
+        }
+    }
+    Ok(directories)
+}
+
+/// Names are made here, of letters and digits.
+fn name(path: &Path) -> &str {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.unwrap_or_default()
+}
+
+fn unusable(program: PathBuf, source: PoolError) -> OpenError {
+    match &source {
+        PoolError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            OpenError::MissingSupervisor(program)
+        }
+        _ => OpenError::UnfitSupervisor { program, source },
+    }
+}
+
+/// Runs what can take long where that harms nobody.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime shuts down, and with it whoever waits here.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! What can be wished of a command.
+//!
+//! Wishes are a state, not a queue: a later one takes the place of an earlier one of its kind, so
+//! that they are bounded and nobody waits.
+
+use std::time::Duration;
+
+use shared_sandbox::OutputStream;
+use tokio::sync::watch;
+
+/// Passes wishes on to a command's supervisor. Cheap to clone; never waits. After the command's end
+/// nothing that is wished has an effect.
+#[derive(Debug, Clone)]
+pub(crate) struct Control(watch::Sender<Wishes>);
+
+/// All that was wished so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    pub(super) cancel: bool,
+    /// What is durable elsewhere, of stdout and of stderr.
+    pub(super) committed: [u64; 2],
+    /// How often it was renewed, and for how long at last.
+    pub(super) renewed: (u64, Duration),
+    pub(super) orphan: bool,
+}
+
+impl Control {
+    pub(super) fn new() -> (Self, watch::Receiver<Wishes>) {
+        let (wishes, heard) = watch::channel(Wishes::default());
+        (Self(wishes), heard)
+    }
+
+    /// Ends it, politely at first, because somebody asked.
+    pub(crate) fn cancel(&self) {
+        self.wish(|wishes| wishes.cancel = true);
+    }
+
+    /// Ends it, politely at first, because the runner stops. Counts once more than any renewal.
+    pub(crate) fn orphan(&self) {
+        self.wish(|wishes| wishes.orphan = true);
+    }
+
+    /// It may go on for this long from now without another renewal.
+    pub(crate) fn renew(&self, orphan_for: Duration) {
+        self.wish(|wishes| wishes.renewed = (wishes.renewed.0 + 1, orphan_for));
+    }
+
+    /// Output below `offset` is durable elsewhere and may be evicted. Never goes back.
+    pub(crate) fn commit(&self, stream: OutputStream, offset: u64) {
+        self.wish(|wishes| {
+            let committed = &mut wishes.committed[index(stream)];
+            *committed = offset.max(*committed);
+        });
+    }
+
+    fn wish(&self, wish: impl FnOnce(&mut Wishes)) {
+        self.0.send_if_modified(|wishes| {
+            let before = *wishes;
+            wish(wishes);
+            *wishes != before
+        });
+    }
+}
+
+/// The place of a stream in pairs of both.
+pub(super) fn index(stream: OutputStream) -> usize {
+    match stream {
+        OutputStream::Stdout => 0,
+        OutputStream::Stderr => 1,
+    }
+}

@@ -1,0 +1,116 @@
+//! What is kept on disk of a command.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use runner_supervisor::{Directory, SpoolReader, Stream};
+use shared_sandbox::OutputStream;
+use tokio::task::spawn_blocking;
+
+use super::control::index;
+
+/// What `st_blocks` counts (stat(2)), in bytes.
+const BLOCK_BYTES: u64 = 512;
+
+/// The directory of one operation. Its files are opened when they are read, and stay open.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    path: PathBuf,
+    readers: [Option<SpoolReader>; 2],
+}
+
+/// What is at an offset of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// These bytes, at least one.
+    Bytes(Bytes),
+    /// Bytes that were not kept; the output goes on at `until`.
+    Gap {
+        /// An offset behind the one that was asked for.
+        until: u64,
+    },
+    /// Nothing yet, or nothing any more.
+    Nothing,
+}
+
+impl Spool {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            readers: [None, None],
+        }
+    }
+
+    /// The name of the directory below the root.
+    pub(crate) fn name(&self) -> &str {
+        super::name(&self.path)
+    }
+
+    /// Reads at most `max` bytes from `offset` on. What was written a moment ago is in memory, so
+    /// this waits for no disk as a rule.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub(crate) fn read(
+        &mut self,
+        stream: OutputStream,
+        offset: u64,
+        max: usize,
+    ) -> io::Result<Found> {
+        let reader = match &mut self.readers[index(stream)] {
+            Some(reader) => reader,
+            closed => closed.insert(open(&self.path, stream)?),
+        };
+        let mut bytes = vec![0; max];
+        Ok(match reader.read(offset, &mut bytes)? {
+            runner_supervisor::Found::Bytes(length) => {
+                bytes.truncate(length);
+                Found::Bytes(bytes.into())
+            }
+            runner_supervisor::Found::Gap { until }
+            | runner_supervisor::Found::Evicted { until } => Found::Gap { until },
+            runner_supervisor::Found::Nothing => Found::Nothing,
+        })
+    }
+
+    /// Closes the files until the next read: an operation that has ended may wait for long.
+    pub(crate) fn close(&mut self) {
+        self.readers = [None, None];
+    }
+
+    /// What both streams take on the disk, without what was dropped or evicted.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub(crate) fn bytes_on_disk(&self) -> io::Result<u64> {
+        let mut bytes = 0;
+        for stream in Stream::ALL {
+            let file = self.path.join(stream.file_name());
+            bytes += fs::metadata(file)?.blocks() * BLOCK_BYTES;
+        }
+        Ok(bytes)
+    }
+
+    /// Removes it all, off the async threads. What stays because the host refuses is found by the
+    /// next daemon.
+    pub(crate) fn remove(self) {
+        spawn_blocking(move || {
+            let name = self.name();
+            if let Err(error) = fs::remove_dir_all(&self.path) {
+                tracing::warn!(%error, process.directory = name, "failed to remove a command's files");
+            }
+        });
+    }
+}
+
+fn open(path: &Path, stream: OutputStream) -> io::Result<SpoolReader> {
+    let stream = match stream {
+        OutputStream::Stdout => Stream::Out,
+        OutputStream::Stderr => Stream::Err,
+    };
+    SpoolReader::open(&Directory::open(path)?, stream)
+}

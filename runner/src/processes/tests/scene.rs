@@ -1,0 +1,207 @@
+//! A workspace and a folder of operations, and short ways to run something there.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command as Program,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use runner_host::{Host, HostOptions, allowed_environment};
+pub(super) use runner_supervisor::{KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
+pub(super) use shared_sandbox::{
+    Command, Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,
+};
+use shared_types::{OperationId, OsEntropy, SystemClock};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+pub(super) use super::super::*;
+
+/// What nothing here takes, unless it hangs.
+pub(super) const LONG: Duration = Duration::from_secs(30);
+
+/// A workspace `ws` and a folder `operations` for all that is run in it.
+pub(super) struct Scene {
+    pub(super) host: Host,
+    folder: TempDir,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        Self::within(tempfile::tempdir().expect("a folder"))
+    }
+
+    pub(super) fn within(folder: TempDir) -> Self {
+        let root = folder.path().join("ws");
+        std::fs::create_dir(&root).expect("a workspace");
+        let options = HostOptions {
+            root,
+            environment: allowed_environment(std::iter::empty()),
+            kill_grace: LONG,
+            file_operation_within: LONG,
+        };
+        let host = Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens");
+        Self { host, folder }
+    }
+
+    pub(super) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("ws")
+    }
+
+    pub(super) fn options(&self) -> ProcessOptions {
+        ProcessOptions {
+            supervisor: supervisor(),
+            root: self.folder.path().join("operations"),
+            waiting: 1,
+            kill: KillChoice::Strongest,
+        }
+    }
+
+    /// Without anything that was left.
+    pub(super) async fn open(&self) -> Processes {
+        let (processes, left) = self.open_again().await;
+        assert!(left.is_empty(), "{left:?}");
+        processes
+    }
+
+    pub(super) async fn open_again(&self) -> (Processes, Vec<(String, Left)>) {
+        let opened = Processes::open(self.options(), &OsEntropy).await;
+        opened.expect("commands can be run")
+    }
+
+    pub(super) async fn start(&self, processes: &Processes, exec: Exec) -> Process {
+        self.start_with(processes, exec, terms()).await
+    }
+
+    pub(super) async fn start_with(
+        &self,
+        processes: &Processes,
+        exec: Exec,
+        terms: ProcessTerms,
+    ) -> Process {
+        let waiting = processes.take().await.expect("a supervisor");
+        let plan = self.host.plan(&exec).expect("a plan");
+        processes.start(waiting, OperationId::from_u128(7), plan, terms)
+    }
+}
+
+pub(super) fn terms() -> ProcessTerms {
+    ProcessTerms {
+        run_for: 10 * LONG,
+        orphan_for: 10 * LONG,
+        kill_grace: LONG,
+        spool: SpoolBounds {
+            bytes: 64 * 1024 * 1024,
+            when_full: WhenFull::Gap { tail: 1024 * 1024 },
+        },
+        sync: Sync::Nothing,
+    }
+}
+
+pub(super) fn shell(script: &str) -> Exec {
+    exec(Command::Shell(script.to_owned()))
+}
+
+pub(super) fn argv(words: &[&str]) -> Exec {
+    let words = words.iter().copied().map(str::to_owned);
+    exec(Command::Argv(words.collect()))
+}
+
+fn exec(command: Command) -> Exec {
+    Exec {
+        command,
+        directory: String::new(),
+        environment: BTreeMap::new(),
+        merged: false,
+    }
+}
+
+/// The next event; it must come.
+pub(super) async fn event(process: &mut Process) -> ProcessEvent {
+    let event = timeout(LONG, process.events.recv()).await;
+    event.expect("an event in time").expect("an event")
+}
+
+/// Waits for the end.
+pub(super) async fn end(process: &mut Process) -> ProcessEnd {
+    loop {
+        if let ProcessEvent::Ended(end) = event(process).await {
+            return end;
+        }
+    }
+}
+
+pub(super) fn outcome(end: ProcessEnd) -> Outcome {
+    match end {
+        ProcessEnd::Outcome(outcome) => outcome,
+        ProcessEnd::Fenced => panic!("it was fenced"),
+    }
+}
+
+pub(super) fn exited(outcome: &Outcome) -> &ExitRecord {
+    match outcome {
+        Outcome::Exited(record) => record,
+        other => panic!("expected an exit record, not {other:?}"),
+    }
+}
+
+pub(super) fn whole(bytes: &[u8]) -> StreamEnd {
+    StreamEnd {
+        offset: bytes.len() as u64,
+        checksum: Some(crc32fast::hash(bytes)),
+    }
+}
+
+/// All that is kept of a stream; a gap reads as its length in brackets.
+pub(super) fn read(spool: &mut Spool, stream: OutputStream) -> String {
+    let (mut text, mut offset) = (String::new(), 0);
+    loop {
+        match spool.read(stream, offset, 64 * 1024).expect("a spool") {
+            Found::Bytes(bytes) => {
+                text.push_str(&String::from_utf8_lossy(&bytes));
+                offset += bytes.len() as u64;
+            }
+            Found::Gap { until } => {
+                text.push_str(&format!("[{}]", until - offset));
+                offset = until;
+            }
+            Found::Nothing => return text,
+        }
+    }
+}
+
+/// Waits until stdout holds this text.
+pub(super) async fn until(process: &mut Process, mark: &str) -> String {
+    loop {
+        let text = read(&mut process.spool, OutputStream::Stdout);
+        if text.contains(mark) {
+            return text;
+        }
+        if let ProcessEvent::Ended(end) = event(process).await {
+            panic!("it ended without {mark:?}: {end:?}");
+        }
+    }
+}
+
+/// The program as cargo builds it, built once for each run of the tests.
+pub(super) fn supervisor() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let test = std::env::current_exe().expect("this test's file");
+            let folder = test.parent().and_then(Path::parent).expect("its profile");
+            let target = folder.parent().expect("the target folder");
+            let built = Program::new(env!("CARGO"))
+                .args(["build", "--quiet", "--package", "runner-supervisor"])
+                .args(["--bin", "gantry-supervisor", "--target-dir"])
+                .arg(target)
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status()
+                .expect("cargo");
+            assert!(built.success(), "gantry-supervisor cannot be built");
+            target.join("debug").join("gantry-supervisor")
+        })
+        .clone()
+}
