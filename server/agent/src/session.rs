@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use shared_sandbox::{OutputStream, Sandbox};
+use shared_sandbox::{Outcome, OutputStream, Sandbox};
 use shared_types::{Event, OperationId, OperationScope, SessionEvent, SessionId, TurnId};
 
 /// The ports of one session.
@@ -40,6 +40,18 @@ pub trait Journal: Send + Sync {
     /// # Errors
     /// If they are not, or may not be, durable: then the turn goes no further here.
     async fn record(&self, events: Vec<Event>) -> Result<(), JournalError>;
+
+    /// Appends the end of a call and stores how its operation ended, in one durable transaction.
+    ///
+    /// # Errors
+    /// As for [`Journal::record`]; also where another end of the operation is stored, which is
+    /// what the operation ends with when it is asked for again.
+    async fn record_end(
+        &self,
+        ended: Event,
+        operation: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError>;
 }
 
 /// Why the log cannot be used.

@@ -168,6 +168,8 @@ pub(crate) struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Stored {
     events: Vec<SessionEvent>,
+    /// What was stored with the end of a call.
+    ends: Vec<(OperationId, Outcome)>,
     writes: usize,
     fault: Option<Fault>,
 }
@@ -203,6 +205,11 @@ impl MemoryJournal {
             .iter()
             .filter_map(|event| event.known().cloned())
             .collect()
+    }
+
+    /// The ends of operations that were stored with those of their calls.
+    pub(crate) fn ends(&self) -> Vec<(OperationId, Outcome)> {
+        lock(&self.state).ends.clone()
     }
 
     pub(crate) fn append(&self, event: Event) {
@@ -246,6 +253,18 @@ impl Journal for MemoryJournal {
             }
         }
         fault.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    async fn record_end(
+        &self,
+        ended: Event,
+        operation: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError> {
+        let stored = (operation, outcome.clone());
+        self.record(vec![ended]).await?;
+        lock(&self.state).ends.push(stored);
+        Ok(())
     }
 }
 

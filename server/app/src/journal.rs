@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use server_agent::{Journal, JournalError, Live, LiveSink};
 use server_store::{Store, StoreError};
+use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Epoch, Event, SessionEvent, SessionId, TenantId, limits::MAX_EVENTS_PAGE,
+    Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, limits::MAX_EVENTS_PAGE,
 };
 
 use crate::live::LiveHub;
@@ -58,6 +59,35 @@ impl Journal for SessionJournal {
         self.hub.appended(self.session, events).await;
         Ok(())
     }
+
+    async fn record_end(
+        &self,
+        ended: Event,
+        operation: OperationId,
+        outcome: &Outcome,
+    ) -> Result<(), JournalError> {
+        let json = serde_json::to_string(outcome).map_err(unusable)?;
+        let end = (operation, json.as_str());
+        let (tenant, session, now) = (self.tenant, self.session, self.clock.now());
+        let stored = self
+            .store
+            .append_end(tenant, session, self.epoch, &ended, end, now)
+            .await
+            .map_err(refused)?;
+        let Err(before) = stored else {
+            self.hub.appended(session, vec![ended]).await;
+            return Ok(());
+        };
+        // The same in other words: another version of this program had stored it.
+        if serde_json::from_str::<Outcome>(&before.json).is_ok_and(|stored| stored == *outcome) {
+            return self.record(vec![ended]).await;
+        }
+        Err(unusable("the operation has another end by now"))
+    }
+}
+
+fn unusable(reason: impl ToString) -> JournalError {
+    JournalError::Unavailable(reason.to_string())
 }
 
 fn refused(error: StoreError) -> JournalError {

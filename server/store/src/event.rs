@@ -3,15 +3,16 @@
 //! engine reports by [`Store::append`], with their effects on rows.
 
 use shared_types::{
-    Epoch, Event, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
+    Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
     limits::MAX_EVENTS_PAGE,
 };
 use sqlx::FromRow;
 
 use crate::{
-    Store, StoreError,
+    MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
     columns::{Columns as _, integer},
     database::{Connection, Row},
+    error::bounded,
     operation, session, turn,
 };
 
@@ -42,6 +43,39 @@ impl Store {
         }
         tx.commit().await?;
         Ok(appended)
+    }
+
+    /// Appends the end of a call as [`Store::append`] does, and stores the outcome of its operation
+    /// in the same transaction. Where another outcome is stored, nothing is written, and that one
+    /// is the answer.
+    ///
+    /// # Errors
+    /// As [`Store::append`]; [`StoreError::TooLarge`] for an outcome of more than
+    /// [`MAX_OUTCOME_BYTES`].
+    pub async fn append_end(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        epoch: Epoch,
+        ended: &Event,
+        (operation, outcome): (OperationId, &str),
+        now: Timestamp,
+    ) -> Result<Result<SessionEvent, StoredOutcome>, StoreError> {
+        bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
+        let mut tx = self.write().await?;
+        let seq = session::next_under(&mut tx, tenant, session, epoch, 1, now)
+            .await?
+            .seq;
+        let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
+        if let Err(before) = set.await?
+            && before.json != outcome
+        {
+            return Ok(Err(before));
+        }
+        take_effect(&mut tx, tenant, session, ended, now).await?;
+        let event = insert(&mut tx, tenant, session, seq, ended, now).await?;
+        tx.commit().await?;
+        Ok(Ok(event))
     }
 
     /// The events of a session after that number, in order, `limit` and

@@ -308,6 +308,37 @@ pub(crate) async fn close(
     Ok(())
 }
 
+/// Stores the outcome of an operation of the session, whose lock is held. Returns when its call
+/// ended, or what was stored before.
+pub(crate) async fn set_outcome(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    operation: OperationId,
+    outcome: &str,
+    now: Timestamp,
+) -> Result<Result<Option<Timestamp>, StoredOutcome>, StoreError> {
+    let set: Option<Row> = sqlx::query(
+        "UPDATE operations SET outcome = $1, outcome_at = $2
+         WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
+         RETURNING closed_at",
+    )
+    .bind(outcome)
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(operation.to_string())
+    .bind(session.to_string())
+    .fetch_optional(&mut *tx)
+    .await?;
+    match set {
+        Some(row) => Ok(Ok(row.maybe_time("closed_at")?)),
+        None => {
+            let row = find(tx, tenant, operation).await?;
+            Ok(Err(row.outcome.ok_or(StoreError::NotFound)?))
+        }
+    }
+}
+
 /// Stores the outcome and, where the call had ended, the event with the summary.
 async fn settle(
     tx: &mut Connection,
@@ -319,22 +350,12 @@ async fn settle(
     let session = find(tx, tenant, operation).await?.session;
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
-    let settled: Option<Row> = sqlx::query(
-        "UPDATE operations SET outcome = $1, outcome_at = $2
-         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING closed_at",
-    )
-    .bind(outcome)
-    .bind(now.as_micros())
-    .bind(tenant.to_string())
-    .bind(operation.to_string())
-    .fetch_optional(&mut *tx)
-    .await?;
-    let Some(settled) = settled else {
-        let row = find(tx, tenant, operation).await?;
-        return Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?));
+    let closed = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
+        Ok(closed) => closed,
+        Err(before) => return Ok(Settled::Already(before)),
     };
     let mut late = None;
-    if settled.maybe_time("closed_at")?.is_some() {
+    if closed.is_some() {
         let told = Event::OperationSettled {
             operation,
             summary: summary.to_owned(),

@@ -101,7 +101,9 @@ pub enum OperationEvent {
     },
     /// The place is back.
     Reachable,
-    /// It ended; nothing follows.
+    /// It ended; nothing follows. Whoever holds the stream may make the end durable together with
+    /// what it concludes from it; once the stream is dropped, the sandbox stores an end that is
+    /// not stored yet.
     Ended(Outcome),
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use server_router::RemoteSandbox;
+use server_router::{RemoteSandbox, ports::Intents};
 use shared_sandbox::{
     Command, Exec, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome, Request,
     Sandbox as _,
@@ -169,6 +169,9 @@ impl Hands {
                 Some(OperationEvent::Gap { .. }) => {}
                 Some(OperationEvent::Ended(Outcome::Exited(record))) => {
                     assert_eq!(record.status, ExitStatus::Code(0));
+                    let ended = Outcome::Exited(record);
+                    let stored = Intents::settle(&*self.rows, id, &ended).await;
+                    stored.expect("it was placed");
                     return (id, bytes);
                 }
                 other => panic!("expected an exit, got {other:?}"),

@@ -38,6 +38,16 @@ fn refuse(code: RefusalCode) -> Refusal {
 }
 
 #[tokio::test]
+async fn the_end_of_an_operation_is_stored_with_that_of_its_call() {
+    let end = exit(0, ExitStatus::Code(0), ExitCause::Exited);
+    let world = one_call(SHELL, [ends(end.clone())]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let started = world.sandbox.scripted.started();
+    assert_eq!(world.journal.ends(), [(started[0].id, end)]);
+    assert_eq!(world.sandbox.scripted.forgotten(), [started[0].id]);
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_call_is_told_to_the_model_and_nothing_runs() {
     for (call, told) in [
         (("Shell", "{"), "not valid JSON"),

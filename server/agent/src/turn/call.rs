@@ -6,10 +6,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{Operation, OperationLimits};
+use shared_sandbox::{Operation, OperationEvent, OperationLimits, Outcome};
 use shared_types::{
     Effect, Epoch, Event, OperationId, OperationKey, Owner, RefusalCode, Timestamp, TurnId,
 };
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -57,6 +58,16 @@ pub(super) struct Done {
     pub(super) event: Event,
     /// What the sandbox may forget once it is.
     pub(super) settled: Vec<OperationId>,
+    /// The end of its operation, to be stored with the event.
+    pub(super) end: Option<End>,
+}
+
+/// How an operation ended.
+pub(super) struct End {
+    pub(super) operation: OperationId,
+    pub(super) outcome: Outcome,
+    /// While it is held, the sandbox leaves it to us to store the end.
+    _stream: Option<mpsc::Receiver<OperationEvent>>,
 }
 
 impl<'a> Call<'a> {
@@ -94,7 +105,7 @@ impl<'a> Call<'a> {
     pub(super) async fn run(self) -> Result<Done, TurnError> {
         match &self.plan {
             Ok(plan) => self.operate(plan).await,
-            Err(bad) => Ok(self.done(not_run(bad), Times::default(), Vec::new())),
+            Err(bad) => Ok(self.done(not_run(bad), Times::default())),
         }
     }
 
@@ -128,7 +139,21 @@ impl<'a> Call<'a> {
                 budget: plan.prepared.run_for,
                 duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
             };
-            return Ok(self.done(told.of(&followed), times, settled));
+            let done = self.done(told.of(&followed), times);
+            let operation = follow.operation.id;
+            let end = match followed {
+                Followed::Ended(outcome) => Some(End {
+                    operation,
+                    outcome,
+                    _stream: follow.into_stream(),
+                }),
+                _ => None,
+            };
+            return Ok(Done {
+                settled,
+                end,
+                ..done
+            });
         }
     }
 
@@ -163,7 +188,7 @@ impl<'a> Call<'a> {
             && !self.site.cancel.is_cancelled()
     }
 
-    fn done(&self, rendered: Rendered, times: Times, settled: Vec<OperationId>) -> Done {
+    fn done(&self, rendered: Rendered, times: Times) -> Done {
         let event = Event::CallEnded {
             turn: self.site.turn,
             step: self.site.step,
@@ -174,7 +199,11 @@ impl<'a> Call<'a> {
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
         };
-        Done { event, settled }
+        Done {
+            event,
+            settled: Vec::new(),
+            end: None,
+        }
     }
 }
 

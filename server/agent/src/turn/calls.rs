@@ -2,10 +2,11 @@
 //! other one alone and in order. Each result is recorded by itself as it ends.
 
 use futures_util::{StreamExt as _, stream};
+use shared_types::Event;
 
 use super::{
     Turn, TurnError,
-    call::{Call, Done},
+    call::{Call, Done, End},
 };
 
 impl<'a> Turn<'a> {
@@ -36,10 +37,23 @@ impl<'a> Turn<'a> {
 
     /// The result first: only once it is durable may the sandbox forget it.
     async fn record_call(&mut self, done: Done) -> Result<(), TurnError> {
-        self.record(done.event).await?;
+        match done.end {
+            Some(end) => self.record_end(done.event, &end).await?,
+            None => self.record(done.event).await?,
+        }
         for operation in done.settled {
             self.ports.sandbox.forget(operation).await;
         }
+        Ok(())
+    }
+
+    /// One transaction for both: a synced write is what a call waits for longest.
+    async fn record_end(&mut self, ended: Event, end: &End) -> Result<(), TurnError> {
+        let journal = &self.ports.journal;
+        journal
+            .record_end(ended.clone(), end.operation, &end.outcome)
+            .await?;
+        self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())
     }
 }

@@ -96,6 +96,11 @@ impl<'a> Follow<'a> {
         self.runner.as_deref().unwrap_or("?")
     }
 
+    /// Its stream of events, where it is open.
+    pub(super) fn into_stream(self) -> Option<mpsc::Receiver<OperationEvent>> {
+        self.events
+    }
+
     /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that
     /// was wished before, it is stopped without being started.
     pub(super) async fn run_to_its_end(&mut self) -> Followed {

@@ -1,8 +1,9 @@
 //! Drives [`shared_link::server::Follow`]: one operation from its committed intent to its stored
 //! outcome, over every link.
 //!
-//! It goes on when its reader has gone, so that the outcome is stored, and ends early only when
-//! nobody reads and the runner is away: then the next inventory brings the outcome.
+//! Who reads may store the outcome itself, in one transaction with what it concludes from it; what
+//! is not stored once the reader has gone, is stored here. So following goes on without a reader,
+//! and ends early only when the runner is away: then the next inventory brings the outcome.
 
 use std::time::Duration;
 
@@ -114,6 +115,11 @@ impl Follow {
                 Step::Settle(outcome) => {
                     let settled = patiently(|| intents.settle(id, &outcome)).await?;
                     self.machine.settled(settled);
+                }
+                Step::Offer(outcome) => {
+                    drop(self.events.send(OperationEvent::Ended(outcome)).await);
+                    self.events.closed().await;
+                    self.machine.offered();
                 }
                 Step::Mail => {
                     let mail = self.mailbox.next().await;

@@ -154,7 +154,8 @@ async fn what_a_rebooted_runner_remembers_ends_with_its_outcome_and_is_not_start
     link.exit(&id, 7).await;
     assert_eq!(next(&mut running).await, stdout(4, "two"));
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(7)));
-    assert_eq!(world.store.outcome(&operation), Some(exited(7)));
+    drop(running);
+    eventually(|| world.store.outcome(&operation) == Some(exited(7))).await;
 }
 
 #[tokio::test]

@@ -43,7 +43,8 @@ async fn an_operation_runs_on_the_chosen_of_two_runners_and_the_record_says_so()
     second.exit(&frame.operation, 5).await;
     assert_eq!(next(&mut running).await, stdout(0, "hello"));
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
-    assert_eq!(world.store.outcome(&operation), Some(exited(5)));
+    drop(running);
+    eventually(|| world.store.outcome(&operation) == Some(exited(5))).await;
     assert!(!first.has_been_sent_something());
 }
 
@@ -224,6 +225,34 @@ async fn an_outcome_is_stored_although_its_reader_has_gone() {
 }
 
 #[tokio::test]
+async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_it_goes() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    for (number, stores_it) in [(10, true), (11, false)] {
+        let operation = exec(number);
+        let started = world.sandbox.start(operation.clone()).await;
+        let mut running = started.expect("it starts");
+        let id = link.operation().await.operation;
+        link.accept(&id).await;
+        link.exit(&id, 0).await;
+        assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+        assert_eq!(world.store.outcome(&operation), None);
+        if stores_it {
+            world.store.keep_end(&operation, exited(0));
+        }
+        drop(running);
+        eventually(|| world.store.outcome(&operation) == Some(exited(0))).await;
+    }
+    assert_eq!(
+        world.store.rows().settled,
+        1,
+        "only what nobody else stored"
+    );
+}
+
+#[tokio::test]
 async fn a_second_start_reads_everything_from_the_beginning_and_ends_the_first_stream() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -262,8 +291,8 @@ async fn a_cancel_is_recorded_and_answered_by_the_runner() {
         .expect("it starts");
     let id = link.operation().await.operation;
     link.accept(&id).await;
-    let sandbox = world.sandbox.clone();
-    let cancel = tokio::spawn(async move { sandbox.cancel(operation.id, Epoch(3)).await });
+    let (sandbox, asked) = (world.sandbox.clone(), operation.id);
+    let cancel = tokio::spawn(async move { sandbox.cancel(asked, Epoch(3)).await });
     let frame = link.cancel().await;
     assert_eq!((frame.operation.as_str(), frame.epoch), (id.as_str(), 3));
     assert!(world.store.rows().intents[&operation.id].cancel_requested);
@@ -273,6 +302,7 @@ async fn a_cancel_is_recorded_and_answered_by_the_runner() {
     assert_eq!(answer, Ok(CancelAnswer::Cancelled));
     link.exit(&id, 0).await;
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    world.store.keep_end(&operation, exited(0));
     let again = world.sandbox.cancel(operation.id, Epoch(3)).await;
     assert_eq!(again, Ok(CancelAnswer::AlreadyExited));
 }
@@ -331,6 +361,8 @@ async fn a_stored_result_of_a_file_operation_needs_no_runner() {
         next(&mut running).await,
         OperationEvent::Ended(read.clone())
     );
+    drop(running);
+    eventually(|| world.store.outcome(&operation).is_some()).await;
     world.lose(&runner, link).await;
     let mut again = world.sandbox.start(operation).await.expect("it is stored");
     assert_eq!(next(&mut again).await, OperationEvent::Ended(read));
@@ -343,11 +375,13 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
     let operation = exec(10);
-    let _running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
+    drop(
+        world
+            .sandbox
+            .start(operation.clone())
+            .await
+            .expect("it starts"),
+    );
     let id = link.operation().await.operation;
     link.accept(&id).await;
     link.exit(&id, 0).await;
@@ -398,6 +432,7 @@ async fn forgetting_is_told_to_the_runner_once_nobody_reads() {
     link.accept(&id).await;
     link.exit(&id, 0).await;
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    world.store.keep_end(&operation, exited(0));
     world.sandbox.forget(operation.id).await;
     let forget = v1::server_frame::Kind::Forget(v1::Forget { operation: id });
     assert_eq!(link.next().await, forget);

@@ -19,6 +19,8 @@ on_every_backend!(
     what_a_runner_forgot_is_lost_with_the_claim_of_its_link,
     what_a_runner_remembers_under_another_incarnation_is_not_lost,
     an_intent_for_a_memory_that_is_gone_writes_nothing,
+    the_end_of_a_call_brings_the_outcome_of_its_operation,
+    the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome,
 );
 
 async fn place(ours: &Tenant, work: &AtWork) {
@@ -370,4 +372,49 @@ async fn an_intent_for_a_memory_that_is_gone_writes_nothing(fixture: Fixture) {
     assert!(matches!(found, Err(StoreError::NotFound)));
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 3);
+}
+
+async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let ended = call_ended(work.turn, CallOutcome::Completed);
+    let end = async |outcome, now| {
+        let end = (work.operation.id, outcome);
+        db.append_end(ours.id, work.session, work.epoch, &ended, end, now)
+            .await
+    };
+    let event = end("{}", at(5)).await.expect("it runs");
+    let event = event.expect("nothing was stored before");
+    assert_eq!((event.seq, event.known()), (5, Some(&ended)));
+    let row = db.operation(ours.id, work.operation.id).await;
+    let row = row.expect("it is there");
+    let outcome = row.outcome.expect("it is stored");
+    assert_eq!((outcome.json.as_str(), row.closed_at), ("{}", Some(at(5))));
+    let log = db.events_after(ours.id, work.session, 4, 9).await;
+    assert_eq!(log.expect("it is there"), vec![event], "nothing came late");
+}
+
+async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    settle(&ours, work.operation.id, "\"lost\"", 5).await;
+    let ended = call_ended(work.turn, CallOutcome::Completed);
+    let end = async |epoch, outcome| {
+        let end = (work.operation.id, outcome);
+        db.append_end(ours.id, work.session, epoch, &ended, end, at(6))
+            .await
+    };
+    let other = end(work.epoch, "{}").await.expect("it answers");
+    assert!(
+        matches!(&other, Err(stored) if stored.json == "\"lost\""),
+        "{other:?}"
+    );
+    let row = db.operation(ours.id, work.operation.id).await;
+    assert_eq!(row.expect("it is there").closed_at, None);
+    let stale = end(shared_types::Epoch(0), "\"lost\"").await;
+    assert!(matches!(stale, Err(StoreError::StaleEpoch { .. })));
+    let same = end(work.epoch, "\"lost\"").await.expect("it answers");
+    assert_eq!(same.expect("it is what is stored").seq, 5);
 }

@@ -86,6 +86,9 @@ pub enum Step {
     RunnerState,
     /// Store the outcome; the first one stays: [`Follow::settled`].
     Settle(Outcome),
+    /// Tell the reader the outcome, which it may store together with what it concludes from it,
+    /// and wait until it has gone: [`Follow::offered`]. A link that ends meanwhile changes nothing.
+    Offer(Outcome),
     /// Send a cancel whose answer nobody needs. No answer, but [`Follow::link_lost`].
     Cancel,
     /// Take a seat in the inbox and attach with [`Follow::frame`]: [`Follow::attached`], or
@@ -129,6 +132,12 @@ enum Phase {
     Finding,
     Attaching(Attempt),
     Reading(Attempt),
+    /// The runner has said how it ended.
+    Offering(Outcome),
+    /// The reader has gone; it may have stored the outcome.
+    Checking(Outcome),
+    /// It has not, and needs to be told nothing.
+    Keeping(Outcome),
     Settling(Outcome),
     Over,
 }
@@ -179,10 +188,11 @@ impl Follow {
             Phase::Connecting => Step::Connection,
             Phase::Away => Step::Return,
             Phase::AskingState => Step::RunnerState,
-            Phase::Finding => Step::Find,
+            Phase::Finding | Phase::Checking(_) => Step::Find,
             Phase::Attaching(_) => Step::Attach,
             Phase::Reading(_) => Step::Mail,
-            Phase::Settling(outcome) => Step::Settle(outcome.clone()),
+            Phase::Offering(outcome) => Step::Offer(outcome.clone()),
+            Phase::Settling(outcome) | Phase::Keeping(outcome) => Step::Settle(outcome.clone()),
             Phase::Over => Step::Over,
         }
     }
@@ -224,9 +234,12 @@ impl Follow {
 
     /// What is stored of the operation; nothing, if it was removed.
     pub fn found(&mut self, intent: Option<StoredIntent>, now: Timestamp) {
-        match intent {
-            None => self.phase = Phase::Over,
-            Some(intent) => self.attempt(intent, now),
+        match (intent, &self.phase) {
+            (Some(StoredIntent { outcome: None, .. }), Phase::Checking(outcome)) => {
+                self.phase = Phase::Keeping(outcome.clone());
+            }
+            (None, _) | (_, Phase::Checking(_)) => self.phase = Phase::Over,
+            (Some(intent), _) => self.attempt(intent, now),
         }
     }
 
@@ -293,7 +306,14 @@ impl Follow {
             Mail::Gap { stream, from, to } => {
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
-            Mail::Ended(outcome) => self.phase = Phase::Settling(outcome),
+            // Of an outcome that is stored, only the output was missing.
+            Mail::Ended(outcome) if attempt.intent.outcome.is_some() => {
+                self.phase = Phase::Settling(outcome);
+            }
+            Mail::Ended(outcome) => {
+                self.tell_missing(&outcome);
+                self.phase = Phase::Offering(outcome);
+            }
             Mail::Refused(refusal) => {
                 let attempt = attempt.clone();
                 self.refused(refusal, attempt);
@@ -303,8 +323,15 @@ impl Follow {
         }
     }
 
-    /// The outcome is stored, this one or the one before: tells the reader, after all that is
-    /// known of the output.
+    /// The reader was told the outcome and has gone.
+    pub fn offered(&mut self) {
+        if let Phase::Offering(outcome) = &self.phase {
+            self.phase = Phase::Checking(outcome.clone());
+        }
+    }
+
+    /// The outcome is stored, this one or the one before: tells a reader who was not told, after
+    /// all that is known of the output.
     pub fn settled(&mut self, settled: Settled) {
         let Phase::Settling(outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return;
@@ -313,14 +340,7 @@ impl Follow {
             Settled::First => outcome,
             Settled::Already(stored) => stored,
         };
-        for (stream, end) in output_ends(&outcome) {
-            let from = self.told[stream as usize];
-            if from < end {
-                let to = end;
-                let gap = OperationEvent::Gap { stream, from, to };
-                self.steps.push_back(Step::Tell(gap));
-            }
-        }
+        self.tell_missing(&outcome);
         self.end(outcome);
     }
 
@@ -377,6 +397,17 @@ impl Follow {
             self.told_unreachable = true;
             let event = OperationEvent::Unreachable { since };
             self.steps.push_back(Step::Tell(event));
+        }
+    }
+
+    /// Output of which the outcome says that it was written, and which did not come.
+    fn tell_missing(&mut self, outcome: &Outcome) {
+        for (stream, to) in output_ends(outcome) {
+            let from = std::mem::replace(&mut self.told[stream as usize], to);
+            if from < to {
+                let gap = OperationEvent::Gap { stream, from, to };
+                self.steps.push_back(Step::Tell(gap));
+            }
         }
     }
 

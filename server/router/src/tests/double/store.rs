@@ -26,6 +26,8 @@ pub(in crate::tests) struct Rows {
     /// Operations for which nobody waits any more.
     pub(in crate::tests) abandoned: Vec<OperationId>,
     pub(in crate::tests) heard: u32,
+    /// Outcomes that the router stored.
+    pub(in crate::tests) settled: u32,
 }
 
 impl Store {
@@ -78,8 +80,16 @@ impl Store {
         rows.intents.get(&operation.id)?.outcome.clone()
     }
 
+    /// The engine stores an end together with what it concludes from it.
+    pub(in crate::tests) fn keep_end(&self, operation: &Operation, outcome: Outcome) {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&operation.id);
+        intent.expect("it was placed").outcome = Some(outcome);
+    }
+
     fn settle_row(&self, id: OperationId, outcome: &Outcome) -> Settled {
         let mut rows = self.rows();
+        rows.settled += 1;
         let intent = rows.intents.get_mut(&id).expect("it was placed");
         match &intent.outcome {
             Some(first) => Settled::Already(first.clone()),

@@ -145,6 +145,13 @@ impl World {
                 let settled = self.settle(id, &outcome)?;
                 following.machine.settled(settled);
             }
+            Step::Offer(outcome) => {
+                if following.has_reader {
+                    self.offer(following, outcome)?;
+                }
+                following.has_reader = false;
+                following.machine.offered();
+            }
             Step::Cancel => {
                 let epoch = following.machine.operation().epoch;
                 if !self
@@ -232,6 +239,26 @@ impl World {
                 self.to_close.push(id);
             }
         }
+    }
+
+    /// The reader stores the outcome together with the end of its call, or goes without.
+    fn offer(&mut self, following: &mut Following, outcome: Outcome) -> Result<(), Crashed> {
+        let id = following.id;
+        if self.dice.one_in(4) {
+            return Ok(());
+        }
+        self.say(format!("settle and close {id}: {outcome:?}"));
+        let stored = self.commit(|store| match store.settle(id, &outcome) {
+            server::Settled::Already(before) if before != outcome => false,
+            _ => {
+                store.rows.get_mut(&id).expect("it was placed").closed = true;
+                true
+            }
+        })?;
+        if stored {
+            self.told(following, OperationEvent::Ended(outcome));
+        }
+        Ok(())
     }
 
     /// A person wants an operation stopped.
