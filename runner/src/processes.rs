@@ -145,7 +145,7 @@ pub(crate) enum OpenError {
     MissingSupervisor(PathBuf),
     /// It is of no use.
     #[error(
-        "the supervisor {program:?} cannot be used: {source}; install the one that came with this runner"
+        "the supervisor {program:?} cannot be used; install the one that came with this runner"
     )]
     UnfitSupervisor {
         /// Which one.
@@ -154,7 +154,7 @@ pub(crate) enum OpenError {
         source: PoolError,
     },
     /// The folder is of no use.
-    #[error("the folder {root:?} of the operations cannot be used: {source}")]
+    #[error("the folder {root:?} of the operations cannot be used")]
     Root {
         /// Which one.
         root: PathBuf,

@@ -416,6 +416,16 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Ends one that was asked for nothing yet.
+    pub(crate) fn kill(&mut self) {
+        if let Some(child) = &mut self.child {
+            // One that has ended needs no kill.
+            let _ = child.kill();
+        }
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(child) = self.child.take() {

@@ -226,6 +226,21 @@ impl Starter {
 
     fn start(&self) -> Result<Waiting, PoolError> {
         let directory = self.directory()?;
+        match self.greeted(&directory) {
+            Ok((identity, link, process)) => Ok(Waiting::new(directory, identity, link, process)),
+            Err(error) => {
+                // It has been asked for nothing, so nothing was promised to anybody. With a record
+                // it made a cgroup, which the next daemon removes.
+                if matches!(directory.identity(), Ok(None)) {
+                    let _ = directory.remove();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts one in this directory, and waits until it is ready.
+    fn greeted(&self, directory: &Directory) -> Result<(Identity, Link, Process), PoolError> {
         let (near, far) = UnixStream::pair()?;
         let mut command = Command::new(&self.options.program);
         command
@@ -238,36 +253,39 @@ impl Starter {
         if let Some(fault) = self.options.fault {
             command.env(Fault::VARIABLE, fault.to_string());
         }
-        let child = match command.spawn() {
-            Ok(child) => child,
-            Err(error) => {
-                // Nobody has been in it.
-                let _ = directory.remove();
-                return Err(error.into());
-            }
-        };
+        let child = command.spawn()?;
         // It holds the other end of the socket, which must be the supervisor's alone.
         drop(command);
-        let process = Process::new(child, self.wishes.clone());
-        let mut link = Link::new(near).map_err(|error| PoolError::Silent(Some(error)))?;
-        match link.receive(READY_WITHIN) {
-            Ok(Some(FromSupervisor::Hello { identity, .. })) => {
-                Ok(Waiting::new(directory, identity, link, process))
-            }
-            Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
-                // It has not even begun; nothing can have been promised to anybody.
-                let _ = directory.remove();
-                Err(PoolError::Unfit { reason, errno })
-            }
-            Ok(_) => Err(PoolError::Silent(None)),
-            Err(error) => Err(PoolError::Silent(Some(error.into()))),
+        let mut process = Process::new(child, self.wishes.clone());
+        let greeting = greeting(near);
+        if greeting.is_err() {
+            process.kill();
         }
+        let (identity, link) = greeting?;
+        Ok((identity, link, process))
     }
 
     fn directory(&self) -> io::Result<Directory> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.options.prefix);
         Directory::create(&self.options.root.join(name))
+    }
+}
+
+/// What a supervisor says when it is ready.
+fn greeting(socket: UnixStream) -> Result<(Identity, Link), PoolError> {
+    let mut link = Link::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
+    match link.receive(READY_WITHIN) {
+        Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok((identity, link)),
+        Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
+            Err(PoolError::Unfit { reason, errno })
+        }
+        Ok(Some(FromSupervisor::Refused { reason })) => Err(PoolError::Unfit {
+            reason,
+            errno: None,
+        }),
+        Ok(_) => Err(PoolError::Silent(None)),
+        Err(error) => Err(PoolError::Silent(Some(error.into()))),
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 
 use runner_host::{Host, HostOptions, allowed_environment};
 pub(super) use runner_supervisor::{KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
+use rustix::process::{Pid, Signal};
 pub(super) use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,
 };
@@ -22,10 +23,27 @@ pub(super) use super::super::*;
 /// What nothing here takes, unless it hangs.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
+/// What is over soon.
+pub(super) const SOON: Duration = Duration::from_millis(200);
+
 /// A workspace `ws` and a folder `operations` for all that is run in it.
 pub(super) struct Scene {
     pub(super) host: Host,
+    /// Before the folder, which can be removed only without it.
+    disk: Option<SmallDisk>,
     folder: TempDir,
+}
+
+/// Unmounted when this is dropped.
+struct SmallDisk(PathBuf);
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: a supervisor may still be about to end in it.
+        let mut umount = Program::new("umount");
+        let unmounted = umount.arg("-l").arg(&self.0).status();
+        assert!(unmounted.is_ok());
+    }
 }
 
 impl Scene {
@@ -43,7 +61,38 @@ impl Scene {
             file_operation_within: LONG,
         };
         let host = Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens");
-        Self { host, folder }
+        Self {
+            host,
+            disk: None,
+            folder,
+        }
+    }
+
+    /// On a disk of this size, for those who may mount one.
+    pub(super) fn small(size: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mounted = Program::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "small"])
+            .arg(folder.path())
+            .status();
+        assert!(
+            mounted.is_ok_and(|status| status.success()),
+            "only root can mount a small disk; `make test` leaves this out for others"
+        );
+        let disk = SmallDisk(folder.path().to_owned());
+        let mut scene = Self::within(folder);
+        scene.disk = Some(disk);
+        scene
+    }
+
+    /// Leaves no room on a small disk.
+    pub(super) fn fill(&self) {
+        let file = std::fs::File::create(self.workspace().join("filler")).expect("a file");
+        while std::io::Write::write_all(&mut &file, &[0; 4096]).is_ok() {}
+    }
+
+    pub(super) fn root(&self) -> PathBuf {
+        self.folder.path().join("operations")
     }
 
     pub(super) fn workspace(&self) -> PathBuf {
@@ -53,7 +102,7 @@ impl Scene {
     pub(super) fn options(&self) -> ProcessOptions {
         ProcessOptions {
             supervisor: supervisor(),
-            root: self.folder.path().join("operations"),
+            root: self.root(),
             waiting: 1,
             kill: KillChoice::Strongest,
         }
@@ -67,8 +116,15 @@ impl Scene {
     }
 
     pub(super) async fn open_again(&self) -> (Processes, Vec<(String, Left)>) {
-        let opened = Processes::open(self.options(), &OsEntropy).await;
+        let opened = self.open_with(self.options()).await;
         opened.expect("commands can be run")
+    }
+
+    pub(super) async fn open_with(
+        &self,
+        options: ProcessOptions,
+    ) -> Result<(Processes, Vec<(String, Left)>), OpenError> {
+        Processes::open(options, &OsEntropy).await
     }
 
     pub(super) async fn start(&self, processes: &Processes, exec: Exec) -> Process {
@@ -83,7 +139,7 @@ impl Scene {
     ) -> Process {
         let waiting = processes.take().await.expect("a supervisor");
         let plan = self.host.plan(&exec).expect("a plan");
-        processes.start(waiting, OperationId::from_u128(7), plan, terms)
+        processes.start(waiting, id(7), plan, terms)
     }
 }
 
@@ -131,6 +187,43 @@ pub(super) async fn end(process: &mut Process) -> ProcessEnd {
             return end;
         }
     }
+}
+
+/// The record of the end.
+pub(super) async fn record(process: &mut Process) -> ExitRecord {
+    exited(&outcome(end(process).await)).clone()
+}
+
+pub(super) fn id(number: u128) -> OperationId {
+    OperationId::from_u128(number)
+}
+
+/// The supervisor of what lies in this directory.
+pub(super) fn supervisor_in(scene: &Scene, name: &str) -> i32 {
+    let directory = Directory::open(&scene.root().join(name)).expect("a directory");
+    let identity = directory
+        .identity()
+        .expect("readable")
+        .expect("a supervisor");
+    identity.supervisor.pid
+}
+
+pub(super) fn supervisor_of(spool: &Spool, scene: &Scene) -> i32 {
+    supervisor_in(scene, spool.name())
+}
+
+pub(super) fn kill(pid: i32) {
+    let pid = Pid::from_raw(pid).expect("a pid");
+    rustix::process::kill_process(pid, Signal::KILL).expect("it is there");
+}
+
+/// Whether a process with this pid runs; a zombie does not.
+pub(super) fn runs(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
 }
 
 pub(super) fn outcome(end: ProcessEnd) -> Outcome {
