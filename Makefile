@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check bench
+.PHONY: help up test check soak bench
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -14,9 +14,11 @@ check: ## formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-soak: ## many seeds of the link's simulation: SEEDS=100000, from FIRST=1000 on
+soak: ## many seeds of the link's simulation (SEEDS=100000, from FIRST=1000 on), and EXECS=10000 commands
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
 		cargo test --locked -p shared-link --test simulation -- --nocapture
+	cargo build --workspace --bins --locked
+	GANTRY_EXECS=$${EXECS:-10000} cargo test --locked -p tests --test scenarios many_execs -- --nocapture
 
 bench: ## figures against real peers, as ratios
 	@tests/bench

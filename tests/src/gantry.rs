@@ -130,6 +130,13 @@ impl Gantry {
         code
     }
 
+    /// Starts the server where it was killed.
+    pub async fn start_server_if_dead(&mut self) {
+        if self.server.is_none() {
+            self.start_server().await;
+        }
+    }
+
     /// Kills the server with SIGKILL.
     pub async fn kill_server(&mut self) {
         self.server.take().expect("the server runs").kill().await;

@@ -79,6 +79,12 @@ impl Work {
         let lines = self.lines(runner).await;
         let (output, epilogue) = told.rsplit_once('[').expect("the end of a command is told");
         assert!(epilogue.starts_with("exit code 0"), "{epilogue}");
+        // What the model is told where nothing was written.
+        let output = if lines == 0 && output == "[no output]\n" {
+            ""
+        } else {
+            output
+        };
         self.is_whole(lines, output.as_bytes());
         self.had_one_effect(runner);
     }
@@ -108,8 +114,17 @@ impl Work {
     /// # Panics
     /// If the effect is not there exactly once.
     pub fn had_one_effect(self, runner: &Runner) {
-        let effects = runner.file(&format!("effects-{}", self.0));
-        assert_eq!(effects.as_deref(), Some("effect\n"), "work {}", self.0);
+        assert_eq!(
+            self.effects(runner).as_deref(),
+            Some("effect\n"),
+            "work {}",
+            self.0
+        );
+    }
+
+    /// What the work has left of its effects; `None` where it had none.
+    pub fn effects(self, runner: &Runner) -> Option<String> {
+        runner.file(&format!("effects-{}", self.0))
     }
 }
 
@@ -126,10 +141,7 @@ impl Job {
     /// Asks the practice model for the work, and waits until it has had its effect.
     pub async fn begin(gantry: &Gantry, runner: &Runner, work: Work) -> Self {
         let job = Self::ask(gantry, &work.until_enough(), work).await;
-        eventually("the work begins", || async {
-            runner.file(&format!("effects-{}", work.0))
-        })
-        .await;
+        eventually("the work begins", || async { work.effects(runner) }).await;
         job
     }
 
@@ -146,31 +158,71 @@ impl Job {
     }
 }
 
+/// How calls ended.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// With every byte of their output and one effect.
+    pub completed: usize,
+    /// Without any effect, because there was no runner to be had.
+    pub refused: usize,
+    /// Nobody knows how.
+    pub lost: usize,
+}
+
+/// Tells every command that it is enough, and holds the end of each to what was promised: all of
+/// them ended well.
+///
+/// # Panics
+/// If one did not, or gave other output or another number of effects than it had.
+pub async fn finish(jobs: Vec<Job>, runner: &Runner) {
+    let of = jobs.len();
+    let tally = tally(jobs, runner).await;
+    assert_eq!(tally.completed, of, "{tally:?}");
+}
+
 /// Tells every command that it is enough, holds the end of each to what was promised, and prints
 /// how many were lost.
 ///
 /// # Panics
-/// If one was lost, or gave other output or another number of effects than it had.
-pub async fn finish(jobs: Vec<Job>, runner: &Runner) {
+/// If one was lost, gave other output than it had, or had more effects than one, or fewer than it
+/// says.
+pub async fn tally(jobs: Vec<Job>, runner: &Runner) -> Tally {
     for job in &jobs {
         job.work.is_enough(&runner.workspace());
     }
-    let mut told = Vec::new();
+    let (mut tally, mut why) = (Tally::default(), Vec::new());
     for mut job in jobs {
-        told.push((job.work, job.talk.ended(job.turn).await));
-    }
-    let of = told.len();
-    let outcomes = told.iter().flat_map(|(_, told)| told.calls());
-    let lost = outcomes.filter(|(outcome, _)| *outcome == CallOutcome::Unknown);
-    let lost: Vec<_> = lost.map(|(_, text)| text).collect();
-    println!("LOST: {} of {of}", lost.len());
-    assert!(lost.is_empty(), "{lost:#?}");
-    for (work, told) in &told {
+        let told = job.talk.ended(job.turn).await;
         assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
-        let [(CallOutcome::Completed, text)] = told.calls()[..] else {
-            panic!("work {}: {:?}", work.0, told.calls())
-        };
-        work.is_done(runner, text).await;
-        assert_eq!(told.places().len(), 1, "it is placed once and never again");
+        assert!(
+            told.places().len() <= 1,
+            "what was placed is never placed again"
+        );
+        match told.calls()[..] {
+            [(CallOutcome::Completed, text)] => {
+                job.work.is_done(runner, text).await;
+                tally.completed += 1;
+            }
+            [(CallOutcome::Refused, text)] => {
+                assert_eq!(job.work.effects(runner), None, "it was refused: {text}");
+                tally.refused += 1;
+            }
+            [(CallOutcome::Unknown, text)] => {
+                why.push(format!("work {}: {text}", job.work.0));
+                tally.lost += 1;
+            }
+            ref other => panic!("work {}: {other:?}", job.work.0),
+        }
     }
+    let Tally {
+        completed,
+        refused,
+        lost,
+    } = tally;
+    println!(
+        "LOST: {lost} of {}; refused without an effect: {refused}",
+        completed + refused + lost
+    );
+    assert_eq!(lost, 0, "{why:#?}");
+    tally
 }

@@ -6,7 +6,9 @@ mod scenarios {
     mod api;
     mod bad_input;
     mod clones;
+    mod kills;
     mod link_faults;
+    mod many_execs;
     mod operator;
     mod other_servers;
     mod partitions;

@@ -110,6 +110,13 @@ impl Runner {
         ));
     }
 
+    /// Starts the daemon where it was killed.
+    pub fn start_if_dead(&mut self) {
+        if self.process.is_none() {
+            self.start();
+        }
+    }
+
     /// Kills the daemon with SIGKILL.
     pub async fn kill(&mut self) {
         self.process.take().expect("the runner runs").kill().await;
