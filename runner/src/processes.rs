@@ -26,8 +26,8 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use runner_host::Plan;
 use runner_supervisor::{
-    Directory, KillChoice, KillMethod, Place, Pool, PoolError, PoolOptions, RecordError, Recovered,
-    Request, SpoolBounds, Streams, Sync, Terms, settle,
+    Directory, KillChoice, Place, Pool, PoolError, PoolOptions, RecordError, Recovered, Request,
+    SpoolBounds, Streams, Sync, Terms, settle,
 };
 use shared_sandbox::{NotStarted, Outcome};
 use shared_types::{Entropy, OperationId};
@@ -81,7 +81,6 @@ pub(crate) struct ProcessTerms {
 pub(crate) struct Processes {
     pool: Arc<Pool>,
     starts: Arc<Semaphore>,
-    kill: KillMethod,
 }
 
 /// A supervisor that waits for its command. Dropped, it ends and nothing ever runs in it.
@@ -199,15 +198,8 @@ impl Processes {
         let processes = Self {
             pool: Arc::new(pool),
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
-            kill: identity.kill,
         };
         Ok((processes, left))
-    }
-
-    /// How whole trees are killed here: the strongest way that this host let a supervisor use. All
-    /// but [`KillMethod::Sweep`] hold a tree that does not write to the host's cgroups.
-    pub(crate) fn kill_method(&self) -> KillMethod {
-        self.kill
     }
 
     /// A supervisor that waits; started off the async threads where none does.

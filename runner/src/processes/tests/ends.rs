@@ -53,7 +53,7 @@ async fn who_leaves_its_session_twice_is_gone_after_a_cancel() {
     assert!(!runs(survivor));
     assert_eq!(
         record.tree_gone,
-        processes.kill_method() != KillMethod::Sweep
+        identity(&scene, process.spool.name()).kill != KillMethod::Sweep
     );
 }
 
@@ -152,7 +152,7 @@ async fn a_killed_supervisor_is_told_with_the_output_so_far_and_leaves_nobody() 
     let mut process = scene.start(&processes, shell(script)).await;
     let text = until(&mut process, "\n").await;
     let survivor: i32 = text.trim().parse().expect("a pid");
-    kill(supervisor_of(&process.spool, &scene));
+    kill(supervisor_in(&scene, process.spool.name()));
     let record = record(&mut process).await;
     assert_eq!(record.status, ExitStatus::Unknown);
     assert_eq!(record.cause, ExitCause::SupervisorLost);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use runner_host::{Host, HostOptions, allowed_environment};
-pub(super) use runner_supervisor::{KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
+pub(super) use runner_supervisor::{Identity, KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
 use rustix::process::{Pid, Signal};
 pub(super) use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,
@@ -198,18 +198,15 @@ pub(super) fn id(number: u128) -> OperationId {
     OperationId::from_u128(number)
 }
 
-/// The supervisor of what lies in this directory.
-pub(super) fn supervisor_in(scene: &Scene, name: &str) -> i32 {
+/// Who supervises what lies in this directory.
+pub(super) fn identity(scene: &Scene, name: &str) -> Identity {
     let directory = Directory::open(&scene.root().join(name)).expect("a directory");
-    let identity = directory
-        .identity()
-        .expect("readable")
-        .expect("a supervisor");
-    identity.supervisor.pid
+    let identity = directory.identity().expect("readable");
+    identity.expect("a supervisor")
 }
 
-pub(super) fn supervisor_of(spool: &Spool, scene: &Scene) -> i32 {
-    supervisor_in(scene, spool.name())
+pub(super) fn supervisor_in(scene: &Scene, name: &str) -> i32 {
+    identity(scene, name).supervisor.pid
 }
 
 pub(super) fn kill(pid: i32) {

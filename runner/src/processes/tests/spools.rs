@@ -87,7 +87,7 @@ async fn what_is_committed_leaves_the_disk_and_lets_a_waiting_command_go_on() {
 }
 
 #[tokio::test]
-async fn a_small_disk_that_is_full_has_its_own_end() {
+async fn output_that_finds_no_room_on_a_small_disk_has_its_own_end() {
     let scene = Scene::small("768k");
     let processes = scene.open().await;
     let script = shell("head -c 8388608 /dev/zero; sleep 1000");
