@@ -171,6 +171,11 @@ impl Gantry {
         self.home.path().to_owned()
     }
 
+    /// How the server's certificate is known.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
     /// The owner's token.
     pub fn token(&self) -> &str {
         &self.token

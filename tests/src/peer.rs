@@ -1,7 +1,10 @@
 //! A runner that says whatever a test wants: it enrols with a key of its own and speaks the real
 //! protocol frame by frame, also wrongly.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use proto::{
@@ -13,7 +16,10 @@ use proto::{
 };
 use shared_api::CreateJoinToken;
 use shared_types::{Entropy as _, Incarnation, JournalId, OsEntropy, RunnerId, SandboxId};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{interval, timeout},
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
     Request, Status, Streaming,
@@ -71,13 +77,19 @@ impl Peer {
         let wish = CreateJoinToken::one(name);
         let token = gantry.client().create_join_token(&wish).await;
         let token = token.expect("a join token").token;
-        let (channel, key) = (connect(gantry.url()).await, Key::generate());
-        let identity = identify(&channel).await;
+        Self::enrol_over(connect(gantry.url()).await, token, "").await
+    }
+
+    /// Enrols over this connection; a token for one runner knows the name itself.
+    pub async fn enrol_over(channel: Channel, token: String, name: &str) -> Self {
+        let key = Key::generate();
+        let identity = identify(&channel).await.expect("the server says who it is");
         let request = v1::EnrolRequest {
             public_key: key.public(),
             signature: key.sign(&signing::enrol(&identity.challenge, &token)),
             challenge: identity.challenge,
             join_token: token,
+            name: name.to_owned(),
             ..v1::EnrolRequest::default()
         };
         let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await;
@@ -98,7 +110,15 @@ impl Peer {
 
     /// A fresh access token.
     pub async fn access_token(&self) -> String {
-        let identity = identify(&self.channel).await;
+        self.try_access_token().await.expect("it is let in")
+    }
+
+    /// A fresh access token.
+    ///
+    /// # Errors
+    /// What the server says where it does not let it in.
+    pub async fn try_access_token(&self) -> Result<String, Status> {
+        let identity = identify(&self.channel).await?;
         let join_state = self.join_state.load(Ordering::Relaxed);
         let (challenge, audience) = (identity.challenge, identity.audience);
         let signed = signing::authenticate(&challenge, &audience, self.runner, join_state);
@@ -108,19 +128,30 @@ impl Peer {
             challenge,
             join_state,
         };
-        let reply = EnrolmentClient::new(self.channel.clone())
-            .authenticate(request)
-            .await;
-        let reply = reply.expect("it is let in").into_inner();
+        let mut client = EnrolmentClient::new(self.channel.clone());
+        let reply = client.authenticate(request).await?.into_inner();
         self.join_state.store(reply.join_state, Ordering::Relaxed);
-        reply.access_token
+        Ok(reply.access_token)
+    }
+
+    /// Speaks over this connection from now on.
+    pub fn move_to(&mut self, channel: Channel) {
+        self.channel = channel;
     }
 
     /// A link on its own connection, up to the server's challenge.
     pub async fn dial(&self) -> (PeerLink, String) {
-        let token = self.access_token().await;
-        let link = PeerLink::dial(&self.channel, &token).await;
-        (link.expect("the token holds"), token)
+        self.try_dial().await.expect("it is let in")
+    }
+
+    /// A link on its own connection, up to the server's challenge.
+    ///
+    /// # Errors
+    /// What the server says where it does not let it in.
+    pub async fn try_dial(&self) -> Result<(PeerLink, String), Status> {
+        let token = self.try_access_token().await?;
+        let link = PeerLink::dial(&self.channel, &token).await?;
+        Ok((link, token))
     }
 
     /// A link that carries operations, and its generation.
@@ -186,7 +217,8 @@ impl PeerLink {
         };
         match link.next().await? {
             Some(server_frame::Kind::Challenge(challenge)) => link.nonce = challenge.nonce,
-            other => panic!("no challenge: {other:?}"),
+            Some(other) => panic!("no challenge: {other:?}"),
+            None => return Err(Status::unavailable("the server hung up")),
         }
         Ok(link)
     }
@@ -220,6 +252,21 @@ impl PeerLink {
         timeout(PATIENCE, next).await.expect("a frame in time")
     }
 
+    /// Says every so often that the runner lives, and does nothing else until the link ends.
+    pub async fn idle(mut self, heartbeat_every: Duration) {
+        let mut beats = interval(heartbeat_every);
+        loop {
+            tokio::select! {
+                _ = beats.tick() => {
+                    self.send(runner_frame::Kind::Heartbeat(v1::Heartbeat {})).await;
+                }
+                frame = self.from_server.message() => if !matches!(frame, Ok(Some(_))) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// The next operation that the runner is asked for.
     pub async fn operation(&mut self) -> v1::Operation {
         loop {
@@ -247,11 +294,10 @@ impl PeerLink {
     }
 }
 
-async fn identify(channel: &Channel) -> v1::IdentifyReply {
+async fn identify(channel: &Channel) -> Result<v1::IdentifyReply, Status> {
     let mut nonce = vec![0; 32];
     OsEntropy.fill(&mut nonce);
-    let reply = EnrolmentClient::new(channel.clone())
-        .identify(v1::IdentifyRequest { nonce })
-        .await;
-    reply.expect("the server says who it is").into_inner()
+    let request = v1::IdentifyRequest { nonce };
+    let mut client = EnrolmentClient::new(channel.clone());
+    Ok(client.identify(request).await?.into_inner())
 }

@@ -15,7 +15,7 @@ use crate::{
     door::Door,
     local,
     rows::Rows,
-    table::{Figure, Stopwatch, Unit, median},
+    table::{Figure, Goal, Stopwatch, Unit, median},
 };
 
 const ROUNDS: usize = 15;
@@ -38,7 +38,7 @@ pub(crate) async fn round_trip(
 ) -> Figure {
     let here = tempfile::tempdir().expect("a temporary folder");
     let hands = Hands::of(door);
-    let mut figure = Figure::new(name, Unit::Seconds, "≤ 1.5");
+    let mut figure = Figure::new(name, Unit::Seconds, Goal::RatioAtMost(1.5));
     for _ in 0..ROUNDS {
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for _ in 0..SAMPLES {
@@ -56,7 +56,7 @@ pub(crate) async fn round_trip(
 pub(crate) async fn many_at_once(door: &Door, words: &'static [&str], watch: &Stopwatch) -> Figure {
     let here = tempfile::tempdir().expect("a temporary folder");
     let what = format!("{AT_ONCE} execs at a time, plain link");
-    let mut figure = Figure::new(what, Unit::PerSecond, "≥ 0.8");
+    let mut figure = Figure::new(what, Unit::PerSecond, Goal::RatioAtLeast(0.8));
     for _ in 0..ROUNDS {
         let ours = watch.time(at_once(door, words, AT_ONCE, MANY)).await.0;
         let peer = watch
@@ -73,7 +73,7 @@ pub(crate) async fn kept_output(door: &Door, watch: &Stopwatch) -> Figure {
     const LANES: usize = 4;
     let here = tempfile::tempdir().expect("a temporary folder");
     let what = "100 × 1 MB of stdout, every byte delivered, 4 at a time";
-    let mut figure = Figure::new(what, Unit::BytesPerSecond, "≥ 0.3");
+    let mut figure = Figure::new(what, Unit::BytesPerSecond, Goal::RatioAtLeast(0.3));
     let bytes = (COMMANDS * 1_000_000) as f64;
     for _ in 0..5 {
         let (took, delivered) = watch.time(at_once(door, KEPT, LANES, COMMANDS)).await;
@@ -102,7 +102,7 @@ pub(crate) async fn large_output(door: &Door, watch: &Stopwatch) -> Figure {
         "200 MB of stdout of one exec ({:.0} MB delivered, the rest a recorded gap)",
         median(&arrived)
     );
-    let mut figure = Figure::new(what, Unit::BytesPerSecond, "≥ 0.3");
+    let mut figure = Figure::new(what, Unit::BytesPerSecond, Goal::RatioAtLeast(0.3));
     rounds
         .into_iter()
         .for_each(|(ours, peer)| figure.round(ours, peer));

@@ -5,11 +5,16 @@
 //! median of the rounds (and the least and the most). What each line includes:
 //! - *exec*: the router, HTTP/2 (and TLS) on loopback, and the release runner; placement and the
 //!   intent's and result's records happen in memory, so none of the server's commits is in it;
-//! - *turn*, *durable tool call*: the release server with its database, and all of the above.
+//! - *turn*, *durable tool call*: the release server with its database, and all of the above;
+//! - *links*: the release server over TLS, and runners that speak the whole protocol but run nothing.
+//!
+//! Words after the program's name choose groups of lines: `execs`, `server`, `links`.
 
 mod door;
 mod execs;
+mod links;
 mod local;
+mod memory;
 mod rows;
 mod server;
 mod table;
@@ -20,19 +25,44 @@ use table::Stopwatch;
 const TRUE: &[&str] = &["/usr/bin/true"];
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 
+/// Idle links: as many as a team has, and as many as one server is to hold.
+const LINKS: [usize; 2] = [1_000, 10_000];
+
 #[tokio::main]
 async fn main() {
     shared_tls::install_provider();
+    // Cargo adds a word of its own, which begins with a dash.
+    let words = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'));
+    let groups: Vec<_> = words.collect();
     let watch = Stopwatch::new();
-    let (took, figures) = watch.time(figures(&watch)).await;
+    let (took, figures) = watch.time(figures(&groups, &watch)).await;
     table::print(&figures);
     println!("\nmedian (least–most) of the rounds; taken in {took:.0} s");
 }
 
-async fn figures(watch: &Stopwatch) -> Vec<table::Figure> {
+async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
+    let wanted = |group: &str| groups.is_empty() || groups.iter().any(|word| word == group);
+    let mut figures = Vec::new();
+    if wanted("execs") {
+        figures.extend(exec_figures(watch).await);
+    }
+    if wanted("server") {
+        figures.extend(server::figures(watch).await);
+    }
+    if wanted("links") {
+        for count in LINKS {
+            figures.extend(links::idle(count).await);
+        }
+    }
+    figures
+}
+
+async fn exec_figures(watch: &Stopwatch) -> Vec<table::Figure> {
     let plain = Door::open(false).await;
     let tls = Door::open(true).await;
-    let mut figures = vec![
+    vec![
         execs::round_trip("exec `true`, p50, TLS link", &tls, TRUE, watch).await,
         execs::round_trip("exec `true`, p50, plain link", &plain, TRUE, watch).await,
         execs::round_trip(
@@ -45,8 +75,5 @@ async fn figures(watch: &Stopwatch) -> Vec<table::Figure> {
         execs::many_at_once(&plain, TRUE, watch).await,
         execs::kept_output(&plain, watch).await,
         execs::large_output(&plain, watch).await,
-    ];
-    drop((plain, tls));
-    figures.extend(server::figures(watch).await);
-    figures
+    ]
 }

@@ -12,7 +12,8 @@ use tests::{
 
 use crate::{
     local,
-    table::{Figure, Stopwatch, Unit, median},
+    memory::{memory, peak_from_here},
+    table::{Figure, Goal, MIB, Stopwatch, Unit, median},
 };
 
 const COMMAND: &str = "echo hello";
@@ -38,12 +39,13 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
     runner.start();
     gantry.until_online("bench", true).await;
     tokio::time::sleep(IDLE_FOR).await;
-    let idle = |what, pid, goal| {
+    let idle = |what, pid, mebibytes| {
         let what = format!("memory of the {what}, idle for 5 s");
+        let goal = Goal::AtMost(mebibytes * MIB);
         Figure::alone(what, Unit::Memory, goal, memory(pid, "VmRSS"))
     };
-    figures.push(idle("server", gantry.server_pid(), "≤ 30 MiB"));
-    figures.push(idle("runner", runner.pid(), "≤ 10 MiB"));
+    figures.push(idle("server", gantry.server_pid(), 30.0));
+    figures.push(idle("runner", runner.pid(), 10.0));
     figures.extend(sizes());
     figures
 }
@@ -53,12 +55,12 @@ async fn turns(gantry: &Gantry, model: &ModelServer, watch: &Stopwatch) -> Vec<F
     let mut turn = Figure::new(
         "a turn: message, model, Shell, model, answer (peer: spawn + the 2 HTTP calls)",
         Unit::Seconds,
-        "–",
+        Goal::None,
     );
     let mut call = Figure::new(
         "a durable tool call (peer: spawn + 2 bare synced commits)",
         Unit::Seconds,
-        "≤ 1.3",
+        Goal::RatioAtMost(1.3),
     );
     let here = tempfile::tempdir().expect("a temporary folder");
     let store = Store::open(&here.path().join("bench.db"))
@@ -138,12 +140,11 @@ async fn large_output(
     watch: &Stopwatch,
 ) -> Vec<Figure> {
     let what = "200 MB of stdout in a whole turn (peer: a local pipe)";
-    let mut speed = Figure::new(what, Unit::BytesPerSecond, "≥ 0.3");
+    let mut speed = Figure::new(what, Unit::BytesPerSecond, Goal::RatioAtLeast(0.3));
     let here = tempfile::tempdir().expect("a temporary folder");
     let mut talk = gantry.talk().await;
     for pid in [gantry.server_pid(), runner.pid()] {
-        // Its peak counts from here (proc(5), clear_refs).
-        std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("it is our process");
+        peak_from_here(pid);
     }
     for _ in 0..3 {
         model.script(replies(LARGE_COMMAND));
@@ -155,7 +156,8 @@ async fn large_output(
     }
     let peak = |what, pid| {
         let what = format!("memory of the {what} at most meanwhile");
-        Figure::alone(what, Unit::Memory, "≤ 32 MiB", memory(pid, "VmHWM"))
+        let goal = Goal::AtMost(32.0 * MIB);
+        Figure::alone(what, Unit::Memory, goal, memory(pid, "VmHWM"))
     };
     let server = peak("server", gantry.server_pid());
     vec![speed, server, peak("runner", runner.pid())]
@@ -164,7 +166,7 @@ async fn large_output(
 /// From starting the server's program to the line that says where it listens.
 async fn start(gantry: &mut Gantry, watch: &Stopwatch) -> Figure {
     let what = "start to listening, existing database (peer: the program says its version)";
-    let mut figure = Figure::new(what, Unit::Seconds, "≤ 50 ms");
+    let mut figure = Figure::new(what, Unit::Seconds, Goal::AtMost(0.05));
     let program = binary("gantry-server");
     let version = [program.to_str().expect("its path is text"), "--version"];
     for _ in 0..STARTS {
@@ -187,22 +189,8 @@ fn sizes() -> Vec<Figure> {
         )
     };
     vec![
-        size("gantry-server", "≤ 40 MB"),
-        size("gantry-runner", "≤ 15 MB"),
-        size("gantry", "–"),
+        size("gantry-server", Goal::AtMost(40e6)),
+        size("gantry-runner", Goal::AtMost(15e6)),
+        size("gantry", Goal::None),
     ]
-}
-
-/// A line of `/proc/PID/status`, in bytes.
-fn memory(pid: u32, name: &str) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let line = status
-        .lines()
-        .find(|line| line.starts_with(name))
-        .expect("Linux says it");
-    let kib = line
-        .split_whitespace()
-        .nth(1)
-        .and_then(|kib| kib.parse::<f64>().ok());
-    kib.expect("it is a number") * 1024.0
 }

@@ -4,12 +4,30 @@ use std::fmt::Write as _;
 
 use shared_types::{Clock, SystemClock};
 
+/// A mebibyte, in bytes.
+pub(crate) const MIB: f64 = 1_048_576.0;
+
+const COLUMNS: usize = 6;
+
 /// One figure, taken in rounds: ours and the peer's alternate, so that both see the same machine.
 pub(crate) struct Figure {
     what: String,
     unit: Unit,
-    goal: &'static str,
+    goal: Goal,
     rounds: Vec<Round>,
+}
+
+/// What is to be reached by the median.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    /// Nothing: the line explains another.
+    None,
+    /// Ours divided by the peer's.
+    RatioAtMost(f64),
+    RatioAtLeast(f64),
+    /// Ours, in the figure's base unit.
+    AtMost(f64),
+    AtLeast(f64),
 }
 
 struct Round {
@@ -29,12 +47,16 @@ pub(crate) enum Unit {
     BytesPerSecond,
     /// Memory in bytes, shown as MiB.
     Memory,
+    /// Memory in bytes, shown as KiB.
+    SmallMemory,
+    /// A number of things.
+    Count,
     /// A file's size in bytes, shown as MB.
     Size,
 }
 
 impl Figure {
-    pub(crate) fn new(what: impl Into<String>, unit: Unit, goal: &'static str) -> Self {
+    pub(crate) fn new(what: impl Into<String>, unit: Unit, goal: Goal) -> Self {
         Self {
             what: what.into(),
             unit,
@@ -50,18 +72,13 @@ impl Figure {
     }
 
     /// A number that stands alone.
-    pub(crate) fn alone(
-        what: impl Into<String>,
-        unit: Unit,
-        goal: &'static str,
-        ours: f64,
-    ) -> Self {
+    pub(crate) fn alone(what: impl Into<String>, unit: Unit, goal: Goal, ours: f64) -> Self {
         let mut figure = Self::new(what, unit, goal);
         figure.rounds.push(Round { ours, peer: None });
         figure
     }
 
-    fn cells(&self) -> [String; 5] {
+    fn cells(&self) -> [String; COLUMNS] {
         let ours: Vec<f64> = self.rounds.iter().map(|round| round.ours).collect();
         let peer: Vec<f64> = self.rounds.iter().filter_map(|round| round.peer).collect();
         let ratios: Vec<f64> = ours
@@ -69,6 +86,7 @@ impl Figure {
             .zip(&peer)
             .map(|(ours, peer)| ours / peer)
             .collect();
+        let (goal, met) = self.judge(&ours, &ratios);
         [
             self.what.clone(),
             self.spread(&ours),
@@ -77,27 +95,73 @@ impl Figure {
                 Some(ratio) => format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max),
                 None => "–".to_owned(),
             },
-            self.goal.to_owned(),
+            goal,
+            match met {
+                Some(true) => "met",
+                Some(false) => "MISSED",
+                None => "",
+            }
+            .to_owned(),
         ]
+    }
+
+    /// The goal as text, and whether the median meets it.
+    fn judge(&self, ours: &[f64], ratios: &[f64]) -> (String, Option<bool>) {
+        let (scale, unit, _) = self.unit.shown();
+        let median = |numbers| Spread::of(numbers).map(|spread| spread.median);
+        match self.goal {
+            Goal::None => ("–".to_owned(), None),
+            Goal::RatioAtMost(most) => (
+                format!("≤ {most}"),
+                median(ratios).map(|ratio| ratio <= most),
+            ),
+            Goal::RatioAtLeast(least) => (
+                format!("≥ {least}"),
+                median(ratios).map(|ratio| ratio >= least),
+            ),
+            Goal::AtMost(most) => {
+                let text = format!("≤ {:.0} {unit}", most * scale);
+                (
+                    text.trim_end().to_owned(),
+                    median(ours).map(|ours| ours <= most),
+                )
+            }
+            Goal::AtLeast(least) => {
+                let text = format!("≥ {:.0} {unit}", least * scale);
+                (
+                    text.trim_end().to_owned(),
+                    median(ours).map(|ours| ours >= least),
+                )
+            }
+        }
     }
 
     fn spread(&self, numbers: &[f64]) -> String {
         let Some(spread) = Spread::of(numbers) else {
             return "–".to_owned();
         };
-        let (scale, unit, digits) = match self.unit {
-            Unit::Seconds => (1e3, "ms", 2),
-            Unit::PerSecond => (1.0, "/s", 0),
-            Unit::BytesPerSecond => (1e-6, "MB/s", 0),
-            Unit::Memory => (1.0 / 1_048_576.0, "MiB", 1),
-            Unit::Size => (1e-6, "MB", 1),
-        };
+        let (scale, unit, digits) = self.unit.shown();
         let show = |number: f64| format!("{:.digits$}", number * scale);
         let mut text = format!("{} {unit}", show(spread.median));
         if numbers.len() > 1 {
             let _ = write!(text, " ({}–{})", show(spread.min), show(spread.max));
         }
-        text
+        text.trim_end().to_owned()
+    }
+}
+
+impl Unit {
+    /// Factor, name and digits after the point.
+    fn shown(self) -> (f64, &'static str, usize) {
+        match self {
+            Self::Seconds => (1e3, "ms", 2),
+            Self::PerSecond => (1.0, "/s", 0),
+            Self::BytesPerSecond => (1e-6, "MB/s", 0),
+            Self::Memory => (1.0 / MIB, "MiB", 1),
+            Self::SmallMemory => (1.0 / 1024.0, "KiB", 1),
+            Self::Count => (1.0, "", 0),
+            Self::Size => (1e-6, "MB", 1),
+        }
     }
 }
 
@@ -130,12 +194,12 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
 
 /// Prints all figures as one aligned table.
 pub(crate) fn print(figures: &[Figure]) {
-    let head = ["what", "ours", "peer", "ours/peer", "goal"].map(str::to_owned);
+    let head = ["what", "ours", "peer", "ours/peer", "goal", ""].map(str::to_owned);
     let rows: Vec<_> = std::iter::once(head)
         .chain(figures.iter().map(Figure::cells))
         .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..5).filter_map(width).collect();
+    let widths: Vec<usize> = (0..COLUMNS).filter_map(width).collect();
     for row in &rows {
         let cells = row
             .iter()

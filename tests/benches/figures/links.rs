@@ -1,0 +1,85 @@
+//! Many idle links to the real server over TLS: what each costs, and what is given back.
+//!
+//! The runners are peers in this process; the server's memory is its own. It is read once nothing
+//! changes any more: after more than one round of heartbeats and of their records.
+
+use std::time::Duration;
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tests::{fleet::Fleet, gantry::Gantry};
+use tokio::time::sleep;
+
+use crate::{
+    memory::memory,
+    table::{Figure, Goal, MIB, Unit},
+};
+
+/// Longer than a heartbeat, its record, and a connection's quiet time before its first request.
+const SETTLES_WITHIN: Duration = Duration::from_secs(15);
+const GIB: f64 = 1024.0 * MIB;
+/// Descriptors beside those of the links.
+const OTHER_DESCRIPTORS: u64 = 256;
+
+/// What this many idle links cost.
+pub(crate) async fn idle(count: usize) -> Vec<Figure> {
+    if !descriptors_for(count) {
+        eprintln!("{count} links are left out: this process may not open as many descriptors");
+        return Vec::new();
+    }
+    let gantry = Gantry::with_tls().await;
+    let mut fleet = Fleet::enrol(&gantry, count).await;
+    sleep(SETTLES_WITHIN).await;
+    let resident = || memory(gantry.server_pid(), "VmRSS");
+    let before = resident();
+    fleet.link().await;
+    assert_eq!(fleet.tally().refused, Vec::<String>::new());
+    sleep(SETTLES_WITHIN).await;
+    let with = resident();
+    fleet.vanish().await;
+    sleep(SETTLES_WITHIN).await;
+    let after = resident();
+
+    let each = (with - before) / count as f64;
+    let alone = |what: String, unit, goal, value| Figure::alone(what, unit, goal, value);
+    vec![
+        alone(
+            format!("memory of the server for each of {count} idle TLS links"),
+            Unit::SmallMemory,
+            Goal::AtMost(GIB / 20_000.0),
+            each,
+        ),
+        alone(
+            format!("idle runners per GiB of its memory, by {count}"),
+            Unit::Count,
+            Goal::AtLeast(20_000.0),
+            GIB / each,
+        ),
+        alone(
+            format!("its memory with {count} links"),
+            Unit::Memory,
+            Goal::None,
+            with,
+        ),
+        alone(
+            format!(
+                "what it keeps of that 15 s after they all vanished (before them: {:.1} MiB)",
+                before / MIB
+            ),
+            Unit::Memory,
+            Goal::None,
+            after,
+        ),
+    ]
+}
+
+/// Raises the limit where that is allowed; says whether it is enough.
+fn descriptors_for(links: usize) -> bool {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // What is refused here shows in the limit below.
+    let _ = setrlimit(Resource::Nofile, limit);
+    let enough = links as u64 + OTHER_DESCRIPTORS;
+    getrlimit(Resource::Nofile)
+        .current
+        .is_none_or(|current| current >= enough)
+}
