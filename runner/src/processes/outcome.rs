@@ -20,6 +20,7 @@ pub(super) fn of(record: runner_supervisor::ExitRecord) -> Outcome {
             Cause::Idle => ExitCause::Idle,
             Cause::Cancelled => ExitCause::Cancelled,
             Cause::Orphaned => ExitCause::Orphaned,
+            Cause::OutOfMemory => ExitCause::OutOfMemory,
             Cause::DiskFull => ExitCause::DiskFull,
             Cause::SupervisorLost => ExitCause::SupervisorLost,
             Cause::HostReboot => ExitCause::HostReboot,

@@ -141,6 +141,8 @@ pub enum Cause {
     Cancelled,
     /// Nobody renewed it, or the host asked its supervisor to stop.
     Orphaned,
+    /// The host ran out of memory and killed it, or a process of which it told.
+    OutOfMemory,
     /// Its output found no room on the disk.
     DiskFull,
     /// Its supervisor died.

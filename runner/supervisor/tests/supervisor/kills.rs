@@ -178,3 +178,55 @@ fn a_sweep_kills_what_it_sees_and_claims_nothing() {
     assert!(!record.tree_gone);
     assert_eq!(running(word), Vec::<i32>::new());
 }
+
+/// A cgroup with little memory; removed when this is dropped.
+struct LittleMemory(std::path::PathBuf);
+
+impl LittleMemory {
+    fn new() -> Self {
+        let name = format!("gantry-test-{}", std::process::id());
+        for (folder, limit) in [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ] {
+            let path = std::path::Path::new(folder).join(&name);
+            if std::fs::create_dir(&path).is_ok() {
+                let cgroup = Self(path);
+                if std::fs::write(cgroup.0.join(limit), "33554432").is_ok() {
+                    return cgroup;
+                }
+            }
+        }
+        panic!("this needs root and a cgroup that bounds memory");
+    }
+}
+
+impl Drop for LittleMemory {
+    fn drop(&mut self) {
+        // Its last process may still be leaving.
+        for _ in 0..1_000 {
+            if std::fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn as_root_a_command_that_is_killed_for_want_of_memory_says_so() {
+    let scene = Scene::new();
+    let memory = LittleMemory::new();
+    let enter = format!("echo $$ > {}/cgroup.procs", memory.0.display());
+    // With a child that is killed a shell tells of it by its exit code.
+    for (hog, end) in [
+        ("exec tail /dev/zero", End::Signal(9)),
+        ("tail /dev/zero; exit $?", End::Code(137)),
+    ] {
+        let ended = scene.run(&scene.shell(&format!("{enter}; {hog}")));
+        assert_eq!(ended.record.end, end, "{ended:?}");
+        assert_eq!(ended.record.cause, Cause::OutOfMemory);
+    }
+    let killed = scene.run(&scene.shell("kill -9 $$"));
+    assert_eq!(killed.record.cause, Cause::Exited);
+}

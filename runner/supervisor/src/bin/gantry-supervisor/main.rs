@@ -11,6 +11,7 @@ mod clock;
 mod faults;
 mod input;
 mod launch;
+mod memory;
 mod prepare;
 mod program;
 mod stream;

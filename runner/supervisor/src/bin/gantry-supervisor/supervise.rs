@@ -19,6 +19,7 @@ use crate::{
     faults::Faults,
     input::Input,
     launch::Ends,
+    memory,
     prepare::Prepared,
     program,
     stream::Pump,
@@ -35,6 +36,8 @@ pub(crate) struct Child {
     report: OwnedFd,
     opened: Duration,
     ended: Option<(Collected, Duration)>,
+    /// Kills for want of memory on this host before it.
+    memory_kills: Option<u64>,
 }
 
 impl Child {
@@ -44,7 +47,18 @@ impl Child {
             report,
             opened,
             ended: None,
+            memory_kills: memory::kills(),
         }
+    }
+
+    /// Whether it was killed for want of memory, or tells of a child that was: the host says only
+    /// how many were.
+    fn ran_out_of_memory(&self) -> bool {
+        self.ended
+            .is_some_and(|(collected, _)| memory::can_be_victim(collected.status))
+            && memory::kills()
+                .zip(self.memory_kills)
+                .is_some_and(|(now, before)| now > before)
     }
 
     /// What it reported, once it is collected.

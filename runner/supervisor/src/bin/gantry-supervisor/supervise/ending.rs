@@ -164,6 +164,8 @@ impl Supervision {
         let wall = ended_at.saturating_sub(self.child.opened);
         let cause = if self.pumps.iter().any(Pump::is_disk_full) {
             Cause::DiskFull
+        } else if self.cause.is_none() && self.child.ran_out_of_memory() {
+            Cause::OutOfMemory
         } else {
             self.cause.unwrap_or(Cause::Exited)
         };
