@@ -2,6 +2,7 @@
 //! the outer edges.
 
 pub mod fleet;
+pub mod footprint;
 pub mod gantry;
 pub mod model_server;
 pub mod network;

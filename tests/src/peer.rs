@@ -1,6 +1,8 @@
 //! A runner that says whatever a test wants: it enrols with a key of its own and speaks the real
 //! protocol frame by frame, also wrongly.
 
+mod raw;
+
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
@@ -25,6 +27,8 @@ use tonic::{
     Request, Status, Streaming,
     transport::{Channel, Endpoint},
 };
+
+pub use raw::link_raw;
 
 use crate::gantry::{Gantry, PATIENCE};
 

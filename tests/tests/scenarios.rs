@@ -20,4 +20,5 @@ mod scenarios {
     mod tools;
     mod websocket;
     mod wire;
+    mod wire_abuse;
 }

@@ -1,5 +1,11 @@
+use std::time::Duration;
+
 use shared_types::event::{CallOutcome, TurnOutcome};
-use tests::gantry::Gantry;
+use tests::{gantry::Gantry, proxy::Proxy};
+use tokio::time::Instant;
+
+/// What a removed runner is promised at most, where nothing is in the way.
+const OFF_WITHIN: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_runners_the_chosen_one_is_used_and_the_record_says_so() {
@@ -77,4 +83,25 @@ async fn a_removed_runner_is_off_at_once_and_cannot_come_back() {
     let told = gantry.talk().await.say("run touch ran").await;
     assert_eq!(told.calls()[0].0, CallOutcome::Refused);
     assert_eq!(runner.file("ran"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_runner_is_off_within_a_second_and_is_refused_when_it_calls_again() {
+    let gantry = Gantry::practice().await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let mut runner = gantry.runner_by_way_of(proxy.url(), "laptop").await;
+    let client = gantry.client();
+    let id = client.runners().await.expect("a list")[0].id;
+    let began = Instant::now();
+    client.remove_runner(id).await.expect("it is removed");
+    assert_eq!(runner.ended().await, Some(1));
+    let took = began.elapsed();
+    println!("off after {} ms", took.as_millis());
+    assert!(took < OFF_WITHIN, "it was off after {took:?}");
+
+    let before = proxy.passed().connections;
+    runner.start();
+    assert_eq!(runner.ended().await, Some(1));
+    assert!(proxy.passed().connections > before, "it did call");
+    assert!(runner.log().contains("--replace"), "{}", runner.log());
 }

@@ -11,17 +11,14 @@ use shared_types::{
     limits::{CREDIT_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_HELLO_BYTES, OUTPUT_CHUNK_BYTES},
 };
 use tests::{
-    gantry::{Gantry, Runner, eventually},
+    footprint::behaving,
+    gantry::Gantry,
     peer::{Key, Peer, PeerLink, connect},
 };
 
-/// How much larger the server may be after misbehaviour that sends several times as much. What is
-/// left of it is the allocator's, not ours.
-const GROWTH_AT_MOST: u64 = 48 * 1024 * 1024;
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_frame_that_is_wrong_is_refused_with_its_reason() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     type Spoil = fn(&mut v1::Hello);
     let spoiled: [(&str, Spoil); 9] = [
@@ -73,7 +70,7 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let (mut link, _) = peer.dial().await;
     let reason = link.reason().await;
@@ -98,7 +95,7 @@ async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let (mut own, token) = peer.dial().await;
     let hello = peer.hello(&own, &token);
@@ -144,7 +141,7 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let nobody = OperationId::from_u128(1).to_string();
     let cases = [
@@ -195,7 +192,7 @@ async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_runner_says_of_operations_that_it_was_never_given_changes_nothing() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let (mut link, _) = peer.link().await;
     let nobody = OperationId::from_u128(1).to_string();
@@ -215,7 +212,7 @@ async fn what_a_runner_says_of_operations_that_it_was_never_given_changes_nothin
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let (mut link, _) = peer.link().await;
     gantry
@@ -269,7 +266,7 @@ async fn broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind() {
-    let (gantry, _laptop, before) = setting().await;
+    let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol(&gantry, "peer").await;
     let token = peer.access_token().await;
     let huge = || {
@@ -291,65 +288,6 @@ async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind(
     }
     drop(peer);
     before.is_restored(&gantry).await;
-}
-
-/// A server with a runner that behaves, and how large it is then.
-async fn setting() -> (Gantry, Runner, Before) {
-    let gantry = Gantry::practice().await;
-    let laptop = gantry.runner("laptop").await;
-    gantry.talk().await.say("run echo warm").await;
-    let before = Before::of(&gantry);
-    (gantry, laptop, before)
-}
-
-/// What the server holds before it is misused.
-struct Before {
-    descriptors: usize,
-    resident: u64,
-}
-
-impl Before {
-    fn of(gantry: &Gantry) -> Self {
-        let process = format!("/proc/{}", gantry.server_pid());
-        let status = std::fs::read_to_string(format!("{process}/status")).expect("it runs");
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes = resident.and_then(|rest| rest.split_whitespace().next());
-        Self {
-            descriptors: std::fs::read_dir(format!("{process}/fd"))
-                .expect("it runs")
-                .count(),
-            resident: 1024
-                * kilobytes
-                    .and_then(|kb| kb.parse::<u64>().ok())
-                    .expect("a number"),
-        }
-    }
-
-    /// The server is ready, no larger than before, and the runner that behaves still works.
-    async fn is_restored(&self, gantry: &Gantry) {
-        gantry.until_online("laptop", true).await;
-        gantry
-            .client()
-            .use_runner("laptop")
-            .await
-            .expect("it is chosen");
-        let told = gantry.talk().await.say("run echo still here").await;
-        assert!(
-            told.calls()[0].1.contains("still here"),
-            "{:?}",
-            told.calls()
-        );
-        assert_eq!(told.places()[0].runner_name, "laptop");
-        let ready = reqwest::get(format!("{}/readyz", gantry.url())).await;
-        assert_eq!(ready.expect("an answer").status(), 200);
-        // Connections of this test's own clients may still be closing.
-        eventually("the descriptors are closed", || async {
-            (Self::of(gantry).descriptors <= self.descriptors + 2).then_some(())
-        })
-        .await;
-        let grown = Self::of(gantry).resident.saturating_sub(self.resident);
-        assert!(grown <= GROWTH_AT_MOST, "the server grew by {grown} bytes");
-    }
 }
 
 /// A new link that was asked for this operation, again, from this offset, and has accepted it.
