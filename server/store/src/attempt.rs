@@ -58,7 +58,7 @@ impl Store {
             .bind(integer(newest.saturating_sub(ATTEMPTS_KEPT_AT_MOST)))
             .execute(&mut *tx)
             .await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// How many attempts of this kind came from the address at or after `since`.

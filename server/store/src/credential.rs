@@ -160,7 +160,7 @@ impl Store {
         if used.rows_affected() == 0 {
             return Err(StoreError::NotFound);
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Ends a credential: it is not found by its hash any more.
@@ -194,7 +194,7 @@ impl Store {
             detail: json!({}),
         };
         audit::record(&mut tx, tenant, &entry, now).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 }
 

@@ -1,9 +1,10 @@
 //! The database file: how it is opened, and who reads and writes it.
 //!
 //! SQLite has one writer at a time. One connection writes, so that writers wait in this process
-//! (in order, for a bounded time) instead of running into each other's locks; a few others only read, and
-//! see what was last committed. Commits are synced (`synchronous = FULL`): an intent is on disk
-//! before it is sent. The types that name the database stand only here.
+//! (in order, for a bounded time) instead of running into each other's locks, and share commits
+//! (`writer`); a few others only read, and see what was last committed. Commits are synced
+//! (`synchronous = FULL`): an intent is on disk before it is sent. The types that name the database
+//! stand only here.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -23,10 +24,14 @@ use sqlx::{
 
 use crate::{OpenError, StoreError};
 
+mod writer;
+
+use writer::Writer;
+
 pub(crate) type Pool = sqlx::SqlitePool;
 pub(crate) type Row = sqlx::sqlite::SqliteRow;
 pub(crate) type Connection = sqlx::SqliteConnection;
-pub(crate) type Transaction = sqlx::Transaction<'static, sqlx::Sqlite>;
+pub(crate) use writer::Transaction;
 
 /// Most rows that one page of a list carries, whatever the caller asks for.
 pub const MAX_PAGE: u32 = 1000;
@@ -51,7 +56,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Debug, Clone)]
 pub struct Store {
-    writer: Pool,
+    writer: Writer,
     readers: Pool,
     /// Held by a server; an operator's short job has none.
     lock: Option<Arc<File>>,
@@ -109,7 +114,7 @@ impl Store {
         };
         let (writer, readers) = opened.await.map_err(|error| cannot_open(path, error))?;
         Ok(Self {
-            writer,
+            writer: Writer::new(writer),
             readers,
             lock,
         })
@@ -141,7 +146,7 @@ impl Store {
 
     /// For everything that writes; nothing is written before its `commit`.
     pub(crate) async fn write(&self) -> Result<Transaction, StoreError> {
-        Ok(self.writer.begin_with(BEGIN_WRITE).await?)
+        self.writer.begin().await
     }
 }
 

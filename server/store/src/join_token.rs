@@ -103,7 +103,7 @@ impl Store {
             detail: json!({ "name": token.name, "expires_at": token.expires_at, "uses": token.uses }),
         };
         audit::record(&mut tx, tenant, &made, now).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// The token with this hash, whether or not it can still be used. Without a tenant: it yields

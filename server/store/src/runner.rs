@@ -273,7 +273,7 @@ impl Store {
         }
         let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
         audit::record(&mut tx, tenant, &entry, now).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 }
 

@@ -73,7 +73,7 @@ impl Store {
             detail: json!({ "expires_at": code.expires_at }),
         };
         audit::record(&mut tx, tenant, &issued, now).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// Exchanges a code for a credential of its user: both happen, exactly once, or neither.

@@ -82,7 +82,7 @@ impl Store {
         if set.rows_affected() == 0 {
             return Err(StoreError::NotFound);
         }
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 }
 

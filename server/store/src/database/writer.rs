@@ -1,0 +1,201 @@
+//! Who writes: one connection, and transactions that share their synced commit.
+//!
+//! Writers stand in line for the connection. Whoever has done its work does not commit it at once
+//! but stands in line again: those who waited do their work in the same transaction of the
+//! database, each within a savepoint, so that a failure undoes its own work only. Whoever of them
+//! comes round first commits for all, and each is answered after that. So a writer that is alone
+//! pays what it always did, and many share the price of one sync. A group is as large as the line
+//! was when its first member joined it again.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{Arc, OnceLock},
+};
+
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard},
+    time::timeout,
+};
+
+use super::{BEGIN_WRITE, CONNECTION_WITHIN, Connection, Pool};
+use crate::StoreError;
+
+/// The line. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    pool: Pool,
+    line: Line,
+}
+
+type Line = Arc<Mutex<Option<Group>>>;
+
+/// A transaction of the database that is not committed yet.
+#[derive(Debug)]
+struct Group {
+    open: sqlx::Transaction<'static, sqlx::Sqlite>,
+    /// Those whose work is done.
+    members: u32,
+    /// The last one left its work half done.
+    undo: bool,
+    fate: Fate,
+}
+
+/// What became of a group's commit; empty before it.
+type Fate = Arc<OnceLock<Result<(), Arc<sqlx::Error>>>>;
+
+/// One writer's work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    line: Line,
+    /// Holds the group that it is part of.
+    turn: Option<OwnedMutexGuard<Option<Group>>>,
+}
+
+impl Writer {
+    /// `pool` has one connection.
+    pub(super) fn new(pool: Pool) -> Self {
+        Self {
+            pool,
+            line: Line::default(),
+        }
+    }
+
+    pub(super) async fn begin(&self) -> Result<Transaction, StoreError> {
+        let turn = timeout(CONNECTION_WITHIN, Arc::clone(&self.line).lock_owned()).await;
+        let mut turn = turn.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        undo(&mut turn).await;
+        match &mut *turn {
+            Some(group) => run(&mut group.open, "SAVEPOINT work").await?,
+            None => {
+                *turn = Some(Group {
+                    open: self.pool.begin_with(BEGIN_WRITE).await?,
+                    members: 0,
+                    undo: false,
+                    fate: Fate::default(),
+                });
+            }
+        }
+        Ok(Transaction {
+            line: Arc::clone(&self.line),
+            turn: Some(turn),
+        })
+    }
+
+    /// Waits for what is under way, and closes the connection.
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Transaction {
+    /// Returns once the work is synced to disk. Whoever stops waiting leaves it to be committed.
+    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
+        let mut turn = self.turn.take().expect(IN_TURN);
+        let group = turn.as_mut().expect(IN_TURN);
+        if group.members > 0
+            && let Err(error) = run(&mut group.open, "RELEASE work").await
+        {
+            return Err(end(&mut turn, error));
+        }
+        let group = turn.as_mut().expect(IN_TURN);
+        group.members += 1;
+        let fate = Arc::clone(&group.fate);
+        drop(turn);
+        // By a task of its own: others' work hangs on it as well.
+        let committed = tokio::spawn(commit_group(Arc::clone(&self.line), fate)).await;
+        match committed {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(StoreError::Unavailable(Box::new(error))),
+            Err(error) => Err(StoreError::Unavailable(Box::new(error))),
+        }
+    }
+}
+
+/// A transaction has its turn until it is committed or dropped, and a turn has a group.
+const IN_TURN: &str = "a transaction that is not over has its turn";
+
+impl Deref for Transaction {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        &self
+            .turn
+            .as_ref()
+            .and_then(|turn| turn.as_ref())
+            .expect(IN_TURN)
+            .open
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Connection {
+        &mut self
+            .turn
+            .as_mut()
+            .and_then(|turn| turn.as_mut())
+            .expect(IN_TURN)
+            .open
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        let Some(turn) = &mut self.turn else {
+            return;
+        };
+        match turn.as_mut() {
+            // The others are there to commit theirs, and undo this before.
+            Some(group) if group.members > 0 => group.undo = true,
+            _ => **turn = None,
+        }
+    }
+}
+
+/// Commits the group, if no other member has.
+async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
+    let mut turn = line.lock_owned().await;
+    if fate.get().is_none() {
+        undo(&mut turn).await;
+    }
+    // Undoing may have ended it.
+    if fate.get().is_none()
+        && let Some(group) = turn.take()
+    {
+        let committed = group.open.commit().await.map_err(Arc::new);
+        // Nobody else has it.
+        let _ = group.fate.set(committed);
+    }
+    fate.get()
+        .cloned()
+        .unwrap_or_else(|| Err(Arc::new(sqlx::Error::WorkerCrashed)))
+}
+
+/// Takes back what the last writer left half done. Where the database has ended the transaction by
+/// itself, as it does on a full disk, all of the group is lost.
+async fn undo(turn: &mut Option<Group>) {
+    let Some(group) = turn.as_mut().filter(|group| group.undo) else {
+        return;
+    };
+    match run(&mut group.open, "ROLLBACK TO work").await {
+        // The savepoint itself does no harm: the commit ends it.
+        Ok(()) => group.undo = false,
+        Err(error) => drop(end(turn, error)),
+    }
+}
+
+/// The group is over without a commit.
+fn end(turn: &mut Option<Group>, why: sqlx::Error) -> StoreError {
+    let why = Arc::new(why);
+    if let Some(group) = turn.take() {
+        // It is set when the group is taken away, so it was not before.
+        let _ = group.fate.set(Err(Arc::clone(&why)));
+    }
+    StoreError::Unavailable(Box::new(why))
+}
+
+async fn run(connection: &mut Connection, statement: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::query(statement).execute(connection).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests;
