@@ -1,7 +1,7 @@
 //! The runner's memory of operations on disk: one file that only grows, one record in each line.
 //!
-//! A line is `CRC32 JSON`, so that a person can read it and damage is noticed; the first one is
-//! the header, with the journal's id. What [`Journal::append`] has returned for survives the
+//! A line is `CRC32 JSON`, so that a person can read it and damage is noticed; the checksum covers
+//! all lines up to this one. The first one is the header, with the journal's id. What [`Journal::append`] has returned for survives the
 //! daemon: it was handed to the host in one write. It reaches the disk within [`SYNC_WITHIN`], by
 //! a thread of its own, and what the host's death takes is covered by the boot id in the runner's
 //! incarnation. Who must know that it is on the disk waits for [`Journal::sync`].
@@ -34,6 +34,7 @@ use shared_types::{Clock, Entropy, JournalId, Timestamp};
 
 pub(crate) use error::JournalError;
 use file::failed;
+use line::End;
 pub(crate) use sync::Synced;
 use sync::Syncing;
 
@@ -64,8 +65,8 @@ pub(crate) struct Journal<R> {
     folder: PathBuf,
     header: Header,
     file: File,
-    /// Behind the last record, in bytes.
-    end: u64,
+    /// Behind the last record.
+    end: End,
     /// How far there is room, in bytes; without a bound where the file system allocates nothing
     /// in advance.
     allocated: u64,
@@ -147,12 +148,12 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
             bytes: contents.torn,
         });
         if repaired.is_some() {
-            file.set_len(contents.end)
+            file.set_len(contents.end.bytes)
                 .map_err(failed("repair", &path))?;
         }
         let mut journal = Self::over(folder, contents.header, file, contents.end)?;
         // On a disk that is full already, what is remembered is still of use.
-        let _ = journal.make_room(journal.end + RESERVE_BYTES);
+        let _ = journal.make_room(journal.end.bytes + RESERVE_BYTES);
         Ok(Opened {
             id: journal.header.journal,
             journal,
@@ -165,27 +166,26 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
     /// With no room but the reserve left it is refused.
     pub(crate) fn append(&mut self, records: &[R]) -> Result<(), JournalError> {
         self.usable()?;
-        let lines = line::of_all(records)?;
-        let end = self.end + lines.len() as u64 + RESERVE_BYTES;
-        if end > MAX_JOURNAL_BYTES {
+        let (lines, end) = self.lines(records)?;
+        let reserved = end.bytes + RESERVE_BYTES;
+        if reserved > MAX_JOURNAL_BYTES {
             return Err(JournalError::TooLarge);
         }
-        self.make_room(end)?;
-        self.write(&lines)
+        self.make_room(reserved)?;
+        self.write(&lines, end)
     }
 
     /// Like [`Journal::append`], for what must not be forgotten on a full disk: it may use the
     /// reserve.
     pub(crate) fn append_end(&mut self, records: &[R]) -> Result<(), JournalError> {
         self.usable()?;
-        let lines = line::of_all(records)?;
-        let end = self.end + lines.len() as u64;
-        if end > MAX_JOURNAL_BYTES {
+        let (lines, end) = self.lines(records)?;
+        if end.bytes > MAX_JOURNAL_BYTES {
             return Err(JournalError::TooLarge);
         }
         // Without more room there is still the reserve, and writing shows whether it is enough.
-        let _ = self.make_room(end + RESERVE_BYTES);
-        self.write(&lines)
+        let _ = self.make_room(end.bytes + RESERVE_BYTES);
+        self.write(&lines, end)
     }
 
     /// Asks that everything appended so far reaches the disk at once, and tells when it has.
@@ -196,7 +196,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
 
     /// Whether so much was appended since the last compaction that another one is worth it.
     pub(crate) fn wants_compaction(&self) -> bool {
-        self.end >= self.compact_at
+        self.end.bytes >= self.compact_at
     }
 
     /// Puts a journal into place that remembers only what `live` says. A death at any moment
@@ -206,7 +206,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         let (file, end) =
             file::write_beside(&self.folder, &self.header, live).inspect_err(|_| {
                 // Trying again with every append would make a full disk slow as well.
-                self.compact_at = self.end + COMPACT_FROM;
+                self.compact_at = self.end.bytes + COMPACT_FROM;
             })?;
         let swapped = file::put_in_place(&self.folder)
             .and_then(|()| file.try_clone())
@@ -218,9 +218,9 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         }
         self.file = file;
         self.end = end;
-        self.allocated = end;
-        let _ = self.make_room(end + RESERVE_BYTES);
-        self.compact_at = COMPACT_FROM.max(end * 2);
+        self.allocated = end.bytes;
+        let _ = self.make_room(end.bytes + RESERVE_BYTES);
+        self.compact_at = COMPACT_FROM.max(end.bytes * 2);
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         let (file, end) = file::write_beside(folder, &header, std::iter::empty::<R>())?;
         file::put_in_place(folder).map_err(failed("create", &folder.join(file::NAME)))?;
         let mut journal = Self::over(folder, header, file, end)?;
-        let _ = journal.make_room(end + RESERVE_BYTES);
+        let _ = journal.make_room(end.bytes + RESERVE_BYTES);
         Ok(Opened {
             id: journal.header.journal,
             journal,
@@ -241,7 +241,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         })
     }
 
-    fn over(folder: &Path, header: Header, file: File, end: u64) -> Result<Self, JournalError> {
+    fn over(folder: &Path, header: Header, file: File, end: End) -> Result<Self, JournalError> {
         let syncing = file.try_clone().and_then(Syncing::start);
         Ok(Self {
             syncing: syncing.map_err(failed("sync", &folder.join(file::NAME)))?,
@@ -249,7 +249,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
             header,
             file,
             end,
-            allocated: end,
+            allocated: end.bytes,
             compact_at: COMPACT_FROM,
             broken: None,
             records: PhantomData,
@@ -276,19 +276,29 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok(())
     }
 
-    fn write(&mut self, lines: &[u8]) -> Result<(), JournalError> {
-        if let Err(error) = self.file.write_all_at(lines, self.end) {
-            if let Err(second) = self.file.set_len(self.end) {
+    /// The records as the next lines, and where the journal ends behind them.
+    fn lines(&self, records: &[R]) -> Result<(Vec<u8>, End), JournalError> {
+        let (mut lines, mut end) = (Vec::new(), self.end);
+        for record in records {
+            lines.append(&mut end.to_line(record)?);
+        }
+        Ok((lines, end))
+    }
+
+    fn write(&mut self, lines: &[u8], end: End) -> Result<(), JournalError> {
+        let before = self.end.bytes;
+        if let Err(error) = self.file.write_all_at(lines, before) {
+            if let Err(second) = self.file.set_len(before) {
                 self.broken = Some(format!(
                     "a record could neither be written ({error}) nor taken back ({second})"
                 ));
             }
             // Cutting the file has given all of its room away.
-            self.allocated = self.end;
-            let _ = self.make_room(self.end + RESERVE_BYTES);
+            self.allocated = before;
+            let _ = self.make_room(before + RESERVE_BYTES);
             return Err(failed("write", &self.folder.join(file::NAME))(error));
         }
-        self.end += lines.len() as u64;
+        self.end = end;
         self.syncing.appended(lines.len());
         Ok(())
     }

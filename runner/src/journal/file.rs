@@ -10,7 +10,7 @@ use std::{
 use rustix::{fs::FallocateFlags, io::Errno};
 use serde::Serialize;
 
-use super::{Header, JournalError, MAX_DAMAGED, MAX_JOURNAL_BYTES, RESERVE_BYTES, line::to_line};
+use super::{Header, JournalError, MAX_DAMAGED, MAX_JOURNAL_BYTES, RESERVE_BYTES, line::End};
 
 /// The journal in use.
 pub(super) const NAME: &str = "journal";
@@ -29,12 +29,12 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), JournalError> {
 }
 
 /// Writes a whole journal, with its reserve, through to the disk, beside the one in use. Returns
-/// it with its size in bytes.
+/// it with its end.
 pub(super) fn write_beside<R: Serialize>(
     folder: &Path,
     header: &Header,
     records: impl Iterator<Item = R>,
-) -> Result<(File, u64), JournalError> {
+) -> Result<(File, End), JournalError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -101,7 +101,7 @@ fn write_new<R: Serialize>(
     path: &Path,
     header: &Header,
     records: impl Iterator<Item = R>,
-) -> Result<(File, u64), JournalError> {
+) -> Result<(File, End), JournalError> {
     let file = File::options()
         .create_new(true)
         .read(true)
@@ -110,21 +110,19 @@ fn write_new<R: Serialize>(
         .open(path)
         .map_err(failed("create", path))?;
     let mut writer = BufWriter::new(&file);
-    let mut end = 0;
-    let mut write = |line: Vec<u8>| {
-        end += line.len() as u64;
-        writer.write_all(&line).map_err(failed("write", path))
-    };
-    write(to_line(header)?)?;
+    let mut end = End::default();
+    let mut write = |line: Vec<u8>| writer.write_all(&line).map_err(failed("write", path));
+    write(end.to_line(header)?)?;
     for record in records {
-        write(to_line(&record)?)?;
+        write(end.to_line(&record)?)?;
     }
     writer.flush().map_err(failed("write", path))?;
     drop(writer);
-    if end + RESERVE_BYTES > MAX_JOURNAL_BYTES {
+    let reserved = end.bytes + RESERVE_BYTES;
+    if reserved > MAX_JOURNAL_BYTES {
         return Err(JournalError::TooLarge);
     }
-    allocate(&file, end, end + RESERVE_BYTES).map_err(failed("write", path))?;
+    allocate(&file, end.bytes, reserved).map_err(failed("write", path))?;
     file.sync_all().map_err(failed("sync", path))?;
     Ok((file, end))
 }

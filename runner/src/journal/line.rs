@@ -1,4 +1,7 @@
-//! One record as a line: the CRC-32 (IEEE) of its JSON in eight digits, a space, the JSON.
+//! One record as a line: a checksum in eight digits, a space, its JSON.
+//!
+//! The checksum is the CRC-32 (IEEE) of the JSON of this line and of all before it, so that a line
+//! that is missing, doubled or in another place is noticed as well.
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -7,32 +10,50 @@ use super::{JournalError, MAX_LINE_BYTES};
 /// Digits of the checksum, and the space behind them.
 const CHECKSUM_BYTES: usize = 9;
 
-/// The record as its line, with the line's end.
-pub(super) fn to_line<R: Serialize>(record: &R) -> Result<Vec<u8>, JournalError> {
-    let json = serde_json::to_string(record).map_err(JournalError::NotJson)?;
-    let line = format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()));
-    if line.len() > MAX_LINE_BYTES {
-        return Err(JournalError::TooLong { bytes: line.len() });
-    }
-    Ok(line.into_bytes())
+/// Where a journal ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct End {
+    /// Its size.
+    pub(super) bytes: u64,
+    /// The last line's checksum.
+    checksum: u32,
 }
 
-/// The lines of all records, in their order.
-pub(super) fn of_all<R: Serialize>(records: &[R]) -> Result<Vec<u8>, JournalError> {
-    let mut lines = Vec::new();
-    for record in records {
-        lines.append(&mut to_line(record)?);
+impl End {
+    /// The record as the next line, with the line's end; it ends behind that from now on.
+    pub(super) fn to_line<R: Serialize>(&mut self, record: &R) -> Result<Vec<u8>, JournalError> {
+        let json = serde_json::to_string(record).map_err(JournalError::NotJson)?;
+        let checksum = self.with(json.as_bytes());
+        let line = format!("{checksum:08x} {json}\n");
+        if line.len() > MAX_LINE_BYTES {
+            return Err(JournalError::TooLong { bytes: line.len() });
+        }
+        self.bytes += line.len() as u64;
+        self.checksum = checksum;
+        Ok(line.into_bytes())
     }
-    Ok(lines)
-}
 
-/// The record in a line without its end, or what is wrong with it.
-pub(super) fn from_line<R: DeserializeOwned>(line: &[u8]) -> Result<R, &'static str> {
-    let (checksum, json) = line
-        .split_at_checked(CHECKSUM_BYTES)
-        .ok_or("it is too short")?;
-    if checksum != format!("{:08x} ", crc32fast::hash(json)).as_bytes() {
-        return Err("its checksum does not fit");
+    /// The record in the next line, which comes with its end; or what is wrong with it.
+    pub(super) fn from_line<R: DeserializeOwned>(
+        &mut self,
+        line: &[u8],
+    ) -> Result<R, &'static str> {
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let (digits, json) = text
+            .split_at_checked(CHECKSUM_BYTES)
+            .ok_or("it is too short")?;
+        let checksum = self.with(json);
+        if digits != format!("{checksum:08x} ").as_bytes() {
+            return Err("its checksum does not fit");
+        }
+        self.bytes += line.len() as u64;
+        self.checksum = checksum;
+        serde_json::from_slice(json).map_err(|_| "this runner does not know what it says")
     }
-    serde_json::from_slice(json).map_err(|_| "this runner does not know what it says")
+
+    fn with(self, json: &[u8]) -> u32 {
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.checksum);
+        hasher.update(json);
+        hasher.finalize()
+    }
 }

@@ -7,15 +7,15 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::from_line};
+use super::{FORMAT, Header, MAX_JOURNAL_BYTES, MAX_LINE_BYTES, line::End};
 
 /// What a journal holds.
 #[derive(Debug)]
 pub(super) struct Contents<R> {
     pub(super) header: Header,
     pub(super) records: Vec<R>,
-    /// Behind the last record, in bytes.
-    pub(super) end: u64,
+    /// Behind the last record.
+    pub(super) end: End,
     /// What follows there: the start of a line that was never finished, in bytes.
     pub(super) torn: u64,
 }
@@ -28,55 +28,52 @@ pub(super) fn read<R: DeserializeOwned>(file: &File) -> io::Result<Result<Conten
     }
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
-    let header = match next(&mut reader, &mut line)? {
-        Line::Whole => match header(&line) {
-            Ok(header) => header,
-            Err(damage) => return Ok(Err(damage)),
-        },
-        _ => return Ok(Err("it has no header".to_owned())),
+    let Line::Whole = next(&mut reader, &mut line)? else {
+        return Ok(Err("it has no header".to_owned()));
     };
-    let mut contents = Contents {
-        header,
-        records: Vec::new(),
-        end: line.len() as u64,
-        torn: 0,
+    let (header, mut end) = match header(&line) {
+        Ok(read) => read,
+        Err(damage) => return Ok(Err(damage)),
     };
+    let (mut records, mut torn) = (Vec::new(), 0);
     for number in 2.. {
-        let damage = match next(&mut reader, &mut line)? {
+        let record = match next(&mut reader, &mut line)? {
             Line::None => break,
-            Line::Whole => match from_line(without_end(&line)) {
-                Ok(record) => {
-                    contents.records.push(record);
-                    contents.end += line.len() as u64;
-                    continue;
-                }
-                Err(damage) => damage,
-            },
-            Line::TooLong => "it is too long",
+            Line::Whole => end.from_line(&line),
+            Line::TooLong => Err("it is too long"),
             Line::Unfinished(bytes) => {
-                contents.torn = bytes;
+                torn = bytes;
                 break;
             }
         };
-        return Ok(Err(format!("line {number}: {damage}")));
+        match record {
+            Ok(record) => records.push(record),
+            Err(damage) => return Ok(Err(format!("line {number}: {damage}"))),
+        }
     }
-    Ok(Ok(contents))
+    Ok(Ok(Contents {
+        header,
+        records,
+        end,
+        torn,
+    }))
 }
 
-fn header(line: &[u8]) -> Result<Header, String> {
+fn header(line: &[u8]) -> Result<(Header, End), String> {
     #[derive(Deserialize)]
     struct Format {
         format: u32,
     }
     let damaged = |damage| format!("its header: {damage}");
-    let line = without_end(line);
-    let Format { format } = from_line(line).map_err(damaged)?;
+    let Format { format } = End::default().from_line(line).map_err(damaged)?;
     if format != FORMAT {
         return Err(format!(
             "it has format {format}, and this runner knows format {FORMAT}"
         ));
     }
-    from_line(line).map_err(damaged)
+    let mut end = End::default();
+    let header = end.from_line(line).map_err(damaged)?;
+    Ok((header, end))
 }
 
 /// What comes next in the file.
@@ -115,8 +112,4 @@ fn next(reader: &mut BufReader<&File>, line: &mut Vec<u8>) -> io::Result<Line> {
         bytes += length as u64;
         reader.consume(length);
     }
-}
-
-fn without_end(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
 }
