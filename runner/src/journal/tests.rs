@@ -3,6 +3,7 @@
 mod compaction;
 mod damage;
 mod full_disk;
+mod fuzz;
 
 use std::{
     fs,
