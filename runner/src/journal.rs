@@ -280,7 +280,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
     fn lines(&self, records: &[R]) -> Result<(Vec<u8>, End), JournalError> {
         let (mut lines, mut end) = (Vec::new(), self.end);
         for record in records {
-            lines.append(&mut end.to_line(record)?);
+            lines.append(&mut end.write(record)?);
         }
         Ok((lines, end))
     }

@@ -112,9 +112,9 @@ fn write_new<R: Serialize>(
     let mut writer = BufWriter::new(&file);
     let mut end = End::default();
     let mut write = |line: Vec<u8>| writer.write_all(&line).map_err(failed("write", path));
-    write(end.to_line(header)?)?;
+    write(end.write(header)?)?;
     for record in records {
-        write(end.to_line(&record)?)?;
+        write(end.write(&record)?)?;
     }
     writer.flush().map_err(failed("write", path))?;
     drop(writer);

@@ -21,7 +21,7 @@ pub(super) struct End {
 
 impl End {
     /// The record as the next line, with the line's end; it ends behind that from now on.
-    pub(super) fn to_line<R: Serialize>(&mut self, record: &R) -> Result<Vec<u8>, JournalError> {
+    pub(super) fn write<R: Serialize>(&mut self, record: &R) -> Result<Vec<u8>, JournalError> {
         let json = serde_json::to_string(record).map_err(JournalError::NotJson)?;
         let checksum = self.with(json.as_bytes());
         let line = format!("{checksum:08x} {json}\n");
@@ -34,10 +34,7 @@ impl End {
     }
 
     /// The record in the next line, which comes with its end; or what is wrong with it.
-    pub(super) fn from_line<R: DeserializeOwned>(
-        &mut self,
-        line: &[u8],
-    ) -> Result<R, &'static str> {
+    pub(super) fn read<R: DeserializeOwned>(&mut self, line: &[u8]) -> Result<R, &'static str> {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let (digits, json) = text
             .split_at_checked(CHECKSUM_BYTES)

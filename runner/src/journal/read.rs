@@ -39,7 +39,7 @@ pub(super) fn read<R: DeserializeOwned>(file: &File) -> io::Result<Result<Conten
     for number in 2.. {
         let record = match next(&mut reader, &mut line)? {
             Line::None => break,
-            Line::Whole => end.from_line(&line),
+            Line::Whole => end.read(&line),
             Line::TooLong => Err("it is too long"),
             Line::Unfinished(bytes) => {
                 torn = bytes;
@@ -65,14 +65,14 @@ fn header(line: &[u8]) -> Result<(Header, End), String> {
         format: u32,
     }
     let damaged = |damage| format!("its header: {damage}");
-    let Format { format } = End::default().from_line(line).map_err(damaged)?;
+    let Format { format } = End::default().read(line).map_err(damaged)?;
     if format != FORMAT {
         return Err(format!(
             "it has format {format}, and this runner knows format {FORMAT}"
         ));
     }
     let mut end = End::default();
-    let header = end.from_line(line).map_err(damaged)?;
+    let header = end.read(line).map_err(damaged)?;
     Ok((header, end))
 }
 
