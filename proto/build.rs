@@ -11,6 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     tonic_prost_build::configure()
         .bytes(".gantry.runner.v1.Output.data")
+        .bytes(".gantry.runner.v1.Input.data")
         .compile_fds(files)?;
     Ok(())
 }

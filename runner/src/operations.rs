@@ -253,7 +253,13 @@ impl OperationsService {
             Some(Act::Drop(operation)) => {
                 self.output.0.remove(&operation);
             }
-            Some(Act::Commit { .. }) | None => {}
+            // Nothing that this runner starts takes any.
+            Some(Act::Control { operation, id, .. }) => {
+                let message = "this runner passes nothing on to commands";
+                let refusal = Refusal::new(RefusalCode::Unsupported, message);
+                self.table.controlled(operation, id, Err(refusal));
+            }
+            Some(Act::Input(..) | Act::Commit { .. }) | None => {}
         }
         self.table.take_records();
     }

@@ -1,7 +1,6 @@
 //! A server double that speaks the real protocol over real connections, and builders of frames.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -308,12 +307,7 @@ pub(crate) const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
 
 /// A request to run this script.
 pub(crate) fn shell(script: &str) -> Request {
-    Request::Exec(Exec {
-        command: Command::Shell(script.to_owned()),
-        directory: String::new(),
-        environment: BTreeMap::new(),
-        merged: false,
-    })
+    Request::Exec(Exec::new(Command::Shell(script.to_owned())))
 }
 
 /// An operation that is admitted everywhere, unless its test changes it.

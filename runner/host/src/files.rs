@@ -50,10 +50,12 @@ pub(crate) fn perform(
         Request::List(list) => list::list(&list, workspace, allowance).map(Outcome::Listed),
         Request::Glob(glob) => glob::glob(&glob, workspace, allowance).map(Outcome::Globbed),
         Request::Grep(grep) => grep::grep(&grep, workspace, allowance).map(Outcome::Grepped),
-        Request::Exec(_) => Err(Failure::Refused(Refusal::new(
-            RefusalCode::Unsupported,
-            "an exec is not a file operation",
-        ))),
+        Request::Exec(_) | Request::Download(_) | Request::Upload(_) => {
+            Err(Failure::Refused(Refusal::new(
+                RefusalCode::Unsupported,
+                "this is not an operation on files that this runner knows",
+            )))
+        }
     };
     outcome.unwrap_or_else(Outcome::from)
 }

@@ -218,6 +218,8 @@ fn kind(request: &Request) -> &'static str {
         Request::List(_) => "list",
         Request::Glob(_) => "glob",
         Request::Grep(_) => "grep",
+        Request::Download(_) => "download",
+        Request::Upload(_) => "upload",
     }
 }
 

@@ -16,7 +16,8 @@ use rustix::{
     fs::{Access, AtFlags, CWD},
 };
 use shared_sandbox::{
-    Command, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, NotStarted, Outcome, StreamEnd,
+    Command, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, NotStarted, Outcome, Retention,
+    StreamEnd,
 };
 use shared_types::{Refusal, RefusalCode, limits::MAX_COMMAND_BYTES};
 
@@ -100,6 +101,10 @@ pub(crate) fn plan(
 /// Whether it can be asked for at all.
 pub(crate) fn check(exec: &Exec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
+    if exec.input || exec.terminal.is_some() || exec.retention != Retention::Bounded {
+        let message = "this runner gives commands no input, terminal or unbounded output";
+        return Err(Refusal::new(RefusalCode::Unsupported, message));
+    }
     let texts = match &exec.command {
         Command::Argv(words) if words.first().is_none_or(String::is_empty) => {
             return refuse("the command is empty; name a program".to_owned());

@@ -1,7 +1,6 @@
 //! What the tests share: a workspace in a temporary folder, a host on it, and requests to the end.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -186,22 +185,12 @@ pub(crate) async fn until(performing: &mut Performing, mark: &str) -> String {
 }
 
 pub(crate) fn shell(script: &str) -> Exec {
-    exec(Command::Shell(script.to_owned()))
+    Exec::new(Command::Shell(script.to_owned()))
 }
 
 pub(crate) fn argv(words: &[&str]) -> Exec {
-    exec(Command::Argv(
-        words.iter().copied().map(str::to_owned).collect(),
-    ))
-}
-
-fn exec(command: Command) -> Exec {
-    Exec {
-        command,
-        directory: String::new(),
-        environment: BTreeMap::new(),
-        merged: false,
-    }
+    let words = words.iter().copied().map(str::to_owned);
+    Exec::new(Command::Argv(words.collect()))
 }
 
 /// Whether a process with this pid runs; a zombie does not.

@@ -29,6 +29,8 @@ pub(crate) fn fits_a_frame(request: &Request) -> Result<(), Refusal> {
         Request::Edit(edit) => edit.path.len() + edit.old.len() + edit.new.len(),
         Request::List(list) => list.path.len(),
         Request::Glob(glob) => glob.path.len() + glob.pattern.len(),
+        Request::Download(download) => download.path.len(),
+        Request::Upload(upload) => upload.path.len(),
         Request::Grep(grep) => grep.path.len() + grep.pattern.len() + grep.files.len(),
     };
     let limit = MAX_FRAME_BYTES - FRAME_OVERHEAD_BYTES;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use shared_link::server::{Inbox, InboxError, Mail, Seat};
+use shared_link::server::{Answer, Inbox, InboxError, Mail, Seat};
 use shared_sandbox::OutputStream;
 use tokio::sync::Notify;
 
@@ -23,6 +23,7 @@ pub(crate) struct Post {
 struct Shared {
     inbox: Mutex<Inbox>,
     changed: Notify,
+    answered: Notify,
 }
 
 impl Mailbox {
@@ -40,8 +41,18 @@ impl Mailbox {
         (Post { shared, seat }, offsets)
     }
 
+    /// The next answer to what was passed on. Cancel-safe.
+    pub(crate) async fn answer(&self) -> Answer {
+        loop {
+            if let Some(answer) = self.shared.lock().take_answer() {
+                return answer;
+            }
+            self.shared.answered.notified().await;
+        }
+    }
+
     /// The next mail. Cancel-safe: nothing is lost when the future is dropped.
-    pub(crate) async fn next(&mut self) -> Mail {
+    pub(crate) async fn next(&self) -> Mail {
         loop {
             if let Some(mail) = self.shared.lock().take() {
                 return mail;
@@ -60,6 +71,12 @@ impl shared_link::server::Post for Post {
     fn put(&self, mail: Mail) -> Result<(), InboxError> {
         let put = self.shared.lock().put(self.seat, mail);
         self.shared.changed.notify_one();
+        put
+    }
+
+    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+        let put = self.shared.lock().put_answer(self.seat, answer);
+        self.shared.answered.notify_one();
         put
     }
 }

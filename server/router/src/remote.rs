@@ -2,6 +2,7 @@
 //! over every reconnect, and settled once. The rules are in
 //! [`shared_link::server`].
 
+mod controls;
 mod follow;
 
 use std::sync::Arc;

@@ -2,5 +2,6 @@
 
 mod double;
 mod links;
+mod passing;
 mod reconnect;
 mod sandbox;

@@ -5,6 +5,7 @@
 //! simulation in `tests/`) carries the effects out and decides nothing. Times are counted from
 //! any fixed moment of the driver's monotonic clock.
 
+pub mod feed;
 mod pulse;
 pub mod received;
 pub mod retained;

@@ -8,12 +8,13 @@ mod admission;
 mod delivery;
 mod memory;
 mod orders;
+mod passing;
 mod record;
 mod session;
 mod table;
 
 pub use delivery::{Piece, Spool};
 pub use orders::{Incoming, Order};
-pub use record::{Accepted, Receipt, Record};
+pub use record::{Accepted, Receipt, Record, Takes};
 pub use session::{Ended, Session, Todo};
 pub use table::{Act, LinkId, Opened, Table, Unfinished};

@@ -9,6 +9,7 @@ mod follow;
 mod hello;
 mod inbox;
 mod link;
+mod passing;
 mod slot;
 mod subscriptions;
 
@@ -20,5 +21,6 @@ pub use inbox::{Inbox, InboxError, Mail, Seat};
 pub use link::{
     Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,
 };
+pub use passing::{Answer, Controlled};
 pub use slot::{Connection, Slot, TurnedAway};
 pub use subscriptions::Post;

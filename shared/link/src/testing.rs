@@ -1,9 +1,6 @@
 //! Builders for the tests of both ends.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use proto::v1::{self, server_frame};
 use shared_sandbox::{Command, Exec, OutputStream, Request};
@@ -79,12 +76,7 @@ pub(crate) const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
 
 /// A request to run this script.
 pub(crate) fn shell(script: &str) -> Request {
-    Request::Exec(Exec {
-        command: Command::Shell(script.to_owned()),
-        directory: String::new(),
-        environment: BTreeMap::new(),
-        merged: false,
-    })
+    Request::Exec(Exec::new(Command::Shell(script.to_owned())))
 }
 
 /// An operation that is admitted everywhere, unless its test changes it.

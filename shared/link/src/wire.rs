@@ -3,11 +3,13 @@
 //! Strict: what the other end says and this one cannot read is a protocol error or a refusal,
 //! never a guess.
 
+mod control;
 mod ended;
 mod exit;
 mod outcome;
 mod request;
 
+pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use ended::ended;
 pub(crate) use outcome::outcome;
 pub use outcome::{Expects, expected};

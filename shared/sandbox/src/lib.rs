@@ -5,16 +5,22 @@
 //! and a runner's table of operations implements it on the spot, so the engine cannot tell
 //! here from there. This crate runs nothing.
 
+mod control;
 mod outcome;
 mod request;
 mod sandbox;
 pub mod scripted;
 
+pub use control::{Control, Controls, Input, Signal};
 pub use outcome::{
-    Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, Globbed, GrepMatch, Grepped,
-    Listed, ListedEntry, NotStarted, Outcome, ReadContent, StreamEnd, Written,
+    DownloadCheck, Downloaded, Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure,
+    Globbed, GrepMatch, Grepped, Listed, ListedEntry, NotStarted, Outcome, ReadContent, StreamEnd,
+    Written,
 };
-pub use request::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
+pub use request::{
+    Command, Download, Edit, Exec, Glob, Grep, List, Read, Request, Retention, TerminalSize,
+    Upload, Write,
+};
 pub use sandbox::{
     CancelAnswer, Operation, OperationEvent, OperationLimits, OutputStream, Running, Sandbox,
 };

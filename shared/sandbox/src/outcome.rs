@@ -1,10 +1,12 @@
 //! How operations end. Every end has its own type: nothing is folded into an exit code.
 
+mod download;
 mod exit;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, Refusal};
 
+pub use download::DownloadCheck;
 pub use exit::{ExitCause, ExitRecord, ExitStatus, NotStarted, StreamEnd};
 
 /// The one end of an operation. A terminal state never changes.
@@ -25,6 +27,8 @@ pub enum Outcome {
     Globbed(Globbed),
     /// Lines were found by content.
     Grepped(Grepped),
+    /// A file was read as output.
+    Downloaded(Downloaded),
     /// A file operation could not be done; nothing was changed.
     Failed(FileFailure),
     /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
@@ -55,6 +59,16 @@ pub struct Written {
     pub before: Option<Digest>,
     /// The digest of what is there now.
     pub after: Digest,
+}
+
+/// A file was read as output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Downloaded {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The digest of all of it. Where that of what arrived is another, the file was changed
+    /// meanwhile ([`DownloadCheck`]).
+    pub digest: Digest,
 }
 
 /// A file was edited.
@@ -206,6 +220,30 @@ pub enum FileFailure {
     Pattern {
         /// What is wrong with it.
         reason: String,
+    },
+    /// It was changed while it was read.
+    #[error("{path:?} was changed while it was read; try again")]
+    Changed {
+        /// As it was asked for.
+        path: String,
+    },
+    /// What came is not what was announced.
+    #[error(
+        "what came for {path:?} does not have the digest that was announced; nothing was changed, send it again"
+    )]
+    OtherDigest {
+        /// As it was asked for.
+        path: String,
+    },
+    /// More or less came than was announced.
+    #[error(
+        "the input for {path:?} does not end after the {bytes} bytes that were announced; nothing was changed, send it again"
+    )]
+    OtherSize {
+        /// As it was asked for.
+        path: String,
+        /// What was announced.
+        bytes: u64,
     },
     /// The disk is full.
     #[error("no space is left on the runner's disk")]

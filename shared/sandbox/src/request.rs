@@ -23,6 +23,10 @@ pub enum Request {
     Glob(Glob),
     /// Find lines by content.
     Grep(Grep),
+    /// Read a whole file of any size, as output.
+    Download(Download),
+    /// Write a whole file of any size, from input.
+    Upload(Upload),
 }
 
 impl Request {
@@ -36,8 +40,27 @@ impl Request {
     pub fn only_reads(&self) -> bool {
         matches!(
             self,
-            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_)
+            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_) | Self::Download(_)
         )
+    }
+
+    /// Whether it takes input; what takes none is refused any.
+    pub fn takes_input(&self) -> bool {
+        match self {
+            Self::Exec(exec) => exec.input || exec.terminal.is_some(),
+            Self::Upload(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it runs in a terminal, whose size can change.
+    pub fn has_terminal(&self) -> bool {
+        matches!(self, Self::Exec(exec) if exec.terminal.is_some())
+    }
+
+    /// Whether it runs a process, to which signals can be sent.
+    pub fn takes_signals(&self) -> bool {
+        matches!(self, Self::Exec(_))
     }
 }
 
@@ -52,6 +75,53 @@ pub struct Exec {
     pub environment: BTreeMap<String, String>,
     /// Send stderr into the stream of stdout, so that their order is exact.
     pub merged: bool,
+    /// Take input ([`crate::Controls::input`]); else the process reads an empty one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub input: bool,
+    /// Run it in a terminal of this size: it takes input, and all output is stdout.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub terminal: Option<TerminalSize>,
+    /// What is kept of its output.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retention: Retention,
+}
+
+impl Exec {
+    /// Runs this at the root with the sandbox's own environment, without input.
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            directory: String::new(),
+            environment: BTreeMap::new(),
+            merged: false,
+            input: false,
+            terminal: None,
+            retention: Retention::Bounded,
+        }
+    }
+}
+
+/// How large a terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Its height in characters.
+    pub rows: u16,
+    /// Its width in characters.
+    pub columns: u16,
+}
+
+/// What is kept of a process's output until it is durable with whoever asked (contract A8).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Retention {
+    /// Its head and its tail; what lies between becomes a gap. The process is never slowed.
+    #[default]
+    Bounded,
+    /// All of it: where too much is not durable yet, the process waits.
+    All,
+    /// What its reader has not confirmed ([`crate::Controls::commit`]): where that is too much,
+    /// the process waits.
+    None,
 }
 
 /// What a process runs.
@@ -132,4 +202,50 @@ pub struct Grep {
     pub ignore_case: bool,
     /// At most this many lines.
     pub max_matches: u32,
+}
+
+/// Read a whole file of any size: its bytes are the operation's stdout. The end carries their
+/// digest ([`crate::DownloadCheck`]).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Download {
+    /// The file.
+    pub path: String,
+}
+
+/// Write a whole file of any size: its bytes are the operation's input, which has to end exactly
+/// where the file does. Until all of it has come and fits the digest, nothing is changed; then it
+/// is synced and renamed into place. Missing parents are made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// The file.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Of its whole new content.
+    pub digest: Digest,
+}
+
+/// What is as it always was is left out of the canonical form, whose digest so stays the same.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_asks_for_nothing_new_has_the_digest_that_it_always_had() {
+        let exec = Exec::new(Command::Shell("true".into()));
+        let canonical = serde_json::to_string(&Request::Exec(exec.clone())).expect("JSON");
+        let expected = r#"{"exec":{"command":{"shell":"true"},"directory":"","environment":{},"merged":false}}"#;
+        assert_eq!(canonical, expected);
+        let read: Request = serde_json::from_str(expected).expect("an exec");
+        assert_eq!(read, Request::Exec(exec.clone()));
+        let asks = Exec {
+            input: true,
+            ..exec.clone()
+        };
+        assert_ne!(Request::Exec(asks).digest(), Request::Exec(exec).digest());
+    }
 }

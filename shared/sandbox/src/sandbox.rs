@@ -1,6 +1,6 @@
 //! The contract itself.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use crate::{Outcome, Request};
+use crate::{Controls, Outcome, Request};
 
 /// A place where operations happen.
 #[async_trait]
@@ -70,6 +70,8 @@ pub struct Running {
     /// What happens to it; the last one is [`OperationEvent::Ended`]. The channel is bounded: a
     /// slow reader makes its own stream wait and nothing else.
     pub events: mpsc::Receiver<OperationEvent>,
+    /// What can be passed on to it.
+    pub controls: Arc<dyn Controls>,
 }
 
 /// What happens to an operation.
@@ -101,6 +103,10 @@ pub enum OperationEvent {
     },
     /// The place is back.
     Reachable,
+    /// Its input below this offset is taken and need not be sent again. Less than before where the
+    /// place has lost it (an upload whose runner was started anew): then send on from here. Told
+    /// at once to whoever attaches to what takes input.
+    InputTaken(u64),
     /// It ended; nothing follows. Whoever holds the stream may make the end durable together with
     /// what it concludes from it; once the stream is dropped, the sandbox stores an end that is
     /// not stored yet.

@@ -2,20 +2,28 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::Mutex,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
-use shared_types::{Epoch, Isolation, OperationId, Refusal, RunnerId, SandboxId, event::Place};
+use shared_types::{
+    Epoch, Isolation, OperationId, Refusal, RefusalCode, RunnerId, SandboxId, event::Place,
+};
 use tokio::sync::mpsc;
 
-use crate::{CancelAnswer, Operation, OperationEvent, Outcome, Running, Sandbox};
+use crate::{
+    CancelAnswer, Control, Controls, Input, Operation, OperationEvent, Outcome, OutputStream,
+    Running, Sandbox,
+};
+
+/// Pieces of input of one operation of which its reader is told, where it reads nothing meanwhile.
+const INPUT_EVENTS: usize = 16;
 
 /// Answers the first [`Sandbox::start`] of each operation with the next script, plays that
 /// script again to whoever attaches until it may be forgotten, and remembers what it was asked.
 #[derive(Debug, Default)]
 pub struct ScriptedSandbox {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +35,9 @@ struct State {
     started: Vec<Operation>,
     cancelled: Vec<OperationId>,
     forgotten: Vec<OperationId>,
+    inputs: HashMap<OperationId, Vec<u8>>,
+    controls: Vec<(OperationId, Control)>,
+    commits: Vec<(OperationId, OutputStream, u64)>,
     /// Streams that a script leaves open, so that they end only when the sandbox is dropped.
     open: Vec<(OperationId, mpsc::Sender<OperationEvent>)>,
 }
@@ -48,10 +59,10 @@ impl ScriptedSandbox {
     /// A sandbox that plays these scripts in order.
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Arc::new(Mutex::new(State {
                 scripts: scripts.into_iter().collect(),
                 ..State::default()
-            }),
+            })),
         }
     }
 
@@ -76,6 +87,22 @@ impl ScriptedSandbox {
         self.lock().forgotten.clone()
     }
 
+    /// The input that an operation was given.
+    pub fn input_of(&self, operation: OperationId) -> Vec<u8> {
+        let inputs = &self.lock().inputs;
+        inputs.get(&operation).cloned().unwrap_or_default()
+    }
+
+    /// What was to be done to processes, in order.
+    pub fn controls(&self) -> Vec<(OperationId, Control)> {
+        self.lock().controls.clone()
+    }
+
+    /// The output that need not be kept any more, as it was said.
+    pub fn commits(&self) -> Vec<(OperationId, OutputStream, u64)> {
+        self.lock().commits.clone()
+    }
+
     /// The place that it says it is.
     pub fn place() -> Place {
         let runner = RunnerId::from_u128(1);
@@ -87,10 +114,54 @@ impl ScriptedSandbox {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes what is passed on to an operation, at once.
+#[derive(Debug)]
+struct ScriptedControls {
+    state: Arc<Mutex<State>>,
+    operation: OperationId,
+    takes_input: bool,
+}
+
+#[async_trait]
+impl Controls for ScriptedControls {
+    async fn input(&self, input: Input) -> Result<u64, Refusal> {
+        if !self.takes_input {
+            let message = "the operation takes no input";
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        let mut state = lock(&self.state);
+        let taken = state.inputs.entry(self.operation).or_default();
+        let known = (taken.len() as u64).saturating_sub(input.offset) as usize;
+        if input.offset <= taken.len() as u64 {
+            taken.extend(input.data.get(known..).unwrap_or_default());
+        }
+        let up_to = taken.len() as u64;
+        for (id, events) in &state.open {
+            if *id == self.operation {
+                // Whoever does not read events needs none of them.
+                let _ = events.try_send(OperationEvent::InputTaken(up_to));
+            }
+        }
+        Ok(up_to)
+    }
+
+    async fn control(&self, control: Control) -> Result<(), Refusal> {
+        lock(&self.state).controls.push((self.operation, control));
+        Ok(())
+    }
+
+    async fn commit(&self, stream: OutputStream, up_to: u64) {
+        let commit = (self.operation, stream, up_to);
+        lock(&self.state).commits.push(commit);
     }
 }
 
@@ -101,6 +172,11 @@ impl Sandbox for ScriptedSandbox {
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
         let mut state = self.lock();
         let id = operation.id;
+        let controls = Arc::new(ScriptedControls {
+            state: Arc::clone(&self.state),
+            operation: id,
+            takes_input: operation.request.takes_input(),
+        });
         state.started.push(operation);
         let known = state.known.get(&id).cloned();
         let script = known
@@ -111,8 +187,8 @@ impl Sandbox for ScriptedSandbox {
             Script::Hang(events) | Script::UntilCancelled(events, _) => (events, true),
             Script::Refuse(refusal) => return Err(refusal),
         };
-        // One more than there are: the end that a cancel may bring.
-        let (sender, receiver) = mpsc::channel(events.len() + 1);
+        // More than there are: the end that a cancel may bring, and what is said of input.
+        let (sender, receiver) = mpsc::channel(events.len() + 1 + INPUT_EVENTS);
         for event in events {
             sender
                 .try_send(event)
@@ -125,6 +201,7 @@ impl Sandbox for ScriptedSandbox {
         Ok(Running {
             place: Self::place(),
             events: receiver,
+            controls,
         })
     }
 

@@ -14,6 +14,18 @@ pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 /// Output bytes that may be in flight per stream before the reader grants more credit.
 pub const CREDIT_WINDOW_BYTES: u64 = 1024 * 1024;
 
+/// Input bytes of one operation that may be on their way before the runner has taken them.
+pub const INPUT_WINDOW_BYTES: u64 = 1024 * 1024;
+
+/// Largest piece of input in one frame, in bytes.
+pub const INPUT_CHUNK_BYTES: usize = 64 * 1024;
+
+/// Resizes and signals of one operation that may wait for their answers.
+pub const MAX_CONTROLS_WAITING: usize = 16;
+
+/// Largest file that is sent either way, in bytes.
+pub const MAX_TRANSFER_BYTES: u64 = 64 * 1024 * 1024 * 1024;
+
 /// Largest piece of output in one frame, in bytes.
 pub const OUTPUT_CHUNK_BYTES: usize = 64 * 1024;
 

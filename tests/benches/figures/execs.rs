@@ -199,11 +199,6 @@ fn operation(words: &[&str]) -> Operation {
             start_within: Duration::from_secs(60),
             run_for: Duration::from_secs(60),
         },
-        request: Request::Exec(Exec {
-            command: Command::Argv(words),
-            directory: String::new(),
-            environment: Default::default(),
-            merged: false,
-        }),
+        request: Request::Exec(Exec::new(Command::Argv(words))),
     }
 }

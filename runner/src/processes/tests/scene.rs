@@ -157,21 +157,12 @@ pub(super) fn terms() -> ProcessTerms {
 }
 
 pub(super) fn shell(script: &str) -> Exec {
-    exec(Command::Shell(script.to_owned()))
+    Exec::new(Command::Shell(script.to_owned()))
 }
 
 pub(super) fn argv(words: &[&str]) -> Exec {
     let words = words.iter().copied().map(str::to_owned);
-    exec(Command::Argv(words.collect()))
-}
-
-fn exec(command: Command) -> Exec {
-    Exec {
-        command,
-        directory: String::new(),
-        environment: BTreeMap::new(),
-        merged: false,
-    }
+    Exec::new(Command::Argv(words.collect()))
 }
 
 /// The next event; it must come.

@@ -1,6 +1,6 @@
 //! Shell: run a command.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, Request};
 use shared_types::{Effect, event::CallOutcome, limits::MAX_COMMAND_BYTES};
@@ -64,10 +64,8 @@ impl Tool for ShellTool {
         let timeout = arguments.number("timeout_ms").unwrap_or(DEFAULT_TIMEOUT_MS);
         Ok(Prepared {
             request: Request::Exec(Exec {
-                command: Command::Shell(arguments.text("command").to_owned()),
                 directory: arguments.text("directory").to_owned(),
-                environment: BTreeMap::new(),
-                merged: false,
+                ..Exec::new(Command::Shell(arguments.text("command").to_owned()))
             }),
             run_for: Duration::from_millis(timeout),
         })

@@ -183,6 +183,8 @@ impl<'a> Follow<'a> {
                 self.gone = None;
                 self.notice(format!("runner {} is back", self.runner()));
             }
+            // No tool gives input.
+            OperationEvent::InputTaken(_) => {}
             OperationEvent::Ended(Outcome::Refused(refusal)) => {
                 return Some(Followed::DidNotStart(refusal));
             }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use proto::v1;
+use proto::v1::{self, server_frame};
 use shared_link::server::{Command, Linked};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{Epoch, Generation, Incarnation, OperationId, Refusal};
@@ -16,12 +16,15 @@ use crate::mailbox::Post;
 /// Wishes to one link that may wait; whoever has one more waits itself.
 const WISHES: usize = 256;
 
+/// How many bits of a control's id tell those of one link apart.
+const CONTROLS_PER_LINK_BITS: u32 = 32;
+
 /// Speaks to one link's task.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkHandle {
     linked: Arc<Linked>,
-    /// Readers so far: their keys.
-    readers: Arc<AtomicU64>,
+    /// Keys that were given so far.
+    keys: Arc<AtomicU64>,
     wishes: mpsc::Sender<Wish>,
 }
 
@@ -46,7 +49,7 @@ impl LinkHandle {
         let (wishes, queue) = mpsc::channel(WISHES);
         let handle = Self {
             linked: Arc::new(linked),
-            readers: Arc::default(),
+            keys: Arc::default(),
             wishes,
         };
         (handle, queue)
@@ -66,7 +69,14 @@ impl LinkHandle {
 
     /// The key of a new reader.
     pub(crate) fn reader(&self) -> u64 {
-        self.readers.fetch_add(1, Ordering::Relaxed)
+        self.keys.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The id of something that is to be done to a process: larger than any before, over this
+    /// link and over earlier ones, whichever server's they were.
+    pub(crate) fn control_id(&self) -> u64 {
+        let key = self.keys.fetch_add(1, Ordering::Relaxed);
+        (self.linked.generation.0 << CONTROLS_PER_LINK_BITS) | key
     }
 
     /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
@@ -95,6 +105,17 @@ impl LinkHandle {
             up_to,
         };
         self.wish(grant, None).await
+    }
+
+    /// Sends a frame on behalf of the reader with this key.
+    pub(crate) async fn pass(
+        &self,
+        id: OperationId,
+        reader: u64,
+        frame: server_frame::Kind,
+    ) -> Result<(), Gone> {
+        let frame = Box::new(frame);
+        self.wish(Command::Pass { id, reader, frame }, None).await
     }
 
     /// Sends a cancel and waits for the answer, which the caller bounds.

@@ -5,13 +5,13 @@
 //! is not stored once the reader has gone, is stored here. So following goes on without a reader,
 //! and ends early only when the runner is away: then the next inventory brings the outcome.
 
-use std::time::Duration;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use shared_link::{
-    server::{self, Step},
+    server::{self, Answer as Answered, Mail, Step},
     wire,
 };
-use shared_sandbox::{Operation, OperationEvent, Running};
+use shared_sandbox::{Control, Input, Operation, OperationEvent, OutputStream, Running};
 use shared_types::{Generation, RunnerId};
 use tokio::{
     sync::{mpsc, watch},
@@ -19,7 +19,11 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{RemoteSandbox, linked};
+use super::{
+    RemoteSandbox,
+    controls::{Answer, RemoteControls, Wishes},
+    linked,
+};
 use crate::{
     links::{Connection, Gone, LinkHandle, Reader},
     mailbox::Mailbox,
@@ -43,6 +47,7 @@ pub(super) fn start(
     fresh: Option<Generation>,
 ) -> Running {
     let (events, receiver) = mpsc::channel(EVENTS);
+    let (controls, wishes) = RemoteControls::pair();
     let place = intent.place.clone();
     let span = tracing::info_span!(
         "operation",
@@ -56,6 +61,9 @@ pub(super) fn start(
         mailbox: Mailbox::new(),
         link: None,
         events,
+        wishes,
+        waiters: HashMap::new(),
+        waited: 0,
     };
     // Detached on purpose: it ends with the operation, or as the header says.
     tokio::spawn(
@@ -69,6 +77,7 @@ pub(super) fn start(
     Running {
         place,
         events: receiver,
+        controls: Arc::new(controls),
     }
 }
 
@@ -79,6 +88,21 @@ struct Follow {
     /// The one that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
     events: mpsc::Sender<OperationEvent>,
+    wishes: Wishes,
+    /// Who waits for what was to be done to the process, by key; the machine bounds them.
+    waiters: HashMap<u64, Answer<()>>,
+    /// Keys that were given so far.
+    waited: u64,
+}
+
+/// What can happen while the task waits for something.
+enum Event {
+    Mail(Mail),
+    Told,
+    Answered(Answered),
+    Input(Input, Answer<u64>),
+    Control(Control, Answer<()>),
+    Committed,
 }
 
 impl Follow {
@@ -122,17 +146,91 @@ impl Follow {
                     self.machine.offered();
                 }
                 Step::Mail => {
-                    let mail = self.mailbox.next().await;
-                    self.machine.mail(mail);
+                    let event = self.next_event(&mut None).await;
+                    self.handle(event);
                 }
-                // A reader that has gone needs nothing.
-                Step::Tell(event) => drop(self.events.send(event).await),
+                // A slow reader holds up nothing that is passed on.
+                Step::Tell(event) => {
+                    let mut untold = Some(event);
+                    while untold.is_some() {
+                        let event = self.next_event(&mut untold).await;
+                        self.handle(event);
+                    }
+                }
                 Step::Over => return Ok(()),
                 Step::Cancel | Step::Attach | Step::Taken(..) => {
                     if self.over_the_link(step).await.is_err() {
                         self.machine.link_lost();
                     }
                 }
+            }
+        }
+    }
+
+    /// Passes on what can be, and waits: for the reader to take what it is untold of, or else for
+    /// mail.
+    async fn next_event(&mut self, untold: &mut Option<OperationEvent>) -> Event {
+        self.pass_on().await;
+        let Wishes {
+            inputs,
+            controls,
+            commits,
+        } = &mut self.wishes;
+        tokio::select! {
+            answer = self.mailbox.answer() => Event::Answered(answer),
+            Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
+                Event::Input(input, answer)
+            }
+            Some((control, answer)) = controls.recv(), if self.machine.takes_controls() => {
+                Event::Control(control, answer)
+            }
+            Ok(()) = commits.changed() => Event::Committed,
+            room = self.events.reserve(), if untold.is_some() => {
+                // A reader that has gone needs nothing.
+                if let (Ok(room), Some(event)) = (room, untold.take()) {
+                    room.send(event);
+                }
+                Event::Told
+            }
+            mail = self.mailbox.next(), if untold.is_none() => Event::Mail(mail),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Mail(mail) => self.machine.mail(mail),
+            Event::Told => {}
+            Event::Answered(answer) => {
+                if let Some(controlled) = self.machine.answer(answer)
+                    && let Some(waiter) = self.waiters.remove(&controlled.key)
+                {
+                    // Whoever stopped waiting does not want to know.
+                    let _ = waiter.send(controlled.result);
+                }
+            }
+            Event::Input(input, answer) => drop(answer.send(self.machine.input(&input))),
+            Event::Control(control, answer) => {
+                self.waited += 1;
+                self.waiters.insert(self.waited, answer);
+                self.machine.control(self.waited, control);
+            }
+            Event::Committed => {
+                let [stdout, stderr] = *self.wishes.commits.borrow_and_update();
+                self.machine.commit(OutputStream::Stdout, stdout);
+                self.machine.commit(OutputStream::Stderr, stderr);
+            }
+        }
+    }
+
+    async fn pass_on(&mut self) {
+        let Some((link, key)) = &self.link else {
+            return;
+        };
+        let id = self.machine.operation().id;
+        while let Some(frame) = self.machine.passed_on(|| link.control_id()) {
+            if link.pass(id, *key, frame).await.is_err() {
+                // The mailbox says so after what is left in it; then all of it is sent again.
+                return;
             }
         }
     }

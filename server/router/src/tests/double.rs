@@ -339,10 +339,8 @@ pub(super) fn exec(number: u128) -> Operation {
             run_for: Duration::from_secs(120),
         },
         request: Request::Exec(Exec {
-            command: shared_sandbox::Command::Shell(format!("echo {number}")),
-            directory: String::new(),
             environment: [("A".to_owned(), "b".to_owned())].into(),
-            merged: false,
+            ..Exec::new(shared_sandbox::Command::Shell(format!("echo {number}")))
         }),
     }
 }

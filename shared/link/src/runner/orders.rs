@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use proto::v1::{self, runner_frame, server_frame};
-use shared_sandbox::{OutputStream, Request};
+use shared_sandbox::{Control, OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId,
 };
 
-use crate::wire::{from_runner, invalid, read_request};
+use crate::wire::{self, from_runner, invalid, read_request};
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
@@ -56,6 +57,26 @@ pub enum Order {
         stream: OutputStream,
         /// The first byte that is still needed.
         up_to: u64,
+    },
+    /// A piece of its input.
+    Input {
+        /// Which operation.
+        operation: OperationId,
+        /// Where the piece begins.
+        offset: u64,
+        /// Its bytes.
+        data: Bytes,
+        /// Whether the input ends after it.
+        end: bool,
+    },
+    /// Something is to be done to its process.
+    Control {
+        /// Which operation.
+        operation: OperationId,
+        /// Larger than any before, or it is a repeat.
+        id: u64,
+        /// What.
+        control: Control,
     },
     /// Its end is stored: drop it.
     Forget(OperationId),
@@ -108,6 +129,16 @@ pub(super) fn received(frame: v1::ServerFrame) -> Received {
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
         Some(server_frame::Kind::Commit(wire)) => commit(&wire),
+        Some(server_frame::Kind::Input(wire)) => input(wire),
+        Some(server_frame::Kind::Resize(wire)) => {
+            let size = wire.size.ok_or_else(|| invalid("size of a terminal"));
+            let control = size.and_then(wire::size).map(Control::Resize);
+            return control_of(&wire.operation, wire.id, control);
+        }
+        Some(server_frame::Kind::Signal(wire)) => {
+            let control = wire::signal(wire.kind).map(Control::Signal);
+            return control_of(&wire.operation, wire.id, control);
+        }
         Some(server_frame::Kind::Forget(wire)) => wire.operation.parse().ok().map(Order::Forget),
         _ => None,
     };
@@ -184,6 +215,29 @@ fn commit(wire: &v1::Commit) -> Option<Order> {
         stream: output_stream(wire.stream)?,
         up_to: wire.up_to,
     })
+}
+
+fn input(wire: v1::Input) -> Option<Order> {
+    Some(Order::Input {
+        operation: wire.operation.parse().ok()?,
+        offset: wire.offset,
+        data: wire.data,
+        end: wire.end,
+    })
+}
+
+fn control_of(operation: &str, id: u64, control: Result<Control, Refusal>) -> Received {
+    let Ok(operation) = operation.parse() else {
+        return Received::Nothing;
+    };
+    match control {
+        Ok(control) => Received::Order(Order::Control {
+            operation,
+            id,
+            control,
+        }),
+        Err(refusal) => Received::Answer(wire::done(operation, id, Err(refusal))),
+    }
 }
 
 fn output_stream(wire: i32) -> Option<OutputStream> {

@@ -2,7 +2,7 @@
 
 use proto::v1::cancel_answer::Answer;
 use serde::{Deserialize, Serialize};
-use shared_sandbox::Outcome;
+use shared_sandbox::{Outcome, Request};
 use shared_types::{Digest, Epoch, OperationId, Owner};
 
 /// One thing that must outlive the daemon. Reading all of them again gives the same memory.
@@ -46,6 +46,31 @@ pub struct Accepted {
     pub owner: Owner,
     /// The owner's epoch.
     pub epoch: Epoch,
+    /// What can be passed on to it.
+    #[serde(default)]
+    pub takes: Takes,
+}
+
+/// What can be passed on to an operation while it is under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Takes {
+    /// Input.
+    pub input: bool,
+    /// Another size of its terminal.
+    pub terminal: bool,
+    /// Signals.
+    pub signals: bool,
+}
+
+impl Takes {
+    /// What can be passed on to an operation that asks for this.
+    pub fn of(request: &Request) -> Self {
+        Self {
+            input: request.takes_input(),
+            terminal: request.has_terminal(),
+            signals: request.takes_signals(),
+        }
+    }
 }
 
 /// What is left of an operation that is gone.

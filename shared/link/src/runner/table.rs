@@ -15,7 +15,7 @@ use std::{
 };
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
-use shared_sandbox::{ExitCause, Outcome, OutputStream, Request};
+use shared_sandbox::{Control, ExitCause, Input, Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, JournalId, OperationId, Owner, Refusal, RefusalCode, SandboxId,
 };
@@ -25,7 +25,8 @@ use super::{
     delivery::{Delivery, Spool},
     memory::{Epochs, Receipts},
     orders::{Incoming, Order, cancel_refused, refused},
-    record::{Accepted, Receipt, Record},
+    passing::Passing,
+    record::{Accepted, Receipt, Record, Takes},
 };
 use crate::wire::{self, from_runner};
 
@@ -54,6 +55,18 @@ pub enum Act {
         stream: OutputStream,
         /// The first byte that is still needed.
         up_to: u64,
+    },
+    /// Pass this on as its input; it continues what was passed on before.
+    Input(OperationId, Input),
+    /// Do this to its process, unless its supervisor has done it under this id before:
+    /// [`Table::controlled`].
+    Control {
+        /// To which operation.
+        operation: OperationId,
+        /// Larger than any before.
+        id: u64,
+        /// What.
+        control: Control,
     },
     /// Drop what is kept of it.
     Drop(OperationId),
@@ -108,6 +121,8 @@ pub struct Table {
     answers: VecDeque<v1::RunnerFrame>,
     /// Operations that may have something to tell, each once; the first has its turn.
     ready: VecDeque<OperationId>,
+    /// Reads that are gone, of which the driver does not know it.
+    dropped: Vec<OperationId>,
 }
 
 #[derive(Debug, Clone)]
@@ -126,6 +141,8 @@ struct Entry {
     stopped: bool,
     /// The present link waits for the answer to a cancel.
     answer_owed: bool,
+    /// What is passed on to it.
+    passing: Passing,
 }
 
 #[derive(Debug, Clone)]
@@ -154,6 +171,7 @@ impl Table {
             retained_bytes: 0,
             answers: VecDeque::new(),
             ready: VecDeque::new(),
+            dropped: Vec::new(),
         }
     }
 
@@ -271,6 +289,17 @@ impl Table {
                     stream,
                     up_to,
                 }),
+            Order::Input {
+                operation,
+                offset,
+                data,
+                end,
+            } => self.pass_input(operation, offset, data, end),
+            Order::Control {
+                operation,
+                id,
+                control,
+            } => self.pass_control(operation, id, control),
             Order::Forget(operation) => self.forget(operation, now),
         }
     }
@@ -307,8 +336,10 @@ impl Table {
             return;
         }
         self.running -= 1;
+        entry.passing.end();
         if entry.only_reads && entry.delivery.is_none() {
             self.entries.remove(&id);
+            self.dropped.push(id);
             return;
         }
         if let Outcome::Exited(record) = &outcome {
@@ -332,6 +363,12 @@ impl Table {
             self.answers.push_back(answered(id, answer));
         }
         self.make_ready(id);
+    }
+
+    /// Reads that are gone without an [`Act::Drop`]: what is kept open for them can go. Empty
+    /// afterwards.
+    pub fn take_dropped(&mut self) -> Vec<OperationId> {
+        std::mem::take(&mut self.dropped)
     }
 
     /// Whether there is room for the answer to one more order.
@@ -359,6 +396,10 @@ impl Table {
                 continue;
             };
             let written = entry.written;
+            if let Some(told) = Self::input_frame(id, &mut entry.passing) {
+                self.make_ready(id);
+                return Some(told);
+            }
             if let Some(output) = delivery.output(id, written, entry.end.is_some(), spool) {
                 self.make_ready(id);
                 return Some(output);
@@ -422,6 +463,7 @@ impl Table {
                     digest: incoming.digest,
                     owner: incoming.owner,
                     epoch: incoming.epoch,
+                    takes: Takes::of(&request),
                 };
                 if only_reads {
                     self.see_epoch(incoming.owner, incoming.epoch);
@@ -429,7 +471,7 @@ impl Table {
                     self.accepted += 1;
                     self.unwritten.push(Record::Accepted(accepted.clone()));
                 }
-                self.remember(accepted, only_reads);
+                self.remember(accepted, only_reads, Passing::begin(&request));
                 Some(Act::Start {
                     operation: id,
                     request,
@@ -441,6 +483,7 @@ impl Table {
         self.see_epoch(incoming.owner, incoming.epoch);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.delivery = Some(Delivery::from(incoming.from));
+            entry.passing.attached();
         }
         self.answers
             .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
@@ -450,7 +493,7 @@ impl Table {
         act
     }
 
-    fn remember(&mut self, accepted: Accepted, only_reads: bool) {
+    fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing) {
         self.epochs.see(accepted.owner, accepted.epoch);
         let entry = Entry {
             digest: accepted.digest,
@@ -463,6 +506,7 @@ impl Table {
             is_ready: false,
             stopped: false,
             answer_owed: false,
+            passing,
         };
         self.entries.insert(accepted.operation, entry);
         self.running += 1;
@@ -551,6 +595,9 @@ impl Table {
         let Some(entry) = self.entries.remove(&id) else {
             return;
         };
+        if entry.only_reads {
+            self.dropped.push(id);
+        }
         match entry.end {
             Some(end) => self.retained_bytes -= end.retained_bytes,
             None => self.running -= 1,
@@ -591,6 +638,7 @@ fn answered(id: OperationId, answer: Answer) -> v1::RunnerFrame {
     }))
 }
 
+mod passing;
 mod records;
 #[cfg(test)]
 mod tests;

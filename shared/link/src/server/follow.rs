@@ -17,7 +17,7 @@ use shared_types::{
     Digest, Effect, Generation, Incarnation, Refusal, RefusalCode, Timestamp, event::Place,
 };
 
-use super::{Connection, Mail};
+use super::{Connection, Mail, passing::Passing};
 use crate::wire;
 
 /// What is stored of an operation that was placed.
@@ -122,6 +122,8 @@ pub struct Follow {
     phase: Phase,
     /// To be done before the phase goes on.
     steps: VecDeque<Step>,
+    /// What is passed on to the operation.
+    passing: Passing,
 }
 
 #[derive(Debug)]
@@ -162,6 +164,7 @@ impl Follow {
             told_unreachable: false,
             phase: Phase::Connecting,
             steps: VecDeque::new(),
+            passing: Passing::new(operation.id, &operation.request),
             operation,
         };
         match &intent.outcome {
@@ -183,6 +186,11 @@ impl Follow {
     pub fn step(&mut self) -> Step {
         if let Some(step) = self.steps.pop_front() {
             return step;
+        }
+        if self.is_attached()
+            && let Some(taken) = self.passing.tell()
+        {
+            return Step::Tell(OperationEvent::InputTaken(taken));
         }
         match &self.phase {
             Phase::Connecting => Step::Connection,
@@ -275,6 +283,7 @@ impl Follow {
     pub fn attached(&mut self) {
         if let Phase::Attaching(attempt) = &self.phase {
             self.phase = Phase::Reading(attempt.clone());
+            self.passing.attached();
         }
     }
 
@@ -478,6 +487,7 @@ fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
             (OutputStream::Stdout, record.stdout.offset),
             (OutputStream::Stderr, record.stderr.offset),
         ],
+        Outcome::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
         _ => Vec::new(),
     }
 }
@@ -486,3 +496,5 @@ fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
+
+mod passing;

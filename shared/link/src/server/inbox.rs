@@ -11,14 +11,18 @@ use bytes::Bytes;
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Refusal,
-    limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
+    limits::{CREDIT_WINDOW_BYTES, MAX_CONTROLS_WAITING, OUTPUT_CHUNK_BYTES},
 };
 
+use super::Answer;
 use crate::received::{Received, Violation};
 
 /// Most pieces of one stream that may wait. Joined data needs far fewer, so only a runner that
 /// sends gap after gap gets here.
 const MAX_PIECES: usize = 256;
+
+/// Answers to what was passed on that may wait; more than can be asked for at once.
+const MAX_ANSWERS: usize = 4 * MAX_CONTROLS_WAITING;
 
 /// See the module.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Inbox {
     arrived: u64,
     /// What comes after the last piece.
     last: Option<Mail>,
+    /// Answers to what was passed on; they wait for no output.
+    answers: VecDeque<Answer>,
 }
 
 /// One link's right to put something in.
@@ -76,6 +82,9 @@ pub enum InboxError {
     /// The runner sends gap after gap.
     #[error("more than {MAX_PIECES} gaps lie in the output")]
     TooManyGaps,
+    /// The runner answers what nobody asked.
+    #[error("more than {MAX_ANSWERS} answers came to what was passed on")]
+    TooManyAnswers,
 }
 
 #[derive(Debug)]
@@ -109,6 +118,7 @@ impl Inbox {
             streams: [stream(), stream()],
             arrived: 0,
             last: None,
+            answers: VecDeque::new(),
         }
     }
 
@@ -117,6 +127,7 @@ impl Inbox {
     pub fn attach(&mut self) -> (Seat, [u64; 2]) {
         self.seat.0 += 1;
         self.last = None;
+        self.answers.clear();
         let [stdout, stderr] = &mut self.streams;
         (
             self.seat,
@@ -150,6 +161,33 @@ impl Inbox {
                 Ok(())
             }
         }
+    }
+
+    /// Puts an answer in; nothing happens on an earlier seat.
+    ///
+    /// # Errors
+    /// The runner broke the protocol.
+    pub fn put_answer(&mut self, seat: Seat, answer: Answer) -> Result<(), InboxError> {
+        if seat != self.seat {
+            return Ok(());
+        }
+        // A later word of how far input is taken says all that an earlier one did.
+        if let (Answer::InputTaken(now), Some(Answer::InputTaken(before))) =
+            (&answer, self.answers.back_mut())
+        {
+            *before = *now;
+            return Ok(());
+        }
+        if self.answers.len() >= MAX_ANSWERS {
+            return Err(InboxError::TooManyAnswers);
+        }
+        self.answers.push_back(answer);
+        Ok(())
+    }
+
+    /// Takes the oldest answer out.
+    pub fn take_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
     }
 
     /// Takes the oldest piece out; the last mail comes after all pieces, again and again.

@@ -52,6 +52,15 @@ pub enum Command<P> {
         /// The first byte that there is no room for.
         up_to: u64,
     },
+    /// Pass something on to it; nothing, if another reader has taken its place.
+    Pass {
+        /// Which operation.
+        id: OperationId,
+        /// The reader's key.
+        reader: u64,
+        /// What is sent ([`super::Follow::passed_on`]).
+        frame: Box<server_frame::Kind>,
+    },
     /// Stop it, or never start it.
     Cancel {
         /// Which operation.
@@ -211,6 +220,8 @@ impl<P: Post> Link<P> {
             Some(Kind::Output(output)) => self.subscriptions.output(output),
             Some(Kind::Gap(gap)) => self.subscriptions.gap(&gap),
             Some(Kind::Ended(ended)) => self.subscriptions.ended(ended),
+            Some(Kind::InputTaken(taken)) => self.subscriptions.input_taken(taken),
+            Some(Kind::Done(done)) => self.subscriptions.done(done),
             Some(Kind::CancelAnswer(frame)) => {
                 return cancel_answered(frame)
                     .map(Some)
@@ -232,9 +243,12 @@ impl<P: Post> Link<P> {
                 server_frame::Kind::Operation(*frame)
             }
             // The room is the earlier reader's: the present one counts from its own place.
-            Command::Grant { id, reader, .. } if !self.subscriptions.is_read_by(id, reader) => {
+            Command::Grant { id, reader, .. } | Command::Pass { id, reader, .. }
+                if !self.subscriptions.is_read_by(id, reader) =>
+            {
                 return;
             }
+            Command::Pass { frame, .. } => *frame,
             Command::Grant {
                 id, stream, up_to, ..
             } => server_frame::Kind::Credit(v1::Credit {

@@ -13,6 +13,7 @@ use shared_types::{OperationId, limits::OUTPUT_CHUNK_BYTES};
 use super::{
     inbox::{InboxError, Mail},
     link::Reader,
+    passing::Answer,
 };
 use crate::wire::{self, Expects, Malformed};
 
@@ -23,6 +24,12 @@ pub trait Post {
     /// # Errors
     /// The runner broke the protocol.
     fn put(&self, mail: Mail) -> Result<(), InboxError>;
+
+    /// Puts an answer there to what was passed on.
+    ///
+    /// # Errors
+    /// The runner broke the protocol.
+    fn put_answer(&self, answer: Answer) -> Result<(), InboxError>;
 }
 
 /// The readers of a link.
@@ -153,16 +160,38 @@ impl<P: Post> Subscriptions<P> {
         Ok(())
     }
 
+    pub(super) fn input_taken(&mut self, frame: v1::InputTaken) -> Result<(), Malformed> {
+        let answer = match frame.refusal {
+            None => Answer::InputTaken(frame.up_to),
+            Some(refusal) => Answer::InputRefused(refusal.into()),
+        };
+        self.deliver(&frame.operation, |post| post.put_answer(answer))
+    }
+
+    pub(super) fn done(&mut self, frame: v1::Done) -> Result<(), Malformed> {
+        let answer = Answer::Done {
+            id: frame.id,
+            result: frame.refusal.map_or(Ok(()), |refusal| Err(refusal.into())),
+        };
+        self.deliver(&frame.operation, |post| post.put_answer(answer))
+    }
+
     fn post(&mut self, operation: &str, mail: Mail) -> Result<(), Malformed> {
+        self.deliver(operation, |post| post.put(mail))
+    }
+
+    fn deliver(
+        &mut self,
+        operation: &str,
+        put: impl FnOnce(&P) -> Result<(), InboxError>,
+    ) -> Result<(), Malformed> {
         let id = wire::operation_id(operation)?;
         let Some(subscription) = self.operations.get_mut(&id) else {
             return Ok(());
         };
         match (subscription.open, subscription.unanswered) {
-            (true, 0) => subscription
-                .post
-                .put(mail)
-                .map_err(|error| Malformed(format!("the output of {id} is broken: {error}"))),
+            (true, 0) => put(&subscription.post)
+                .map_err(|error| Malformed(format!("what came of {id} is broken: {error}"))),
             (true, _) => Ok(()),
             (false, _) => Err(Malformed(format!(
                 "output of {id} came before it was accepted"

@@ -24,6 +24,10 @@ pub(crate) fn ended(operation: OperationId, outcome: Outcome) -> v1::RunnerFrame
         Outcome::Listed(listed) => Wire::Listed(self::listed(listed)),
         Outcome::Globbed(globbed) => Wire::Globbed(self::globbed(globbed)),
         Outcome::Grepped(grepped) => Wire::Grepped(self::grepped(grepped)),
+        Outcome::Downloaded(downloaded) => Wire::Downloaded(v1::Downloaded {
+            bytes: downloaded.bytes,
+            digest: downloaded.digest.as_bytes().to_vec(),
+        }),
         Outcome::Failed(failure) => Wire::Failed(file_failure(failure)),
         Outcome::Refused(refusal) => Wire::Refused(refusal.into()),
     };
@@ -147,6 +151,12 @@ fn file_failure(failure: FileFailure) -> v1::FileFailure {
         FileFailure::Pattern { reason } => v1::FileFailure {
             reason,
             ..of(Kind::Pattern, String::new())
+        },
+        FileFailure::Changed { path } => of(Kind::Changed, path),
+        FileFailure::OtherDigest { path } => of(Kind::OtherDigest, path),
+        FileFailure::OtherSize { path, bytes } => v1::FileFailure {
+            number: bytes,
+            ..of(Kind::OtherSize, path)
         },
         FileFailure::DiskFull => of(Kind::DiskFull, String::new()),
         FileFailure::TooSlow { limit_ms } => v1::FileFailure {

@@ -2,8 +2,8 @@
 
 use proto::v1;
 use shared_sandbox::{
-    Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Outcome,
-    ReadContent, Request, Written,
+    Downloaded, Edited, EntryKind, FileFailure, Globbed, GrepMatch, Grepped, Listed, ListedEntry,
+    Outcome, ReadContent, Request, Written,
 };
 use shared_types::Digest;
 
@@ -56,6 +56,10 @@ pub(crate) fn outcome(wire: Option<v1::ended::Outcome>) -> Result<Outcome, Malfo
             matches: grepped.matches.into_iter().map(grep_match).collect(),
             more: grepped.more,
         }),
+        Some(Wire::Downloaded(downloaded)) => Outcome::Downloaded(Downloaded {
+            bytes: downloaded.bytes,
+            digest: digest(&downloaded.digest)?,
+        }),
         Some(Wire::Failed(failure)) => Outcome::Failed(file_failure(failure)?),
         Some(Wire::Refused(refusal)) => Outcome::Refused(refusal.into()),
     })
@@ -66,11 +70,16 @@ pub type Expects = fn(&Outcome) -> bool;
 
 /// How an operation that asks for this can end, beside being refused.
 pub fn expected(request: &Request) -> Expects {
-    use Outcome::{Edited, Exited, Failed, Globbed, Grepped, Listed, Read, Refused, Written};
+    use Outcome::{
+        Downloaded, Edited, Exited, Failed, Globbed, Grepped, Listed, Read, Refused, Written,
+    };
     match request {
         Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),
         Request::Read(_) => |end| matches!(end, Read(_) | Failed(_) | Refused(_)),
-        Request::Write(_) => |end| matches!(end, Written(_) | Failed(_) | Refused(_)),
+        Request::Download(_) => |end| matches!(end, Downloaded(_) | Failed(_) | Refused(_)),
+        Request::Write(_) | Request::Upload(_) => {
+            |end| matches!(end, Written(_) | Failed(_) | Refused(_))
+        }
         Request::Edit(_) => |end| matches!(end, Edited(_) | Failed(_) | Refused(_)),
         Request::List(_) => |end| matches!(end, Listed(_) | Failed(_) | Refused(_)),
         Request::Glob(_) => |end| matches!(end, Globbed(_) | Failed(_) | Refused(_)),
@@ -128,6 +137,12 @@ fn file_failure(wire: v1::FileFailure) -> Result<FileFailure, Malformed> {
             count: wire.number,
         },
         Kind::Pattern => FileFailure::Pattern { reason },
+        Kind::Changed => FileFailure::Changed { path },
+        Kind::OtherDigest => FileFailure::OtherDigest { path },
+        Kind::OtherSize => FileFailure::OtherSize {
+            path,
+            bytes: wire.number,
+        },
         Kind::DiskFull => FileFailure::DiskFull,
         Kind::TooSlow => FileFailure::TooSlow {
             limit_ms: wire.number,

@@ -1,10 +1,12 @@
 //! Requests.
 
 use proto::v1::{self, operation::Request as Wire};
-use shared_sandbox::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
-use shared_types::Refusal;
+use shared_sandbox::{
+    Command, Download, Edit, Exec, Glob, Grep, List, Read, Request, Retention, Upload, Write,
+};
+use shared_types::{Digest, Refusal, RefusalCode};
 
-use super::invalid;
+use super::{control, invalid};
 
 /// A request in its wire form.
 pub fn request(request: &Request) -> v1::operation::Request {
@@ -17,6 +19,9 @@ pub fn request(request: &Request) -> v1::operation::Request {
             directory: exec.directory,
             environment: exec.environment.into_iter().collect(),
             merged: exec.merged,
+            input: exec.input,
+            terminal: exec.terminal.map(control::size_to_wire),
+            retention: retention_to_wire(exec.retention),
         }),
         Request::Read(read) => Wire::Read(v1::Read {
             path: read.path,
@@ -49,6 +54,12 @@ pub fn request(request: &Request) -> v1::operation::Request {
             files: grep.files,
             ignore_case: grep.ignore_case,
             max_matches: grep.max_matches,
+        }),
+        Request::Download(Download { path }) => Wire::Download(v1::Download { path }),
+        Request::Upload(upload) => Wire::Upload(v1::Upload {
+            path: upload.path,
+            bytes: upload.bytes,
+            digest: upload.digest.as_bytes().to_vec(),
         }),
     }
 }
@@ -89,6 +100,12 @@ pub(crate) fn read_request(wire: Wire) -> Result<Request, Refusal> {
             ignore_case: wire.ignore_case,
             max_matches: wire.max_matches,
         }),
+        Wire::Download(wire) => Request::Download(Download { path: wire.path }),
+        Wire::Upload(wire) => Request::Upload(Upload {
+            path: wire.path,
+            bytes: wire.bytes,
+            digest: Digest::from_slice(&wire.digest).ok_or_else(|| invalid("digest of a file"))?,
+        }),
     })
 }
 
@@ -103,5 +120,29 @@ fn exec(wire: v1::Exec) -> Result<Exec, Refusal> {
         directory: wire.directory,
         environment: wire.environment.into_iter().collect(),
         merged: wire.merged,
+        input: wire.input,
+        terminal: wire.terminal.map(control::size).transpose()?,
+        retention: retention(wire.retention)?,
     })
+}
+
+fn retention_to_wire(retention: Retention) -> i32 {
+    match retention {
+        Retention::Bounded => v1::Retention::Bounded,
+        Retention::All => v1::Retention::All,
+        Retention::None => v1::Retention::None,
+    }
+    .into()
+}
+
+fn retention(wire: i32) -> Result<Retention, Refusal> {
+    match v1::Retention::try_from(wire) {
+        Ok(v1::Retention::Bounded) => Ok(Retention::Bounded),
+        Ok(v1::Retention::All) => Ok(Retention::All),
+        Ok(v1::Retention::None) => Ok(Retention::None),
+        Err(_) => Err(Refusal::new(
+            RefusalCode::Unsupported,
+            "the runner does not know this kind of retention: update gantry-runner",
+        )),
+    }
 }

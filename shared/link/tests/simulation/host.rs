@@ -11,7 +11,10 @@ use shared_types::{
     limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
 };
 
-use super::dice::Dice;
+use super::{
+    dice::Dice,
+    passing::{Given, Passed, Took},
+};
 
 /// Not a divisor of anything in the protocol, so that bytes at a wrong place look wrong.
 const PERIOD: usize = 65_521;
@@ -44,6 +47,8 @@ pub(crate) struct Host {
     pub(crate) effects: BTreeMap<OperationId, u32>,
     /// How each process really ended.
     pub(crate) ends: BTreeMap<OperationId, Outcome>,
+    /// What was really passed on.
+    pub(crate) passed: Passed,
 }
 
 #[derive(Clone)]
@@ -52,11 +57,15 @@ pub(crate) struct Process {
     pub(crate) to_write: [u64; 2],
     pub(crate) written: [u64; 2],
     pub(crate) stopped: bool,
+    takes_input: bool,
+    /// What is passed on to it.
+    pub(crate) given: Given,
 }
 
 pub(crate) enum Happened {
     /// So much of each stream can be read.
     Output([u64; 2]),
+    Took(Took),
     Ended(Outcome),
 }
 
@@ -114,6 +123,8 @@ impl Host {
             to_write,
             written: [0, 0],
             stopped: false,
+            takes_input: request.takes_input(),
+            given: Given::default(),
         };
         self.running.insert(id, process);
         self.files.insert(id, Files::default());
@@ -138,6 +149,11 @@ impl Host {
     /// Something happens to a process.
     pub(crate) fn go_on(&mut self, id: OperationId, dice: &mut Dice) -> Option<Happened> {
         let process = self.running.get_mut(&id)?;
+        if dice.one_in(2)
+            && let Some(took) = process.given.take(id, &mut self.passed, dice)
+        {
+            return Some(Happened::Took(took));
+        }
         let stream = match dice.below(2) {
             0 => OutputStream::Stdout,
             _ => OutputStream::Stderr,
@@ -154,7 +170,8 @@ impl Host {
             }
             return Some(Happened::Output(self.readable(id)));
         }
-        let done = process.reads || process.written == process.to_write;
+        let fed = !process.takes_input || process.given.is_complete(id);
+        let done = process.reads || (process.written == process.to_write && fed);
         if !done && !process.stopped {
             return None;
         }
@@ -172,6 +189,8 @@ impl Host {
     /// The daemon dies: whatever it did itself is over, and only processes go on.
     pub(crate) fn lose_daemon(&mut self) {
         self.running.retain(|_, process| !process.reads);
+        let running = self.running.values_mut();
+        running.for_each(|process| process.given.lose_daemon());
     }
 
     /// Every process dies, and nobody saw how.

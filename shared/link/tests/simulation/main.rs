@@ -7,6 +7,7 @@
 mod dice;
 mod host;
 mod oracle;
+mod passing;
 mod runner;
 mod server;
 mod store;

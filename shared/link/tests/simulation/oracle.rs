@@ -26,6 +26,8 @@ pub(crate) struct Tally {
     pub(crate) gaps: u64,
     pub(crate) new_journals: u64,
     pub(crate) server_crashes: u64,
+    pub(crate) fed: u64,
+    pub(crate) resized: u64,
 }
 
 /// What is noted on the way.
@@ -50,6 +52,8 @@ impl Tally {
         self.gaps += other.gaps;
         self.new_journals += other.new_journals;
         self.server_crashes += other.server_crashes;
+        self.fed += other.fed;
+        self.resized += other.resized;
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -63,6 +67,8 @@ impl Tally {
             self.gaps,
             self.new_journals,
             self.server_crashes,
+            self.fed,
+            self.resized,
         ];
         each.into_iter().all(|times| times > 0)
     }
@@ -122,7 +128,9 @@ impl Reading {
                     );
                 }
             }
-            OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {}
+            OperationEvent::Unreachable { .. }
+            | OperationEvent::Reachable
+            | OperationEvent::InputTaken(_) => {}
         }
     }
 }
@@ -200,6 +208,8 @@ impl Checks {
                 Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),
                 Some(outcome) => {
                     tally.finished += 1;
+                    let took = row.operation.request.takes_input() && host.passed.took_all(*id);
+                    tally.fed += u64::from(took);
                     if let Outcome::Exited(record) = outcome {
                         tally.cancelled += u64::from(record.cause == ExitCause::Cancelled);
                     }

@@ -13,6 +13,7 @@ use shared_types::{Epoch, Incarnation, JournalId, OperationId, Refusal, RefusalC
 use super::{
     PLACE,
     host::{Happened, Host},
+    passing::Took,
     wire::{Received, Wire},
     world::World,
 };
@@ -199,6 +200,7 @@ impl World {
             }
             Some(Act::Stop(operation)) => self.runner.host.stop(operation),
             Some(Act::Drop(operation)) => self.runner.host.drop_output(operation),
+            Some(act @ (Act::Input(..) | Act::Control { .. })) => self.pass_to_host(act),
             Some(Act::Commit { .. }) | None => {}
         }
     }
@@ -301,7 +303,15 @@ impl World {
         let Some(id) = self.dice.pick(&running) else {
             return;
         };
+        let abandoned = !self.is_written_to(id);
+        if let Some(process) = self.runner.host.running.get_mut(&id) {
+            process.given.abandoned |= abandoned;
+        }
         match self.runner.host.go_on(id, &mut self.dice) {
+            Some(Happened::Took(Took::Input(up_to))) => self.runner.table.input_taken(id, up_to),
+            Some(Happened::Took(Took::Resize(control))) => {
+                self.runner.table.controlled(id, control, Ok(()));
+            }
             Some(Happened::Output(written)) => self.runner.table.output(id, written),
             Some(Happened::Ended(outcome)) => {
                 self.say(format!("host: {id} ends: {outcome:?}"));
@@ -357,7 +367,8 @@ impl World {
     fn recover(&self, table: &mut Table, id: OperationId, host_died: bool) {
         let host = &self.runner.host;
         table.output(id, host.readable(id));
-        if host.running.contains_key(&id) {
+        if let Some(process) = host.running.get(&id) {
+            table.input_taken(id, process.given.taken());
             return;
         }
         match host.ends.get(&id) {
@@ -448,6 +459,10 @@ fn copy(order: &Order) -> Option<Order> {
             epoch: *epoch,
             incarnation: incarnation.clone(),
         }),
-        Order::Credit { .. } | Order::Commit { .. } | Order::Forget(_) => None,
+        Order::Credit { .. }
+        | Order::Commit { .. }
+        | Order::Input { .. }
+        | Order::Control { .. }
+        | Order::Forget(_) => None,
     }
 }

@@ -12,8 +12,8 @@ use std::{
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_link::server::{
-    Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked, Mail, Over, Post,
-    Seat, Slot, Times, Unsettled, facts,
+    Answer, Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked, Mail, Over,
+    Post, Seat, Slot, Times, Unsettled, facts,
 };
 use shared_sandbox::CancelAnswer;
 use shared_types::{Generation, OperationId, limits::HELLO_WITHIN};
@@ -64,15 +64,17 @@ enum Stage {
 
 pub(crate) struct Following {
     pub(crate) id: OperationId,
-    key: u64,
-    machine: Follow,
-    inbox: Rc<RefCell<Inbox>>,
+    pub(crate) key: u64,
+    pub(crate) machine: Follow,
+    pub(crate) inbox: Rc<RefCell<Inbox>>,
     /// The slot's version that the machine knows.
     seen: Option<u64>,
     /// The wire of the link that it knows.
-    link: Option<u64>,
+    pub(crate) link: Option<u64>,
     pub(crate) reading: Reading,
     pub(crate) has_reader: bool,
+    /// How much of the input the reader has handed over.
+    pub(crate) input: u64,
 }
 
 struct Fetching {
@@ -90,6 +92,10 @@ pub(crate) struct Seated {
 impl Post for Seated {
     fn put(&self, mail: Mail) -> Result<(), InboxError> {
         self.inbox.borrow_mut().put(self.seat, mail)
+    }
+
+    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+        self.inbox.borrow_mut().put_answer(self.seat, answer)
     }
 }
 
@@ -162,7 +168,7 @@ impl Server {
             .map(|(wire, _)| *wire)
     }
 
-    fn wish(&mut self, wire: Option<u64>, command: Command<Seated>) -> bool {
+    pub(crate) fn wish(&mut self, wire: Option<u64>, command: Command<Seated>) -> bool {
         match wire.and_then(|wire| self.links.get_mut(&wire)) {
             Some(link) => {
                 link.wishes.push_back(command);
@@ -174,7 +180,7 @@ impl Server {
 }
 
 impl World {
-    fn server(&mut self) -> &mut Server {
+    pub(crate) fn server(&mut self) -> &mut Server {
         self.server.as_mut().expect("asked only while it runs")
     }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use shared_link::server::StoredIntent;
-use shared_sandbox::{Command, Exec, Operation, OperationLimits, Read, Request};
+use shared_sandbox::{Command, Exec, Operation, OperationLimits, Read, Request, TerminalSize};
 use shared_types::{
     Effect, Epoch, OperationId, OperationKey, Owner, SessionId, Timestamp, event::Place,
 };
@@ -422,11 +422,13 @@ fn operation(number: u64, dice: &mut Dice) -> Operation {
             max_lines: 10,
             max_bytes: 1000,
         }),
-        _ => Request::Exec(Exec {
-            command: Command::Shell(format!("work {number}")),
-            directory: String::new(),
-            environment: BTreeMap::new(),
-            merged: false,
+        kind => Request::Exec(Exec {
+            input: kind == 1,
+            terminal: (kind == 2).then_some(TerminalSize {
+                rows: 0,
+                columns: 0,
+            }),
+            ..Exec::new(Command::Shell(format!("work {number}")))
         }),
     };
     Operation {

@@ -1,8 +1,9 @@
 use prost::Message;
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_sandbox::{
-    Command, Edit, EntryKind, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, Glob, Grep,
-    GrepMatch, Grepped, List, Listed, ListedEntry, Outcome, Read, StreamEnd, Write,
+    Command, Download, Edit, EntryKind, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, Glob,
+    Grep, GrepMatch, Grepped, List, Listed, ListedEntry, Outcome, Read, Retention, StreamEnd,
+    TerminalSize, Upload, Write,
 };
 use shared_types::limits::MAX_FRAME_BYTES;
 
@@ -59,12 +60,40 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
                 directory: text(),
                 environment: [(text(), text())].into(),
                 merged: true,
+                input: true,
+                terminal: Some(v1::TerminalSize {
+                    rows: 24,
+                    columns: 80,
+                }),
+                retention: v1::Retention::All.into(),
             }),
             Request::Exec(Exec {
                 command: Command::Argv(vec![text(), text()]),
                 directory: text(),
                 environment: [(text(), text())].into(),
                 merged: true,
+                input: true,
+                terminal: Some(TerminalSize {
+                    rows: 24,
+                    columns: 80,
+                }),
+                retention: Retention::All,
+            }),
+        ),
+        (
+            v1::operation::Request::Download(v1::Download { path: text() }),
+            Request::Download(Download { path: text() }),
+        ),
+        (
+            v1::operation::Request::Upload(v1::Upload {
+                path: text(),
+                bytes: 7,
+                digest: vec![9; 32],
+            }),
+            Request::Upload(Upload {
+                path: text(),
+                bytes: 7,
+                digest: Digest::from_slice(&[9; 32]).expect("32 bytes"),
             }),
         ),
         (

@@ -5,7 +5,10 @@ use std::time::Duration;
 use shared_types::{Incarnation, OperationId, SandboxId};
 
 use super::Table;
-use crate::runner::record::{Accepted, Record};
+use crate::runner::{
+    passing::Passing,
+    record::{Accepted, Record},
+};
 
 impl Table {
     /// The table that wrote these records, in this order, and what it does not know the end of:
@@ -29,7 +32,8 @@ impl Table {
             Record::Sequence(accepted) => self.accepted = accepted,
             Record::Accepted(accepted) => {
                 self.accepted += 1;
-                self.remember(accepted, false);
+                let passing = Passing::found(accepted.takes);
+                self.remember(accepted, false, passing);
             }
             Record::Epoch { owner, epoch } => self.epochs.see(owner, epoch),
             Record::Ended {
@@ -70,6 +74,7 @@ impl Table {
                 digest: entry.digest,
                 owner: entry.owner,
                 epoch: entry.epoch,
+                takes: entry.passing.takes(),
             }));
             records.extend(entry.end.as_ref().map(|end| Record::Ended {
                 operation: *id,

@@ -143,6 +143,21 @@ fn told(scene: &mut Scene) -> Vec<String> {
                 }
                 None => format!("{} {:?}", short(&f.operation), f.answer()),
             },
+            Kind::InputTaken(f) => match &f.refusal {
+                Some(refusal) => format!("{} input {:?}", short(&f.operation), refusal.code()),
+                None => format!("{} input {}", short(&f.operation), f.up_to),
+            },
+            Kind::Done(f) => match &f.refusal {
+                Some(refusal) => {
+                    format!(
+                        "{} {} not done {:?}",
+                        short(&f.operation),
+                        f.id,
+                        refusal.code()
+                    )
+                }
+                None => format!("{} {} done", short(&f.operation), f.id),
+            },
             other => panic!("unexpected {other:?}"),
         })
         .collect()
@@ -522,3 +537,5 @@ fn what_the_server_has_stored_is_dropped_and_nothing_else() {
         Some(Act::Drop(id(1)))
     );
 }
+
+mod passing;

@@ -73,3 +73,25 @@ fn a_runner_that_sends_gap_after_gap_is_stopped() {
     assert_eq!(stopped, InboxError::TooManyGaps);
     assert!(offset <= MAX_PIECES as u64);
 }
+
+#[test]
+fn answers_are_bounded_wait_for_no_output_and_belong_to_their_seat() {
+    let mut inbox = Inbox::new();
+    let (seat, _) = inbox.attach();
+    inbox.put(seat, output(Stdout, 0, "abc")).expect("in order");
+    for up_to in 0..10_000 {
+        let taken = Answer::InputTaken(up_to);
+        inbox.put_answer(seat, taken).expect("the last one counts");
+    }
+    assert_eq!(inbox.take_answer(), Some(Answer::InputTaken(9999)));
+    assert_eq!(inbox.take_answer(), None);
+    let done = |id| Answer::Done { id, result: Ok(()) };
+    let put = (0..).map(|id| inbox.put_answer(seat, done(id)));
+    let refused = put.take(1000).find_map(Result::err);
+    assert_eq!(refused, Some(InboxError::TooManyAnswers));
+    let (next, _) = inbox.attach();
+    inbox.put_answer(seat, done(1)).expect("nobody looks at it");
+    assert_eq!(inbox.take_answer(), None);
+    inbox.put_answer(next, done(2)).expect("there is room");
+    assert_eq!(inbox.take_answer(), Some(done(2)));
+}

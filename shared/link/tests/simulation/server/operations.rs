@@ -111,6 +111,7 @@ impl World {
             link: None,
             reading: Reading::default(),
             has_reader: true,
+            input: 0,
         };
         self.say(format!("follow {id} as {key}"));
         self.server().follows.insert(key, following);
@@ -130,6 +131,7 @@ impl World {
     /// Returns whether it goes on.
     fn do_follow_step(&mut self, following: &mut Following) -> Result<bool, Crashed> {
         let (id, reader, now) = (following.id, following.key, self.wall());
+        self.pass_step(following);
         match following.machine.step() {
             Step::Return if !following.has_reader => return Ok(false),
             Step::Connection | Step::Return => self.tell_connection(following),
@@ -230,6 +232,9 @@ impl World {
         let id = following.id;
         let may_be_cut = self.may_be_cut(id);
         following.reading.event(id, &event, may_be_cut);
+        if let OperationEvent::InputTaken(up_to) = event {
+            self.check_taken(id, up_to);
+        }
         self.checks.tally.gaps += u64::from(matches!(event, OperationEvent::Gap { .. }));
         if let OperationEvent::Ended(outcome) = event {
             self.checks.told_end(id, &outcome, &self.store);

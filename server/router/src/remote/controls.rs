@@ -1,0 +1,89 @@
+//! What readers pass on to their operation: the handle, and what its task takes from it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use shared_sandbox::{Control, Controls, Input, OutputStream};
+use shared_types::{Refusal, RefusalCode};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Pieces of input that wait for room; whoever has one more waits itself.
+const INPUTS: usize = 1;
+
+/// What is to be done to the process and waits for the operation's task.
+const CONTROLS: usize = 4;
+
+/// Speaks to the task that follows one operation.
+pub(super) struct RemoteControls {
+    inputs: mpsc::Sender<(Input, Answer<u64>)>,
+    controls: mpsc::Sender<(Control, Answer<()>)>,
+    /// Of stdout and stderr; only the latest counts, so nobody waits.
+    commits: watch::Sender<[u64; 2]>,
+}
+
+/// The task's end.
+pub(super) struct Wishes {
+    pub(super) inputs: mpsc::Receiver<(Input, Answer<u64>)>,
+    pub(super) controls: mpsc::Receiver<(Control, Answer<()>)>,
+    pub(super) commits: watch::Receiver<[u64; 2]>,
+}
+
+pub(super) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+
+impl RemoteControls {
+    pub(super) fn pair() -> (Self, Wishes) {
+        let (inputs, inputs_waiting) = mpsc::channel(INPUTS);
+        let (controls, controls_waiting) = mpsc::channel(CONTROLS);
+        let (commits, committed) = watch::channel([0, 0]);
+        let handle = Self {
+            inputs,
+            controls,
+            commits,
+        };
+        let wishes = Wishes {
+            inputs: inputs_waiting,
+            controls: controls_waiting,
+            commits: committed,
+        };
+        (handle, wishes)
+    }
+}
+
+#[async_trait]
+impl Controls for RemoteControls {
+    async fn input(&self, input: Input) -> Result<u64, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.inputs.send((input, answer)).await;
+        sent.map_err(|_| over())?;
+        answered.await.map_err(|_| over())?
+    }
+
+    async fn control(&self, control: Control) -> Result<(), Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.controls.send((control, answer)).await;
+        sent.map_err(|_| over())?;
+        answered.await.map_err(|_| over())?
+    }
+
+    async fn commit(&self, stream: OutputStream, up_to: u64) {
+        self.commits.send_if_modified(|committed| {
+            let committed = &mut committed[stream as usize];
+            let more = up_to > *committed;
+            *committed = up_to.max(*committed);
+            more
+        });
+    }
+}
+
+impl fmt::Debug for RemoteControls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteControls").finish_non_exhaustive()
+    }
+}
+
+fn over() -> Refusal {
+    Refusal::new(
+        RefusalCode::NotFound,
+        "the operation has ended, or another reader has taken it over",
+    )
+}

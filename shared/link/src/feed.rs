@@ -1,0 +1,152 @@
+//! The writing end of an operation's input: what is kept until the other end has taken it, and
+//! what is to be sent next (contract A13).
+//!
+//! The other end says where it stands when a connection begins, and as it takes more. Everything
+//! that it has not taken is kept, at most a window of it, and sent again over the next connection.
+//! An end that has lost what it had taken says so by standing lower than before: then the writer
+//! has to begin there anew.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use shared_sandbox::Input;
+use shared_types::{Refusal, RefusalCode};
+
+/// The writing end of one input. Offsets count from 0.
+#[derive(Debug, Clone)]
+pub struct Feed {
+    window: usize,
+    /// Everything below is taken.
+    taken: u64,
+    /// What stands at `taken` and after it.
+    kept: VecDeque<u8>,
+    /// Nothing comes after what is kept.
+    ended: bool,
+    /// Sent over the present connection; absent until the other end said where it stands.
+    sent: Option<u64>,
+    end_sent: bool,
+}
+
+impl Feed {
+    /// An input that keeps at most `window` bytes (not zero). Nothing is sent before the other end
+    /// has said where it stands.
+    pub fn new(window: usize) -> Self {
+        Self {
+            window,
+            taken: 0,
+            kept: VecDeque::new(),
+            ended: false,
+            sent: None,
+            end_sent: false,
+        }
+    }
+
+    /// Everything below is taken.
+    pub fn taken_up_to(&self) -> u64 {
+        self.taken
+    }
+
+    /// Whether the other end has said where it stands since the connection began.
+    pub fn is_connected(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    /// Whether something more would be kept.
+    pub fn has_room(&self) -> bool {
+        self.kept.len() < self.window
+    }
+
+    /// Whether something was sent that is not taken.
+    pub fn waits(&self) -> bool {
+        self.sent.is_some_and(|sent| sent > self.taken)
+    }
+
+    /// Keeps what is new of a piece and fits; returns the offset to go on at. Nothing is kept of a
+    /// piece that leaves bytes out.
+    ///
+    /// # Errors
+    /// The input has ended before.
+    pub fn offer(&mut self, piece: &Input) -> Result<u64, Refusal> {
+        let at = self.end();
+        let Some(known) = at.checked_sub(piece.offset) else {
+            return Ok(at);
+        };
+        let known = usize::try_from(known).unwrap_or(usize::MAX);
+        let new = piece.data.get(known..).unwrap_or_default();
+        if self.ended {
+            return match new {
+                [] => Ok(at),
+                _ => Err(ended(at)),
+            };
+        }
+        let fits = new.len().min(self.window - self.kept.len());
+        self.kept.extend(&new[..fits]);
+        self.ended =
+            piece.end && piece.offset.saturating_add(piece.data.len() as u64) == self.end();
+        Ok(self.end())
+    }
+
+    /// The connection is gone: what is not taken is sent again over the next one.
+    pub fn disconnect(&mut self) {
+        self.sent = None;
+        self.end_sent = false;
+    }
+
+    /// The other end has taken everything below `up_to`. What it says first on a connection counts
+    /// in any case; after that it only grows.
+    pub fn taken(&mut self, up_to: u64) {
+        let first = self.sent.is_none();
+        if up_to < self.taken && !first {
+            return;
+        }
+        if up_to < self.taken || up_to > self.end() {
+            // What would stand there is not known here.
+            self.kept.clear();
+            self.ended = false;
+        } else {
+            // At most as much as is kept, which fits.
+            self.kept.drain(..(up_to - self.taken) as usize);
+        }
+        self.taken = up_to;
+        self.sent = Some(self.sent.map_or(up_to, |sent| sent.max(up_to)));
+    }
+
+    /// The next piece to be sent, at most `max` bytes of it.
+    pub fn next(&mut self, max: usize) -> Option<Input> {
+        let offset = self.sent?;
+        let place = usize::try_from(offset - self.taken).ok()?;
+        let data = self.piece(place, max);
+        let up_to = offset + data.len() as u64;
+        let end = self.ended && up_to == self.end();
+        if data.is_empty() && (!end || self.end_sent) {
+            return None;
+        }
+        self.sent = Some(up_to);
+        self.end_sent |= end;
+        Some(Input { offset, data, end })
+    }
+
+    fn end(&self) -> u64 {
+        self.taken + self.kept.len() as u64
+    }
+
+    fn piece(&self, place: usize, max: usize) -> Bytes {
+        let (front, back) = self.kept.as_slices();
+        let rest = match front.get(place..) {
+            Some(rest) if !rest.is_empty() => rest,
+            _ => back
+                .get(place.saturating_sub(front.len())..)
+                .unwrap_or_default(),
+        };
+        Bytes::copy_from_slice(&rest[..max.min(rest.len())])
+    }
+}
+
+/// The answer to input after its end.
+pub(crate) fn ended(at: u64) -> Refusal {
+    let message = format!("the input has ended at {at}; nothing can be added to it");
+    Refusal::new(RefusalCode::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests;

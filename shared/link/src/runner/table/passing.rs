@@ -1,0 +1,92 @@
+//! What the table passes on to operations. A frame for an operation that the present link has not
+//! asked for does nothing: only asking needs a ticket, and this inherits it (contract B6).
+
+use bytes::Bytes;
+use proto::v1;
+use shared_sandbox::Control;
+use shared_types::{OperationId, Refusal, RefusalCode};
+
+use super::{Act, Entry, Table};
+use crate::{
+    runner::passing::{Decision, Passing},
+    wire,
+};
+
+impl Table {
+    /// The operation's input below this offset is taken. After a restart the first word of this
+    /// is what a link is told.
+    pub fn input_taken(&mut self, id: OperationId, up_to: u64) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.passing.taken(up_to);
+            self.make_ready(id);
+        }
+    }
+
+    /// The resize or signal with this id was carried out, now or before, or cannot be.
+    pub fn controlled(&mut self, operation: OperationId, id: u64, result: Result<(), Refusal>) {
+        if let Some(entry) = self.entries.get_mut(&operation)
+            && entry.passing.controlled(id)
+            && entry.delivery.is_some()
+        {
+            self.answers.push_back(wire::done(operation, id, result));
+        }
+    }
+
+    pub(super) fn pass_input(
+        &mut self,
+        id: OperationId,
+        offset: u64,
+        data: Bytes,
+        end: bool,
+    ) -> Option<Act> {
+        let entry = self.attached(id)?;
+        // What a process did not read before its end is nobody's loss.
+        let act = match &entry.end {
+            None => entry.passing.input(offset, data, end),
+            Some(_) => None,
+        };
+        self.make_ready(id);
+        act.map(|input| Act::Input(id, input))
+    }
+
+    pub(super) fn pass_control(
+        &mut self,
+        operation: OperationId,
+        id: u64,
+        control: Control,
+    ) -> Option<Act> {
+        let entry = self.attached(operation)?;
+        let decision = match &entry.end {
+            None => entry.passing.control(id, control),
+            Some(_) => Decision::Answer(Err(Refusal::new(
+                RefusalCode::NotFound,
+                "the operation has ended",
+            ))),
+        };
+        match decision {
+            Decision::Do => Some(Act::Control {
+                operation,
+                id,
+                control,
+            }),
+            Decision::Answer(result) => {
+                self.answers.push_back(wire::done(operation, id, result));
+                None
+            }
+            Decision::Wait => None,
+        }
+    }
+
+    /// What the link is to be told of an operation's input.
+    pub(super) fn input_frame(id: OperationId, passing: &mut Passing) -> Option<v1::RunnerFrame> {
+        let told = passing.tell()?;
+        Some(wire::input_taken(id, told))
+    }
+
+    /// The operation, if the present link has asked for it.
+    fn attached(&mut self, id: OperationId) -> Option<&mut Entry> {
+        self.entries
+            .get_mut(&id)
+            .filter(|entry| entry.delivery.is_some())
+    }
+}

@@ -1,0 +1,57 @@
+//! What is passed on to an operation while it is followed.
+
+use proto::v1::server_frame;
+use shared_sandbox::{Control, Input, OutputStream};
+use shared_types::Refusal;
+
+use super::{Follow, Phase};
+use crate::server::{Answer, Controlled};
+
+impl Follow {
+    /// Whether something can be passed on: the operation was asked for over the present link.
+    pub(super) fn is_attached(&self) -> bool {
+        matches!(self.phase, Phase::Reading(_))
+    }
+
+    /// Whether [`Follow::input`] has an answer now.
+    pub fn takes_input(&self) -> bool {
+        self.is_attached() && self.passing.takes_input()
+    }
+
+    /// Keeps a piece of input until the runner has taken it; returns where to go on.
+    ///
+    /// # Errors
+    /// It takes none, or none any more.
+    pub fn input(&mut self, piece: &Input) -> Result<u64, Refusal> {
+        self.passing.input(piece)
+    }
+
+    /// Whether there is room for [`Follow::control`].
+    pub fn takes_controls(&self) -> bool {
+        self.passing.takes_controls()
+    }
+
+    /// Something is to be done to the process. The answer carries `key`.
+    pub fn control(&mut self, key: u64, control: Control) {
+        self.passing.control(key, control);
+    }
+
+    /// Output below this offset need not be kept by the runner any more.
+    pub fn commit(&mut self, stream: OutputStream, up_to: u64) {
+        self.passing.commit(stream, up_to);
+    }
+
+    /// The runner answers to what was passed on.
+    pub fn answer(&mut self, answer: Answer) -> Option<Controlled> {
+        self.passing.answer(answer)
+    }
+
+    /// The next frame for the link over which the operation was asked for. `fresh_id` is larger
+    /// than any that this runner was ever sent.
+    pub fn passed_on(&mut self, fresh_id: impl FnOnce() -> u64) -> Option<server_frame::Kind> {
+        match self.is_attached() {
+            true => self.passing.next_frame(fresh_id),
+            false => None,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is passed on to one operation over every link: input, what is to be done to its process,
+//! and which of its output need not be kept any more.
+//!
+//! Everything that is not answered is kept, within bounds, and sent again over the next link.
+
+use std::collections::VecDeque;
+
+use proto::v1::{self, server_frame};
+use shared_sandbox::{Control, Input, OutputStream, Request};
+use shared_types::{
+    OperationId, Refusal, RefusalCode,
+    limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, MAX_CONTROLS_WAITING},
+};
+
+use crate::{feed::Feed, wire};
+
+/// How much more output must be committed before the runner is told.
+const COMMIT_EVERY: u64 = 256 * 1024;
+
+/// What the runner answers to what was passed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Input below this offset is taken.
+    InputTaken(u64),
+    /// Input is not taken, and why.
+    InputRefused(Refusal),
+    /// What has this id was done, or cannot be.
+    Done {
+        /// Its id.
+        id: u64,
+        /// What became of it.
+        result: Result<(), Refusal>,
+    },
+}
+
+/// What became of a [`Control`]: for whoever holds this key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controlled {
+    /// As it was given.
+    pub key: u64,
+    /// What became of it.
+    pub result: Result<(), Refusal>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Passing {
+    operation: OperationId,
+    takes_input: bool,
+    feed: Feed,
+    /// Why the runner takes no input.
+    refused: Option<Refusal>,
+    /// What the reader was told.
+    told: Option<u64>,
+    controls: VecDeque<Waiting>,
+    commits: [Commit; 2],
+}
+
+#[derive(Debug)]
+struct Waiting {
+    key: u64,
+    control: Control,
+    /// Given when it is sent for the first time.
+    id: Option<u64>,
+    sent: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Commit {
+    up_to: u64,
+    /// Over the present link.
+    sent: u64,
+}
+
+impl Passing {
+    pub(super) fn new(operation: OperationId, request: &Request) -> Self {
+        Self {
+            operation,
+            takes_input: request.takes_input(),
+            feed: Feed::new(INPUT_WINDOW_BYTES as usize),
+            refused: None,
+            told: None,
+            controls: VecDeque::new(),
+            commits: [Commit::default(); 2],
+        }
+    }
+
+    /// Whether a piece of input would be kept, or refused.
+    pub(super) fn takes_input(&self) -> bool {
+        !self.takes_input
+            || self.refused.is_some()
+            || (self.feed.is_connected() && self.feed.has_room())
+    }
+
+    pub(super) fn input(&mut self, piece: &Input) -> Result<u64, Refusal> {
+        if !self.takes_input {
+            let message = "the operation takes no input; ask for it with the request";
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        if piece.data.len() as u64 > INPUT_WINDOW_BYTES {
+            let message = format!(
+                "a piece of input has more than {INPUT_WINDOW_BYTES} bytes; send less at once"
+            );
+            return Err(Refusal::new(RefusalCode::Invalid, message));
+        }
+        match &self.refused {
+            Some(refusal) => Err(refusal.clone()),
+            None => self.feed.offer(piece),
+        }
+    }
+
+    /// Whether one more can wait for its answer.
+    pub(super) fn takes_controls(&self) -> bool {
+        self.controls.len() < MAX_CONTROLS_WAITING
+    }
+
+    pub(super) fn control(&mut self, key: u64, control: Control) {
+        self.controls.push_back(Waiting {
+            key,
+            control,
+            id: None,
+            sent: false,
+        });
+    }
+
+    pub(super) fn commit(&mut self, stream: OutputStream, up_to: u64) {
+        let commit = &mut self.commits[stream as usize];
+        commit.up_to = commit.up_to.max(up_to);
+    }
+
+    /// The operation was asked for over a link.
+    pub(super) fn attached(&mut self) {
+        self.feed.disconnect();
+        self.refused = None;
+        self.told = None;
+        self.controls
+            .iter_mut()
+            .for_each(|waiting| waiting.sent = false);
+        self.commits.iter_mut().for_each(|commit| commit.sent = 0);
+    }
+
+    /// The runner answers.
+    pub(super) fn answer(&mut self, answer: Answer) -> Option<Controlled> {
+        match answer {
+            Answer::InputTaken(up_to) => self.feed.taken(up_to),
+            Answer::InputRefused(refusal) => self.refused = Some(refusal),
+            Answer::Done { id, result } => {
+                let at = self.controls.iter().position(|w| w.id == Some(id))?;
+                let key = self.controls.remove(at)?.key;
+                return Some(Controlled { key, result });
+            }
+        }
+        None
+    }
+
+    /// How far the input is taken, where the reader does not know it.
+    pub(super) fn tell(&mut self) -> Option<u64> {
+        if !self.feed.is_connected() {
+            return None;
+        }
+        let taken = self.feed.taken_up_to();
+        (self.told.replace(taken) != Some(taken)).then_some(taken)
+    }
+
+    /// The next frame: what is small first. `fresh_id`: larger than any before of this operation.
+    pub(super) fn next_frame(
+        &mut self,
+        fresh_id: impl FnOnce() -> u64,
+    ) -> Option<server_frame::Kind> {
+        if let Some(waiting) = self.controls.iter_mut().find(|waiting| !waiting.sent) {
+            waiting.sent = true;
+            let id = *waiting.id.get_or_insert_with(fresh_id);
+            return Some(wire::control(self.operation, id, waiting.control));
+        }
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            let commit = &mut self.commits[stream as usize];
+            if commit.up_to >= commit.sent + COMMIT_EVERY {
+                commit.sent = commit.up_to;
+                return Some(server_frame::Kind::Commit(v1::Commit {
+                    operation: self.operation.to_string(),
+                    stream: wire::stream_to_wire(stream),
+                    up_to: commit.up_to,
+                }));
+            }
+        }
+        if self.refused.is_some() {
+            return None;
+        }
+        let piece = self.feed.next(INPUT_CHUNK_BYTES)?;
+        Some(wire::input(self.operation, piece))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! What can be passed on to an operation that is under way.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use shared_types::Refusal;
+
+use crate::{OutputStream, TerminalSize};
+
+/// Passes things on to one operation. Whoever reads an operation has one, and it is worth as much:
+/// once another reader has taken the operation over, or it has ended, everything is refused.
+#[async_trait]
+pub trait Controls: Send + Sync + fmt::Debug {
+    /// Hands over a piece of input. It reaches the operation once and in order, whatever becomes
+    /// of the link; how much of it has is told as [`crate::OperationEvent::InputTaken`]. Waits
+    /// while as much as a window ([`shared_types::limits::INPUT_WINDOW_BYTES`]) is not taken.
+    ///
+    /// Returns the offset to go on at: the end of the piece, or less where there was no room for
+    /// all of it, or where bytes before it are missing (then nothing of it was kept). Repeats do
+    /// no harm.
+    ///
+    /// # Errors
+    /// A refusal: it takes no input, or its input has ended, or it cannot be reached by this any
+    /// more.
+    async fn input(&self, input: Input) -> Result<u64, Refusal>;
+
+    /// Does something to its process, at most once; waits until it is done, whatever becomes of
+    /// the link.
+    ///
+    /// # Errors
+    /// A refusal: it does not apply, or the operation ended first. Where it ended, nobody knows
+    /// whether it was done.
+    async fn control(&self, control: Control) -> Result<(), Refusal>;
+
+    /// Output below this offset is durable with the caller, or not needed any more: it need not be
+    /// kept anywhere. Never goes back; less than before changes nothing.
+    async fn commit(&self, stream: OutputStream, up_to: u64);
+}
+
+/// A piece of an operation's input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where it stands in the input, from 0.
+    pub offset: u64,
+    /// Its bytes; may be none.
+    pub data: Bytes,
+    /// Whether the input ends after it.
+    pub end: bool,
+}
+
+/// What can be done to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Give its terminal another size.
+    Resize(TerminalSize),
+    /// Send a signal to its process group.
+    Signal(Signal),
+}
+
+/// A signal to a process group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT, which control-C sends in a terminal.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGKILL.
+    Kill,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGTERM.
+    Terminate,
+    /// SIGCONT.
+    Continue,
+    /// SIGSTOP.
+    Stop,
+}

@@ -1,0 +1,82 @@
+//! Whether a download that arrived is one state of the file.
+
+use sha2::{Digest as _, Sha256};
+use shared_types::Digest;
+
+use super::{Downloaded, FileFailure};
+use crate::{OperationEvent, OutputStream};
+
+/// Follows a download as it arrives. The file is served while others may write to it, so its
+/// digest is computed on both sides.
+#[derive(Debug, Clone, Default)]
+pub struct DownloadCheck {
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl DownloadCheck {
+    /// A download of which nothing has arrived.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What happened to the download; only output from its beginning on counts.
+    pub fn event(&mut self, event: &OperationEvent) {
+        if let OperationEvent::Output {
+            stream: OutputStream::Stdout,
+            offset,
+            data,
+        } = event
+            && *offset == self.bytes
+        {
+            self.hasher.update(data);
+            self.bytes += data.len() as u64;
+        }
+    }
+
+    /// It ended so.
+    ///
+    /// # Errors
+    /// What arrived is not all of what the file is.
+    pub fn end(self, path: &str, downloaded: &Downloaded) -> Result<(), FileFailure> {
+        let digest = Digest::from_slice(&self.hasher.finalize());
+        if self.bytes == downloaded.bytes && digest == Some(downloaded.digest) {
+            return Ok(());
+        }
+        Err(FileFailure::Changed {
+            path: path.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(offset: u64, data: &'static [u8]) -> OperationEvent {
+        OperationEvent::Output {
+            stream: OutputStream::Stdout,
+            offset,
+            data: data.into(),
+        }
+    }
+
+    #[test]
+    fn what_arrived_whole_passes_and_anything_else_says_to_try_again() {
+        let downloaded = Downloaded {
+            bytes: 6,
+            digest: Digest::of(b"abcdef"),
+        };
+        let ends = |events: &[OperationEvent]| {
+            let mut check = DownloadCheck::new();
+            events.iter().for_each(|event| check.event(event));
+            check.end("file", &downloaded)
+        };
+        assert_eq!(ends(&[output(0, b"abc"), output(3, b"def")]), Ok(()));
+        let path = "file".to_owned();
+        let changed = Err(FileFailure::Changed { path });
+        assert_eq!(ends(&[output(0, b"abc"), output(3, b"deF")]), changed);
+        assert_eq!(ends(&[output(0, b"abc")]), changed);
+        assert_eq!(ends(&[output(0, b"ab"), output(3, b"def")]), changed);
+    }
+}
