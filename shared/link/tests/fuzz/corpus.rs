@@ -45,10 +45,9 @@ pub(crate) fn request(number: u128) -> Request {
     let text = |text: &str| text.to_owned();
     match number {
         1 | 2 => Request::Exec(Exec {
-            command: Command::Shell(text("echo one; sleep 1; echo two")),
-            directory: String::new(),
             environment: BTreeMap::from([(text("A"), text("1"))]),
             merged: number == 2,
+            ..Exec::new(Command::Shell(text("echo one; sleep 1; echo two")))
         }),
         3 => Request::Read(Read {
             path,

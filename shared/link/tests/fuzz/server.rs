@@ -7,7 +7,8 @@ use proto::v1::{self, runner_frame};
 use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::{
     server::{
-        Command, HelloFacts, Inbox, InboxError, Link, Mail, Over, Post, Reader, Seat, Times, facts,
+        Answer, Command, HelloFacts, Inbox, InboxError, Link, Mail, Over, Post, Reader, Seat,
+        Times, facts,
     },
     wire,
 };
@@ -93,6 +94,10 @@ struct Seated {
 impl Post for Seated {
     fn put(&self, mail: Mail) -> Result<(), InboxError> {
         self.inbox.borrow_mut().put(self.seat, mail)
+    }
+
+    fn put_answer(&self, answer: Answer) -> Result<(), InboxError> {
+        self.inbox.borrow_mut().put_answer(self.seat, answer)
     }
 }
 
