@@ -15,8 +15,11 @@ use runner_supervisor::{
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
 use tokio::{
-    io::{Interest, unix::AsyncFd},
-    sync::{mpsc, watch},
+    io::{Interest, Ready, unix::AsyncFd},
+    sync::{
+        mpsc::{self, error::TrySendError},
+        watch,
+    },
     time::sleep,
 };
 use tracing::Instrument as _;
@@ -45,8 +48,9 @@ pub(super) fn spawn(
     let task = Task {
         path,
         started: false,
-        wishes: Some(wishes),
+        wishes,
         obeyed: Wishes::default(),
+        nobody_wishes: false,
         events,
         readable: [0; 2],
         told: [0; 2],
@@ -62,10 +66,11 @@ pub(super) fn spawn(
 struct Task {
     path: PathBuf,
     started: bool,
-    /// `None` once nobody is left who could wish.
-    wishes: Option<watch::Receiver<Wishes>>,
+    wishes: watch::Receiver<Wishes>,
     /// What the supervisor was told of them.
     obeyed: Wishes,
+    /// Nobody is left who could wish.
+    nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
     /// How far the streams can be read.
     readable: [u64; 2],
@@ -75,10 +80,13 @@ struct Task {
 
 /// What a task waits for.
 enum Step {
-    Heard(Result<Event, Cut>),
+    Heard(Event),
+    /// What was left to be sent is sent.
+    Sent,
+    Cut,
     Wished,
     NobodyWishes,
-    Told,
+    Room,
 }
 
 impl Task {
@@ -122,9 +130,12 @@ impl Task {
     /// Listens until the end, or until the connection is gone.
     async fn listen(&mut self, mut socket: AsyncFd<Operation>) -> Result<ProcessEnd, Cut> {
         loop {
+            // Before each wait, so that a supervisor that always has something to say keeps nobody
+            // from wishing or hearing.
             self.obey(socket.get_mut());
+            self.tell();
             match self.step(&mut socket).await {
-                Step::Heard(heard) => match heard? {
+                Step::Heard(event) => match event {
                     Event::Started(_) => self.started = true,
                     Event::Output { out, err } => self.readable = [out, err],
                     Event::Refused(reason) => {
@@ -140,38 +151,44 @@ impl Task {
                     }
                     Event::Ended(Ended::Fenced) => return Ok(ProcessEnd::Fenced),
                 },
-                Step::NobodyWishes => self.wishes = None,
-                Step::Wished | Step::Told => {}
+                Step::Cut => return Err(Cut),
+                Step::NobodyWishes => self.nobody_wishes = true,
+                Step::Sent | Step::Wished | Step::Room => {}
             }
         }
     }
 
     async fn step(&mut self, socket: &mut AsyncFd<Operation>) -> Step {
-        let free = !socket.get_ref().is_behind();
+        let hears_wishes = !self.nobody_wishes && !socket.get_ref().is_behind();
         tokio::select! {
             biased;
-            heard = heard(socket) => Step::Heard(heard),
-            wished = wished(self.wishes.as_mut()), if free => match wished {
-                Ok(()) => Step::Wished,
-                Err(_) => Step::NobodyWishes,
-            },
-            room = self.events.reserve(), if self.told != self.readable => {
-                self.told = self.readable;
-                if let Ok(room) = room {
-                    room.send(ProcessEvent::Output(self.told));
-                }
-                Step::Told
+            step = heard(socket) => step.unwrap_or(Step::Cut),
+            wished = self.wishes.changed(), if hears_wishes => {
+                wished.map_or(Step::NobodyWishes, |()| Step::Wished)
             }
+            _ = self.events.reserve(), if self.told != self.readable => Step::Room,
+        }
+    }
+
+    /// Says how far the output can be read, if there is room for that; else it is said later, with
+    /// what is new until then.
+    fn tell(&mut self) {
+        if self.told == self.readable {
+            return;
+        }
+        match self.events.try_send(ProcessEvent::Output(self.readable)) {
+            Ok(()) | Err(TrySendError::Closed(_)) => self.told = self.readable,
+            Err(TrySendError::Full(_)) => {}
         }
     }
 
     /// Tells the supervisor what is new, unless it is still busy with what it was told before. That
     /// it is gone is heard, not noticed here.
     fn obey(&mut self, operation: &mut Operation) {
-        let Some(wishes) = self.wishes.as_mut().filter(|_| !operation.is_behind()) else {
+        if operation.is_behind() {
             return;
-        };
-        let wished = *wishes.borrow_and_update();
+        }
+        let wished = *self.wishes.borrow_and_update();
         if wished.cancel && !self.obeyed.cancel {
             let _ = operation.cancel();
         }
@@ -192,36 +209,29 @@ impl Task {
 }
 
 /// The next thing that the supervisor says; sends meanwhile what is left to be sent.
-async fn heard(socket: &mut AsyncFd<Operation>) -> Result<Event, Cut> {
+async fn heard(socket: &mut AsyncFd<Operation>) -> Result<Step, Cut> {
     loop {
-        let interest = if socket.get_ref().is_behind() {
+        let behind = socket.get_ref().is_behind();
+        let interest = if behind {
             Interest::READABLE | Interest::WRITABLE
         } else {
             Interest::READABLE
         };
         // Only a runtime that shuts down makes this fail.
         let mut guard = socket.ready_mut(interest).await.map_err(|_| Cut)?;
-        if guard.ready().is_writable() {
+        if behind && guard.ready().is_writable() {
             guard.get_inner_mut().flush()?;
-            if guard.get_inner().is_behind() {
-                guard.clear_ready_matching(tokio::io::Ready::WRITABLE);
+            if !guard.get_inner().is_behind() {
+                return Ok(Step::Sent);
             }
+            guard.clear_ready_matching(Ready::WRITABLE);
         }
         if guard.ready().is_readable() {
             match guard.get_inner_mut().next_event()? {
-                Some(event) => return Ok(event),
-                None => guard.clear_ready_matching(tokio::io::Ready::READABLE),
+                Some(event) => return Ok(Step::Heard(event)),
+                None => guard.clear_ready_matching(Ready::READABLE),
             }
         }
-    }
-}
-
-async fn wished(
-    wishes: Option<&mut watch::Receiver<Wishes>>,
-) -> Result<(), watch::error::RecvError> {
-    match wishes {
-        Some(wishes) => wishes.changed().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -109,6 +109,49 @@ async fn a_command_that_is_renewed_goes_on_and_else_is_orphaned() {
 }
 
 #[tokio::test]
+async fn a_command_sees_the_given_environment_the_given_path_and_no_input() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let bin = scene.workspace().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    fs::write(
+        bin.join("tool"),
+        "#!/bin/sh\nread line; echo $0 $1 $?; export\n",
+    )
+    .expect("a file");
+    fs::set_permissions(bin.join("tool"), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let mut exec = argv(&["tool", "x"]);
+    exec.directory = "bin".to_owned();
+    let path = bin.display().to_string();
+    exec.environment.insert("PATH".to_owned(), path.clone());
+    exec.environment.insert("ONE".to_owned(), "more".to_owned());
+    let mut process = scene.start(&processes, exec).await;
+    assert_eq!(record(&mut process).await.status, ExitStatus::Code(0));
+    let text = read(&mut process.spool, OutputStream::Stdout);
+    let mut lines: Vec<_> = text.lines().collect();
+    // The shell adds a variable of its own.
+    lines.retain(|line| !line.contains("OLDPWD"));
+    let place = bin.canonicalize().expect("a real path");
+    let told = [
+        format!("{path}/tool x 1"),
+        "export ONE='more'".to_owned(),
+        format!("export PATH='{path}'"),
+        format!("export PWD='{}'", place.display()),
+    ];
+    assert_eq!(lines, told);
+}
+
+#[tokio::test]
+async fn a_command_that_never_pauses_can_be_cancelled_while_nobody_listens() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene.start(&processes, argv(&["yes"])).await;
+    assert!(matches!(event(&mut process).await, ProcessEvent::Output(_)));
+    process.control.cancel();
+    assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+}
+
+#[tokio::test]
 async fn what_cannot_start_says_why() {
     let scene = Scene::new();
     let processes = scene.open().await;
