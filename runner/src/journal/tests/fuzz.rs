@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs::File, os::unix::fs::FileExt as _};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use shared_fuzz::{fuzz, stored};
-use shared_link::runner::{Accepted, Record};
+use shared_link::runner::{Accepted, Record, Takes};
 use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, FileFailure, Outcome, StreamEnd, Written};
 use shared_types::{Digest, Epoch, OperationId, Owner, SessionId};
 
@@ -89,6 +89,7 @@ fn records() -> Vec<Record> {
             digest: Digest::of(b"request"),
             owner,
             epoch: Epoch(1),
+            takes: Takes::default(),
         })
     };
     let ended = |number, outcome| Record::Ended {
