@@ -124,7 +124,9 @@ fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
         ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(run_for)),
         ExitCause::Cancelled => "stopped because the turn was cancelled; ".to_owned(),
         ExitCause::Idle => "stopped because it was silent for too long; ".to_owned(),
-        ExitCause::Orphaned => "stopped because the runner stopped; ".to_owned(),
+        ExitCause::Orphaned => {
+            "stopped because the runner stopped or was cut off for too long; ".to_owned()
+        }
         ExitCause::OutOfMemory => "killed because the runner's host ran out of memory; ".to_owned(),
         ExitCause::DiskFull => {
             "stopped because its output found no room on the runner's disk; ".to_owned()

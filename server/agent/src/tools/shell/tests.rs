@@ -62,3 +62,39 @@ fn long_output_leaves_room_for_how_it_ended() {
     let told = told(&"x".repeat(100_000), record());
     assert!(told.text.len() <= 1024 && told.text.ends_with("[exit code 0]"));
 }
+
+#[test]
+fn an_end_that_is_not_the_commands_own_is_told_with_its_cause_and_is_a_failure() {
+    use shared_sandbox::NotStarted;
+    for (cause, status, text) in [
+        (
+            ExitCause::SupervisorLost,
+            ExitStatus::Unknown,
+            "[ended because its supervisor on the runner's host was killed; it is not known what it had done]",
+        ),
+        (
+            ExitCause::OutOfMemory,
+            ExitStatus::Signal(9),
+            "[killed because the runner's host ran out of memory; ended by signal 9]",
+        ),
+        (
+            ExitCause::DiskFull,
+            ExitStatus::Signal(15),
+            "[stopped because its output found no room on the runner's disk; ended by signal 15]",
+        ),
+        (
+            ExitCause::Exited,
+            ExitStatus::NotStarted(NotStarted::WorkspaceGone),
+            "[it could not be started: the workspace is gone from the runner's host; make its folder again and restart the runner]",
+        ),
+    ] {
+        let record = ExitRecord {
+            cause,
+            status,
+            ..record()
+        };
+        let told = told("a", record);
+        assert_eq!(told.text, format!("a\n{text}"));
+        assert_eq!(told.outcome, CallOutcome::Failed);
+    }
+}
