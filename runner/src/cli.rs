@@ -71,9 +71,17 @@ const LONGEST_WAIT: RangeInclusive<Duration> =
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// How long running commands may go on after SIGTERM, in seconds
+    /// How long running commands may go on after SIGINT, in seconds. SIGTERM hands them over to
+    /// the next daemon
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) drain_for: Duration,
+    /// Start a command only once the disk has what is written down of it. Without it, what a
+    /// crash of the whole machine leaves in doubt is reported as lost, and never run again
+    #[arg(long)]
+    pub(crate) sync_before_start: bool,
+    /// The program that supervises commands; else gantry-supervisor beside this one
+    #[arg(long, value_name = "PATH")]
+    pub(crate) supervisor: Option<PathBuf>,
     /// Longest wait before another attempt to reach the server, in seconds, such as 0.5 [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = part_of_seconds)]
     pub(crate) longest_wait: Option<Duration>,

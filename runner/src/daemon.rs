@@ -1,15 +1,20 @@
 //! `gantry-runner run`: the operations, the link, and an orderly end of both.
 //!
-//! The link has a thread and a runtime of its own, so that no workload can starve it. The end: take
-//! nothing new, let what runs finish for a while, stop the rest, let the server take what is left,
-//! say goodbye. A second signal skips the waiting.
+//! The link has a thread and a runtime of its own, so that no workload can starve it.
+//!
+//! There are two ends. SIGTERM hands over: nothing new is taken, what runs goes on under its
+//! supervisors, and the next daemon takes it up; so a service manager can update the runner at any
+//! time. SIGINT, or a second SIGTERM, ends: what runs may finish for a while, then it is stopped.
+//! Either way the server takes what is left, and the link says goodbye. A third signal skips the
+//! waiting.
 
-use std::{collections::BTreeMap, io, sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use proto::v1;
 use runner_host::{Host, HostOptions, OpenError};
+use runner_supervisor::KillChoice;
 use shared_types::{
-    Clock, Entropy, Incarnation, JournalId, SandboxId,
+    Clock, Entropy, SandboxId,
     limits::{FILE_OPERATION_WITHIN, KILL_GRACE},
 };
 use tokio::{
@@ -23,14 +28,19 @@ use tonic::Code;
 use crate::{
     enrolment::EnrolmentError,
     home::{Home, HomeError},
+    journal::{Journal, JournalError, Opened, Repair},
     key::KeyError,
     link::{Introduction, Link, LinkError},
-    operations::{Operations, Unfinished},
+    operations::{Found, Operations, OperationsService, Unfinished},
+    processes::{self, ProcessOptions, Processes},
     server_url::{ServerUrl, UrlError},
 };
 
 /// What the runner calls its only sandbox; with the runner's id it gives the sandbox's id.
 const SANDBOX: &str = "workspace";
+
+/// Supervisors that wait for a command, so that it starts at once.
+const SUPERVISORS_WAITING: usize = 4;
 
 /// After the stop of what runs: the grace between the polite signal and the kill, and a little.
 const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));
@@ -51,6 +61,10 @@ pub(crate) struct DaemonOptions {
     pub(crate) drain_for: Duration,
     /// The longest wait before the next attempt to reach the server.
     pub(crate) longest_wait: Duration,
+    /// Whether a command waits until the disk has what is written down of it.
+    pub(crate) sync_before_start: bool,
+    /// The program that supervises commands.
+    pub(crate) supervisor: PathBuf,
     /// What commands get of the daemon's own environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) facts: HostFacts,
@@ -66,33 +80,52 @@ pub(crate) struct HostFacts {
     pub(crate) hostname: String,
 }
 
-/// Runs until it is told to stop (a second time: at once), or until the link says that trying
-/// again cannot help.
+/// What the daemon is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Go, and leave what runs to the next daemon.
+    HandOver,
+    /// Go, and leave nothing running.
+    End,
+}
+
+/// Runs until it is told to stop, or until the link says that trying again cannot help.
 pub(crate) async fn run(
     options: DaemonOptions,
-    mut stop: mpsc::Receiver<()>,
+    mut stop: mpsc::Receiver<Stop>,
 ) -> Result<(), DaemonError> {
     let drain_for = options.drain_for;
     let _lock = options.home.lock()?;
-    let (link, service) = assemble(options)?;
+    let (link, service) = assemble(options).await?;
     let operations = link.operations.clone();
     let goodbye = link.goodbye.clone();
     let mut table = tokio::spawn(service.run());
     let mut linked = on_its_own_thread(link)?;
 
-    let ended = tokio::select! {
-        Some(()) = stop.recv() => None,
-        ended = &mut linked => Some(ended.unwrap_or(Err(DaemonError::Broken("link")))),
-        _ = &mut table => return Err(DaemonError::Broken("table of operations")),
+    let (mut told, ended) = tokio::select! {
+        Some(told) = stop.recv() => (told, None),
+        ended = &mut linked => (Stop::End, Some(ended.unwrap_or(Err(DaemonError::Broken("link"))))),
+        broken = &mut table => return Err(match broken {
+            Ok(Err(error)) => DaemonError::Journal(error),
+            _ => DaemonError::Broken("table of operations"),
+        }),
     };
-    let patience = if ended.is_none() {
-        drain_for
-    } else {
-        Duration::ZERO
-    };
-    tokio::select! {
-        () = drain(&operations, patience) => {}
-        Some(()) = stop.recv() => cut(&operations).await,
+    if told == Stop::HandOver {
+        tokio::select! {
+            () = hand_over(&operations) => {}
+            Some(_) = stop.recv() => told = Stop::End,
+        }
+    }
+    if told == Stop::End {
+        let patience = if ended.is_none() {
+            drain_for
+        } else {
+            Duration::ZERO
+        };
+        tokio::select! {
+            () = drain(&operations, patience) => {}
+            Some(_) = stop.recv() => cut(&operations).await,
+        }
     }
     goodbye.cancel();
     if let Some(ended) = ended {
@@ -104,10 +137,8 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// Reads the home and puts the parts together.
-fn assemble(
-    options: DaemonOptions,
-) -> Result<(Link, crate::operations::OperationsService), DaemonError> {
+/// Reads the home, takes up what earlier daemons left, and puts the parts together.
+async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), DaemonError> {
     let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
     let url = ServerUrl::parse(&enrolled.server, enrolled.allow_plain_text)?;
     let key = options.home.key()?;
@@ -120,10 +151,6 @@ fn assemble(
         },
         options.clock.clone(),
     )?;
-    let incarnation = Incarnation {
-        journal: JournalId::generate(options.clock.as_ref(), options.entropy.as_ref()),
-        boot: options.facts.boot.clone(),
-    };
     let sandbox = SandboxId::derive(enrolled.runner, SANDBOX);
     let introduction = Introduction {
         runner: enrolled.runner,
@@ -137,7 +164,37 @@ fn assemble(
         isolation = %host.isolation(),
         "runner starts"
     );
-    let (operations, service) = Operations::new(host, incarnation, sandbox);
+    let Opened {
+        journal,
+        id,
+        records,
+        repaired,
+    } = Journal::open(
+        &options.home.journal(),
+        options.clock.as_ref(),
+        options.entropy.as_ref(),
+    )?;
+    report(repaired);
+    let options_of_processes = ProcessOptions {
+        supervisor: options.supervisor,
+        root: options.home.commands(),
+        waiting: SUPERVISORS_WAITING,
+        kill: KillChoice::Strongest,
+    };
+    let (processes, left) = Processes::open(options_of_processes, options.entropy.as_ref()).await?;
+    let (operations, service) = Operations::open(Found {
+        host,
+        processes,
+        left,
+        journal,
+        id,
+        entries: records,
+        boot: options.facts.boot,
+        sandbox,
+        sync_before_start: options.sync_before_start,
+        clock: options.clock.clone(),
+    })
+    .await?;
     let link = Link {
         url,
         home: options.home,
@@ -188,6 +245,39 @@ fn on_its_own_thread(
     Ok(wait)
 }
 
+/// Says what was done to the journal.
+fn report(repaired: Option<Repair>) {
+    match repaired {
+        Some(Repair::Cut { bytes }) => {
+            tracing::warn!(
+                bytes,
+                "the journal ended in an unfinished record, which was cut off"
+            );
+        }
+        Some(Repair::SetAside { kept, damage }) => tracing::error!(
+            kept = %kept.display(),
+            damage,
+            "the journal was damaged: it is set aside, and what it remembered is lost"
+        ),
+        None => {}
+    }
+}
+
+/// Takes nothing new, and lets the server take what has ended; what runs goes on.
+async fn hand_over(operations: &Operations) {
+    operations.drain().await;
+    let mut unfinished = operations.unfinished();
+    let taken = unfinished.wait_for(|left| left.unforgotten <= left.running);
+    let _ = timeout(FORGOTTEN_WITHIN, taken).await;
+    let running = unfinished.borrow().running;
+    if running > 0 {
+        tracing::info!(
+            running,
+            "commands go on without the daemon; the next one takes them up"
+        );
+    }
+}
+
 /// Lets what runs end within `patience`, stops the rest, and lets the server take what is left.
 async fn drain(operations: &Operations, patience: Duration) {
     let mut unfinished = operations.unfinished();
@@ -222,18 +312,18 @@ async fn cut(operations: &Operations) {
 }
 
 /// One message for each SIGTERM and SIGINT that reaches this process.
-pub(crate) fn signals() -> io::Result<mpsc::Receiver<()>> {
+pub(crate) fn signals() -> io::Result<mpsc::Receiver<Stop>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let (told, stop) = mpsc::channel(2);
+    let (told, stop) = mpsc::channel(3);
     tokio::spawn(async move {
         loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            // More than two say no more than two do.
-            let _ = told.try_send(());
+            let signal = tokio::select! {
+                _ = terminate.recv() => Stop::HandOver,
+                _ = interrupt.recv() => Stop::End,
+            };
+            // More than three say no more than three do.
+            let _ = told.try_send(signal);
         }
     });
     Ok(stop)
@@ -252,6 +342,10 @@ pub(crate) enum DaemonError {
     Url(#[from] UrlError),
     #[error("cannot use the workspace: {0}")]
     Workspace(#[from] OpenError),
+    #[error("cannot use the journal: {0}")]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Processes(#[from] processes::OpenError),
     #[error("cannot start the link's thread: {0}")]
     Thread(io::Error),
     #[error("{0}{remedy}", remedy = remedy(.0))]

@@ -1,8 +1,8 @@
 //! Where a runner keeps what it must not forget: `$GANTRY_HOME/runner`.
 //!
 //! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
-//! copy of itself, `lock` is held by the one
-//! process that uses the folder. Files are put into place whole, so that a crash leaves the old
+//! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `lock`
+//! is held by the one process that uses the folder. Files are put into place whole, so that a crash leaves the old
 //! one or the new one; `runner.toml` comes last, and without it the runner is not enrolled.
 
 use std::{
@@ -160,6 +160,16 @@ impl Home {
     pub(crate) fn save_join_state(&self, state: u64) -> Result<(), HomeError> {
         self.put("join-state", &format!("{state}\n"))
             .map_err(self.failed("write", "join-state"))
+    }
+
+    /// The folder of the journal of operations.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.directory.join("journal")
+    }
+
+    /// The folder of what commands write.
+    pub(crate) fn commands(&self) -> PathBuf {
+        self.directory.join("commands")
     }
 
     /// Replaces a file, whole or not at all.

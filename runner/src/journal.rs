@@ -224,6 +224,22 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok(())
     }
 
+    /// Puts a journal with this id into place that knows nothing: what this one says is not what
+    /// happened.
+    pub(crate) fn begin_anew(
+        &mut self,
+        id: JournalId,
+        clock: &dyn Clock,
+    ) -> Result<(), JournalError> {
+        let header = Header {
+            format: FORMAT,
+            journal: id,
+            created: clock.now(),
+        };
+        *self = Self::begin(&self.folder, header, None)?.journal;
+        Ok(())
+    }
+
     fn begin(
         folder: &Path,
         header: Header,

@@ -10,19 +10,10 @@ mod daemon;
 mod enrol;
 mod enrolment;
 mod home;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the table of operations does not write to it yet")
-)]
 mod journal;
 mod key;
 mod link;
 mod operations;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "operations still run their commands themselves"
-)]
 mod processes;
 mod server_url;
 mod status;
@@ -120,8 +111,14 @@ fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
 fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .context("cannot tell one boot of this host from another")?;
+    let supervisor = match &args.supervisor {
+        Some(path) => std::path::absolute(path).context("cannot tell where --supervisor is")?,
+        None => beside_this_program().context("cannot tell where gantry-supervisor is")?,
+    };
     let options = DaemonOptions {
         home,
+        sync_before_start: args.sync_before_start,
+        supervisor,
         drain_for: args.drain_for,
         longest_wait: args.longest_wait.unwrap_or(backoff::LONGEST),
         environment: environment(),
@@ -143,6 +140,10 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     // What still hangs in the host's file system does not keep the process.
     runtime.shutdown_background();
     served
+}
+
+fn beside_this_program() -> io::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name("gantry-supervisor"))
 }
 
 fn hostname() -> String {

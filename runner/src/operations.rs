@@ -1,33 +1,49 @@
 //! The operations of this runner: one task owns what is remembered of them, everybody else has a
 //! [`Operations`] handle.
 //!
-//! The task outlives every link. It reads all output at once, whoever listens, so that a slow
-//! server never slows a command; towards the link it waits for room.
+//! The task outlives every link, and what it remembers outlives the daemon: commands run under
+//! supervisors of their own, and a new daemon reads the journal, finds them and goes on (see
+//! `recovery`). The order is always the same: the table decides, the journal has it, it is done,
+//! it is told. A slow server never slows a command, because its output goes to disk first.
 
-use std::{collections::HashMap, pin::Pin};
+mod memory;
+mod recovery;
+mod work;
 
-use futures_util::{Stream, StreamExt as _, stream};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use proto::v1;
-use runner_host::{Host, HostEvent, Stop};
+use runner_host::Host;
+use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_link::{
-    retained::{Next, Retained},
-    runner::{Act, Piece, Spool, Table},
+use shared_types::{
+    Clock, JournalId, OperationId, Refusal, RefusalCode, limits::DISCONNECTED_AT_MOST,
 };
-use shared_sandbox::{Outcome, OutputStream};
-use shared_types::{Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId};
-use tokio::sync::{
-    mpsc::{self, OwnedPermit},
-    oneshot, watch,
+use tokio::{
+    sync::{
+        mpsc::{self, OwnedPermit},
+        oneshot, watch,
+    },
+    time::{Interval, MissedTickBehavior, interval},
 };
-use tokio::time::Instant;
-use tokio_stream::{StreamMap, wrappers::ReceiverStream};
+use tokio_stream::StreamMap;
+
+pub(crate) use self::{memory::Entry, recovery::Found};
+use self::{
+    memory::Memory,
+    work::{Files, Happened, Happenings, Starting, Taken, Work},
+};
+use crate::{journal::JournalError, processes::Processes};
 
 /// Orders that wait for the table.
 const ORDERS_WAITING: usize = 64;
 
 /// Other wishes that wait for the table.
 const WISHES_WAITING: usize = 8;
+
+/// How often commands are told that somebody may still want them, while there is a link.
+const RENEW_EVERY: Duration = Duration::from_secs(30);
 
 /// The operations, as seen by links and by the daemon.
 #[derive(Debug, Clone)]
@@ -43,35 +59,6 @@ pub(crate) struct Operations {
 pub(crate) struct Gone;
 
 impl Operations {
-    /// The handle, and the service to be run beside it.
-    pub(crate) fn new(
-        host: Host,
-        incarnation: Incarnation,
-        sandbox: SandboxId,
-    ) -> (Self, OperationsService) {
-        let (orders, orders_waiting) = mpsc::channel(ORDERS_WAITING);
-        let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
-        let (unfinished_now, unfinished) = watch::channel(Unfinished::default());
-        let service = OperationsService {
-            host,
-            table: Table::new(incarnation, sandbox),
-            orders: orders_waiting,
-            wishes: wishes_waiting,
-            unfinished: unfinished_now,
-            outgoing: None,
-            stops: HashMap::new(),
-            events: StreamMap::new(),
-            began: Instant::now(),
-            output: Output::default(),
-        };
-        let handle = Self {
-            orders,
-            wishes,
-            unfinished,
-        };
-        (handle, service)
-    }
-
     /// Begins a link: frames go to `outgoing` until it is dropped, closed or replaced.
     pub(crate) async fn open_link(
         &self,
@@ -134,64 +121,53 @@ enum Wish {
 /// The task behind [`Operations`].
 pub(crate) struct OperationsService {
     host: Host,
+    processes: Processes,
+    clock: Arc<dyn Clock>,
     table: Table,
+    memory: Memory,
     orders: mpsc::Receiver<(LinkId, Order)>,
     wishes: mpsc::Receiver<Wish>,
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    /// Of everything that runs.
-    stops: HashMap<OperationId, Stop>,
-    events: StreamMap<OperationId, Events>,
-    began: Instant,
-    output: Output,
+    /// Commands that are about to start.
+    starting: FuturesUnordered<Starting>,
+    /// Everything that is under way.
+    work: HashMap<OperationId, Work>,
+    happenings: StreamMap<OperationId, Happenings>,
+    files: Files,
+    renewals: Interval,
+    sync_before_start: bool,
 }
-
-/// The output of commands, in memory.
-#[derive(Default)]
-struct Output(HashMap<OperationId, [Retained; 2]>);
-
-impl Spool for Output {
-    fn read(
-        &mut self,
-        operation: OperationId,
-        stream: OutputStream,
-        from: u64,
-        max: usize,
-    ) -> Piece {
-        let kept = self.0.get(&operation).map(|kept| &kept[stream as usize]);
-        match kept.map(|kept| kept.next(from, u64::MAX, max)) {
-            Some(Next::Chunk { data, .. }) => Piece::Bytes(data),
-            Some(Next::Gap { to, .. }) => Piece::Gap(to),
-            Some(Next::Nothing) | None => Piece::Nothing,
-        }
-    }
-}
-
-/// What comes out of one operation; `None` is the end of the channel.
-type Events = Pin<Box<dyn Stream<Item = Option<HostEvent>> + Send>>;
 
 enum Event {
     Wish(Wish),
     Order(LinkId, Order),
-    Host(OperationId, Option<HostEvent>),
+    Taken(OperationId, Box<Taken>),
+    Happened(OperationId, Happened),
     Room(OwnedPermit<v1::RunnerFrame>),
+    Renew,
     LinkGone,
     NobodyLeft,
 }
 
 impl OperationsService {
     /// Runs until every handle is dropped.
-    pub(crate) async fn run(mut self) {
+    ///
+    /// # Errors
+    /// What was promised cannot be written down. Commands go on without the daemon.
+    pub(crate) async fn run(mut self) -> Result<(), JournalError> {
         loop {
             match self.next_event().await {
-                Event::Wish(wish) => self.wish(wish),
-                Event::Order(link, order) => self.order(link, order),
-                Event::Host(id, event) => self.host_event(id, event),
+                Event::Wish(wish) => self.wish(wish)?,
+                Event::Order(link, order) => self.order(link, order)?,
+                Event::Taken(id, taken) => self.taken(id, *taken)?,
+                Event::Happened(id, happened) => self.happened(id, happened)?,
                 Event::Room(permit) => self.send(permit),
+                Event::Renew => self.renew(),
                 // The session sees it as well, and closes the link.
                 Event::LinkGone => self.outgoing = None,
-                Event::NobodyLeft => return,
+                Event::NobodyLeft => return Ok(()),
             }
             let now = self.table.unfinished();
             self.unfinished.send_if_modified(|before| {
@@ -209,82 +185,75 @@ impl OperationsService {
             Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
                 Event::Order(link, order)
             }
-            Some((id, event)) = self.events.next() => Event::Host(id, event),
+            Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
+            Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
             permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
+            _ = self.renewals.tick() => Event::Renew,
         }
     }
 
-    fn wish(&mut self, wish: Wish) {
+    fn wish(&mut self, wish: Wish) -> Result<(), JournalError> {
         match wish {
             Wish::OpenLink { outgoing, reply } => {
                 self.outgoing = Some(outgoing);
                 // A link that gave up meanwhile is closed or replaced by its owner.
                 let _ = reply.send(self.table.open_link());
+                self.renew();
             }
-            Wish::CloseLink(link) if self.table.close_link(link) => self.outgoing = None,
+            Wish::CloseLink(link) if self.table.close_link(link) => {
+                self.renew();
+                self.outgoing = None;
+            }
             Wish::CloseLink(_) => {}
-            Wish::BeginJournal(journal) => {
-                for id in self.table.begin_journal(journal) {
-                    self.stops.get(&id).inspect(|stop| stop.orphan());
-                    self.output.0.remove(&id);
-                }
-            }
+            Wish::BeginJournal(journal) => self.begin_journal(journal)?,
             Wish::Drain => self.table.drain(),
-            Wish::Orphan => self.stops.values().for_each(Stop::orphan),
+            Wish::Orphan => self.work.values_mut().for_each(Work::orphan),
         }
+        Ok(())
     }
 
-    fn order(&mut self, link: LinkId, order: Order) {
-        match self.table.order(link, order, self.began.elapsed()) {
+    fn order(&mut self, link: LinkId, order: Order) -> Result<(), JournalError> {
+        let act = self.table.order(link, order, self.clock.monotonic());
+        let begins = matches!(act, Some(Act::Start { .. }));
+        if let Err(error) = self.memory.write(&mut self.table, begins) {
+            return self.not_written(act, error);
+        }
+        match act {
             Some(Act::Start {
                 operation,
                 request,
                 run_for,
-            }) => {
-                let performing = self.host.perform(request, run_for);
-                self.stops.insert(operation, performing.stop);
-                let events = ReceiverStream::new(performing.events).map(Some);
-                let events = events.chain(stream::once(async { None }));
-                self.events.insert(operation, Box::pin(events));
-            }
+            }) => self.start(operation, request, run_for),
             Some(Act::Stop(operation)) => {
-                self.stops.get(&operation).inspect(|stop| stop.cancel());
+                self.work.entry(operation).and_modify(Work::cancel);
             }
-            Some(Act::Drop(operation)) => {
-                self.output.0.remove(&operation);
+            Some(Act::Commit {
+                operation,
+                stream,
+                up_to,
+            }) => {
+                self.work
+                    .entry(operation)
+                    .and_modify(|work| work.commit(stream, up_to));
             }
+            Some(Act::Drop(operation)) => self.drop_files(operation),
             // Nothing that this runner starts takes any.
             Some(Act::Control { operation, id, .. }) => {
                 let message = "this runner passes nothing on to commands";
                 let refusal = Refusal::new(RefusalCode::Unsupported, message);
                 self.table.controlled(operation, id, Err(refusal));
             }
-            Some(Act::Input(..) | Act::Commit { .. }) | None => {}
+            Some(Act::Input(..)) | None => {}
         }
-        self.table.take_records();
+        Ok(())
     }
 
-    fn host_event(&mut self, id: OperationId, event: Option<HostEvent>) {
-        match event {
-            Some(HostEvent::Output { stream, data }) => {
-                let kept = self.output.0.entry(id).or_default();
-                kept[stream as usize].append(&data);
-                self.table.output(id, [kept[0].end(), kept[1].end()]);
-            }
-            Some(HostEvent::Changing(announced)) => announced.go_ahead(),
-            Some(HostEvent::Ended(outcome)) => {
-                self.stops.remove(&id);
-                let kept = self.output.0.get(&id);
-                let kept = kept.map_or(0, |kept| kept.iter().map(Retained::retained_bytes).sum());
-                self.table.ended(id, outcome, kept as u64);
-            }
-            // After the end this changes nothing.
-            None => {
-                self.stops.remove(&id);
-                let message = "the runner lost sight of the operation";
-                let lost = Refusal::new(RefusalCode::Lost, message);
-                self.table.ended(id, Outcome::Refused(lost), 0);
-            }
+    /// A runner that is cut off lets its commands go on for a while, and no longer.
+    fn renew(&mut self) {
+        if self.outgoing.is_some() {
+            self.work
+                .values_mut()
+                .for_each(|work| work.renew(DISCONNECTED_AT_MOST));
         }
     }
 
@@ -292,12 +261,18 @@ impl OperationsService {
     fn send(&mut self, permit: OwnedPermit<v1::RunnerFrame>) {
         let mut permit = Some(permit);
         while let Some(room) = permit.take() {
-            let Some(frame) = self.table.next_frame(&mut self.output) else {
+            let Some(frame) = self.table.next_frame(&mut self.files) else {
                 return;
             };
             permit = room.send(frame).try_reserve_owned().ok();
         }
     }
+}
+
+fn renewals() -> Interval {
+    let mut renewals = interval(RENEW_EVERY);
+    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    renewals
 }
 
 /// Waits until the link takes a frame; without a link, or with nothing to send, for ever.

@@ -1,7 +1,8 @@
 //! A server double that speaks the real protocol over real connections, and builders of frames.
 
 use std::{
-    sync::{Arc, Mutex},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -14,12 +15,14 @@ use proto::{
     signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
+use runner_host::{Host, HostOptions};
+use runner_supervisor::KillChoice;
 use shared_link::runner::Incoming;
 use shared_sandbox::{Command, Exec, Request};
 use shared_tls::ServerTls;
 use shared_types::{
-    Epoch, Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId, Token,
-    entropy::SeededEntropy,
+    Clock, Epoch, Incarnation, JournalId, OperationId, OsEntropy, Owner, RunnerId, SandboxId,
+    SessionId, SystemClock, Token, entropy::SeededEntropy,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -31,7 +34,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, service::Routes};
 
-use crate::key::{RunnerKey, ServerIdentity};
+use crate::{
+    journal::Journal,
+    key::{RunnerKey, ServerIdentity},
+    operations::{Found, Operations, OperationsService},
+    processes::{ProcessOptions, Processes},
+};
 
 /// Longer than anything that is waited for in a test may take.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -342,4 +350,62 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(shared_link::wire::request),
     })
+}
+
+/// The operations of a daemon whose home and `workspace` lie in this folder, which may have been
+/// used before, in this boot of the host.
+pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, OperationsService) {
+    let workspace = folder.join("workspace");
+    std::fs::create_dir_all(&workspace).expect("a workspace");
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let options = HostOptions {
+        root: workspace,
+        environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        kill_grace: Duration::from_secs(2),
+        file_operation_within: Duration::from_secs(10),
+    };
+    let host = Host::open(options, clock.clone()).expect("a host");
+    let opened = Journal::open(&folder.join("journal"), clock.as_ref(), &OsEntropy);
+    let opened = opened.expect("a journal");
+    let options = ProcessOptions {
+        supervisor: supervisor(),
+        root: folder.join("commands"),
+        waiting: 1,
+        kill: KillChoice::Strongest,
+    };
+    let (processes, left) = Processes::open(options, &OsEntropy).await.expect("a pool");
+    let found = Found {
+        host,
+        processes,
+        left,
+        journal: opened.journal,
+        id: incarnation().journal,
+        entries: opened.records,
+        boot: boot.to_owned(),
+        sandbox: PLACE,
+        sync_before_start: false,
+        clock,
+    };
+    Operations::open(found).await.expect("a table")
+}
+
+/// The program as cargo builds it, built once for each run of the tests.
+pub(crate) fn supervisor() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let test = std::env::current_exe().expect("this test's file");
+            let folder = test.parent().and_then(Path::parent).expect("its profile");
+            let target = folder.parent().expect("the target folder");
+            let built = std::process::Command::new(env!("CARGO"))
+                .args(["build", "--quiet", "--package", "runner-supervisor"])
+                .args(["--bin", "gantry-supervisor", "--target-dir"])
+                .arg(target)
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status()
+                .expect("cargo");
+            assert!(built.success(), "gantry-supervisor cannot be built");
+            target.join("debug").join("gantry-supervisor")
+        })
+        .clone()
 }

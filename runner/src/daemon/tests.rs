@@ -9,7 +9,7 @@ use super::*;
 use crate::{
     home::Enrolled,
     key::RunnerKey,
-    testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell},
+    testing::{FakeLink, FakeServer, RUNNER, SOON, incoming, operation_frame, shell, supervisor},
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(60);
 struct Daemon {
     home: Home,
     directory: tempfile::TempDir,
-    stop: mpsc::Sender<()>,
+    stop: mpsc::Sender<Stop>,
     task: JoinHandle<Result<(), DaemonError>>,
 }
 
@@ -58,6 +58,8 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
     DaemonOptions {
         home: home.clone(),
         drain_for,
+        sync_before_start: false,
+        supervisor: supervisor(),
         longest_wait: crate::backoff::LONGEST,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         facts: HostFacts {
@@ -103,7 +105,7 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
     let script = "echo up; until test -e go; do sleep 0.01; done";
     let (mut link, asked) = linked(&mut server, script).await;
     running(&mut link, &asked).await;
-    daemon.stop.send(()).await.expect("a daemon");
+    daemon.stop.send(Stop::End).await.expect("a daemon");
     let mut next = asked.clone();
     let refusal = loop {
         next.id = shared_types::OperationId::from_u128(next.id.as_u128() + 1);
@@ -136,7 +138,7 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
     let daemon = Daemon::start(&server, Duration::ZERO);
     let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
     running(&mut link, &asked).await;
-    daemon.stop.send(()).await.expect("a daemon");
+    daemon.stop.send(Stop::End).await.expect("a daemon");
     assert_eq!(
         cause_of_the_end(&mut link).await,
         exit_record::Cause::Orphaned
@@ -155,8 +157,8 @@ async fn a_second_signal_does_not_wait_for_the_drain() {
     let daemon = Daemon::start(&server, Duration::from_secs(3600));
     let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
     running(&mut link, &asked).await;
-    daemon.stop.send(()).await.expect("a daemon");
-    daemon.stop.send(()).await.expect("a daemon");
+    daemon.stop.send(Stop::End).await.expect("a daemon");
+    daemon.stop.send(Stop::End).await.expect("a daemon");
     drop(link);
     daemon.end().await.expect("an end");
 }
@@ -199,6 +201,6 @@ async fn one_home_serves_one_daemon_and_only_once_it_is_enrolled() {
     let (_keep, stop) = mpsc::channel(1);
     let fresh = run(options(&Home::within(elsewhere.path()), LONG), stop).await;
     assert!(matches!(fresh, Err(DaemonError::NotEnrolled)));
-    daemon.stop.send(()).await.expect("a daemon");
+    daemon.stop.send(Stop::End).await.expect("a daemon");
     daemon.end().await.expect("an orderly end");
 }

@@ -1,16 +1,15 @@
 //! Links over real connections, against a server double, with real commands.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use proto::v1::{self, runner_frame::Kind, server_frame};
-use runner_host::{Host, HostOptions};
 use shared_tls::ServerTls;
 use shared_types::{SystemClock, entropy::SeededEntropy};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
 use crate::testing::{
-    FakeLink, FakeServer, PLACE, RUNNER, SOON, incarnation, incoming, operation_frame, shell,
+    FakeLink, FakeServer, RUNNER, SOON, incarnation, incoming, operation_frame, operations, shell,
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -24,19 +23,11 @@ struct Runner {
 }
 
 impl Runner {
-    fn start(server: &FakeServer, certificate: Option<Digest>) -> Self {
+    async fn start(server: &FakeServer, certificate: Option<Digest>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let home = Home::within(directory.path());
         let _ = home.lock().expect("a home");
-        let options = HostOptions {
-            root: directory.path().to_owned(),
-            environment: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-            kill_grace: Duration::from_secs(2),
-            file_operation_within: Duration::from_secs(10),
-        };
-        let clock = Arc::new(SystemClock::new());
-        let host = Host::open(options, clock.clone()).expect("a host");
-        let (operations, service) = Operations::new(host, incarnation(), PLACE);
+        let (operations, service) = operations(directory.path(), &incarnation().boot).await;
         tokio::spawn(service.run());
         let goodbye = CancellationToken::new();
         let link = Link {
@@ -57,7 +48,7 @@ impl Runner {
                 capabilities: v1::Capabilities::default(),
             },
             operations,
-            clock,
+            clock: Arc::new(SystemClock::new()),
             entropy: Arc::new(SeededEntropy::new(2)),
             longest_wait: crate::backoff::LONGEST,
             goodbye: goodbye.clone(),
@@ -86,7 +77,7 @@ async fn welcomed(server: &mut FakeServer) -> FakeLink {
 #[tokio::test]
 async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
     let mut server = FakeServer::plain(1).await;
-    let runner = Runner::start(&server, None);
+    let runner = Runner::start(&server, None).await;
     let script =
         "echo ran >> effects; echo first; until test -e go; do sleep 0.01; done; echo second";
     let mut asked = incoming(1, shell(script));
@@ -100,7 +91,7 @@ async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
     let hello = link.welcome(1, LONG).await;
     assert_eq!(hello.journal_sequence, 1);
     assert_eq!(hello.inventory[0].operation, asked.id.to_string());
-    std::fs::write(runner.directory.path().join("go"), "").expect("a file");
+    std::fs::write(runner.directory.path().join("workspace/go"), "").expect("a file");
     asked.from = [6, 0];
     link.send(operation_frame(&asked)).await;
     assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
@@ -109,14 +100,14 @@ async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
     };
     assert_eq!((output.offset, &output.data[..]), (6, &b"second\n"[..]));
     assert!(matches!(link.next().await, Some(Kind::Ended(_))));
-    let effects = std::fs::read_to_string(runner.directory.path().join("effects"));
+    let effects = std::fs::read_to_string(runner.directory.path().join("workspace/effects"));
     assert_eq!(effects.expect("the effect"), "ran\n");
 }
 
 #[tokio::test]
 async fn a_silent_server_is_left_and_dialled_again() {
     let mut server = FakeServer::plain(1).await;
-    let _runner = Runner::start(&server, None);
+    let _runner = Runner::start(&server, None).await;
     let mut silent = server.next_link().await;
     silent.welcome(1, Duration::from_millis(300)).await;
     let _next = welcomed(&mut server).await;
@@ -128,6 +119,7 @@ async fn a_runner_that_the_server_does_not_know_any_more_gives_up() {
     let server = FakeServer::plain(1).await;
     server.refuse(Status::permission_denied("the runner was removed"));
     let error = Runner::start(&server, None)
+        .await
         .end()
         .await
         .expect_err("an end");
@@ -137,7 +129,7 @@ async fn a_runner_that_the_server_does_not_know_any_more_gives_up() {
 #[tokio::test]
 async fn a_link_that_is_refused_for_good_is_not_tried_again() {
     let mut server = FakeServer::plain(1).await;
-    let runner = Runner::start(&server, None);
+    let runner = Runner::start(&server, None).await;
     let link = server.next_link().await;
     link.end(Status::unauthenticated("revoked")).await;
     let error = runner.end().await.expect_err("an end");
@@ -147,7 +139,7 @@ async fn a_link_that_is_refused_for_good_is_not_tried_again() {
 #[tokio::test]
 async fn another_protocol_version_ends_the_runner_with_what_to_do() {
     let mut server = FakeServer::plain(1).await;
-    let runner = Runner::start(&server, None);
+    let runner = Runner::start(&server, None).await;
     server.next_link().await.welcome(99, LONG).await;
     let error = runner.end().await.expect_err("an end").to_string();
     assert!(error.contains("version 99"), "{error}");
@@ -157,7 +149,7 @@ async fn another_protocol_version_ends_the_runner_with_what_to_do() {
 #[tokio::test]
 async fn nonsense_instead_of_a_challenge_is_not_the_end() {
     let mut server = FakeServer::plain(1).await;
-    let _runner = Runner::start(&server, None);
+    let _runner = Runner::start(&server, None).await;
     let link = server.next_link().await;
     link.send(server_frame::Kind::Heartbeat(v1::Heartbeat {}))
         .await;
@@ -167,7 +159,7 @@ async fn nonsense_instead_of_a_challenge_is_not_the_end() {
 #[tokio::test]
 async fn a_server_that_does_not_welcome_now_is_asked_again() {
     let mut server = FakeServer::plain(1).await;
-    let _runner = Runner::start(&server, None);
+    let _runner = Runner::start(&server, None).await;
     let mut link = server.next_link().await;
     link.challenge().await;
     let reason = "the server stops".to_owned();
@@ -179,7 +171,7 @@ async fn a_server_that_does_not_welcome_now_is_asked_again() {
 #[tokio::test]
 async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
     let mut server = FakeServer::plain(1).await;
-    let _runner = Runner::start(&server, None);
+    let _runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     link.send(operation_frame(&incoming(1, shell("sleep 600"))))
         .await;
@@ -199,7 +191,7 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
 #[tokio::test]
 async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
     let mut server = FakeServer::plain(1).await;
-    let runner = Runner::start(&server, None);
+    let runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     link.send(operation_frame(&incoming(1, shell("echo done"))))
         .await;
@@ -214,7 +206,7 @@ async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
 #[tokio::test]
 async fn heartbeats_come_unasked() {
     let mut server = FakeServer::plain(1).await;
-    let _runner = Runner::start(&server, None);
+    let _runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     for _ in 0..2 {
         assert!(matches!(link.next_of_all().await, Some(Kind::Heartbeat(_))));
@@ -227,7 +219,7 @@ async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for
     let tls = ServerTls::self_signed(directory.path(), &["127.0.0.1".into()]);
     let tls = tls.expect("a certificate");
     let mut server = FakeServer::tls(1, &tls).await;
-    let runner = Runner::start(&server, Some(Digest::of(b"the certificate before")));
+    let runner = Runner::start(&server, Some(Digest::of(b"the certificate before"))).await;
     welcomed(&mut server).await;
     let enrolled = runner
         .home

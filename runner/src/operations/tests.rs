@@ -1,19 +1,20 @@
 //! The table's task over a real host: real commands in a temporary workspace.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::path::PathBuf;
 
 use proto::v1::{self, runner_frame::Kind};
-use runner_host::HostOptions;
 use shared_sandbox::Request;
-use shared_types::{Epoch, SystemClock};
-use tokio::time::timeout;
+use shared_types::{Epoch, Incarnation, limits::SPOOL_BYTES_PER_STREAM};
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
-use crate::testing::{PLACE, SOON, incarnation, incoming, shell};
+use crate::testing::{SOON, incarnation, incoming, operations, shell};
 
 struct Bench {
     directory: tempfile::TempDir,
     operations: Operations,
+    incarnation: Incarnation,
+    service: JoinHandle<Result<(), JournalError>>,
     link: LinkId,
     frames: mpsc::Receiver<v1::RunnerFrame>,
 }
@@ -21,27 +22,34 @@ struct Bench {
 impl Bench {
     async fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = HostOptions {
-            root: directory.path().to_owned(),
-            environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-            kill_grace: Duration::from_secs(2),
-            file_operation_within: Duration::from_secs(10),
-        };
-        let host = Host::open(options, Arc::new(SystemClock::new())).expect("a host");
-        let (operations, service) = Operations::new(host, incarnation(), PLACE);
-        tokio::spawn(service.run());
+        Self::daemon(directory, &incarnation().boot).await
+    }
+
+    /// A daemon in a home that may have been used before, in this boot of the host.
+    async fn daemon(directory: tempfile::TempDir, boot: &str) -> Self {
+        let (operations, service) = operations(directory.path(), boot).await;
+        let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);
-        let link = operations.open_link(outgoing).await.expect("a link").link;
+        let opened = operations.open_link(outgoing).await.expect("a link");
         Self {
             directory,
             operations,
-            link,
+            incarnation: opened.incarnation,
+            service,
+            link: opened.link,
             frames,
         }
     }
 
+    /// The daemon dies without a word, and another one comes up.
+    async fn kill(self, boot: &str) -> Self {
+        self.service.abort();
+        let _ = self.service.await;
+        Self::daemon(self.directory, boot).await
+    }
+
     /// Loses the link and opens another.
-    async fn relink(&mut self) -> Opened {
+    async fn relink(&mut self) -> super::Opened {
         let (outgoing, frames) = mpsc::channel(8);
         self.frames = frames;
         let opened = self.operations.open_link(outgoing).await.expect("a link");
@@ -52,11 +60,13 @@ impl Bench {
     async fn ask(&self, number: u128, request: Request, from: u64) {
         let mut incoming = incoming(number, request);
         incoming.from[0] = from;
+        self.order(incoming).await;
+    }
+
+    async fn order(&self, incoming: shared_link::runner::Incoming) {
         let order = Order::Operation(Box::new(incoming));
-        self.operations
-            .order(self.link, order)
-            .await
-            .expect("a table");
+        let taken = self.operations.order(self.link, order).await;
+        taken.expect("a table");
     }
 
     async fn next(&mut self) -> Kind {
@@ -91,8 +101,45 @@ impl Bench {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.directory.path().join("workspace").join(name)
     }
+}
+
+/// Kills a supervisor and its command, as the death of their host does.
+fn die_as_a_host_does(record: &str) {
+    let json = record.splitn(4, ' ').nth(3).expect("a record");
+    let fate: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let start = &fate["started"];
+    for process in [&start["identity"]["supervisor"], &start["child"]] {
+        let pid = process["pid"].as_i64().expect("a pid");
+        let pid = rustix::process::Pid::from_raw(pid as i32).expect("a pid");
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Makes a fate one of an earlier boot of the host.
+fn rewrite_boot(fate: &std::path::Path, record: &str) {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot id");
+    let json = record.splitn(4, ' ').nth(3).expect("a record");
+    let json = json.replace(boot.trim(), "an-earlier-boot");
+    let checksum = crc32fast::hash(json.trim_end().as_bytes());
+    std::fs::write(fate, format!("1 fate {checksum:08x} {json}")).expect("a fate");
+}
+
+fn write(path: &str, content: &[u8]) -> Request {
+    Request::Write(shared_sandbox::Write {
+        path: path.to_owned(),
+        content: content.to_owned(),
+    })
+}
+
+async fn until(done: impl Fn() -> bool) {
+    let wait = async {
+        while !done() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, wait).await.expect("in time");
 }
 
 fn code(outcome: &v1::ended::Outcome) -> Option<i32> {
@@ -130,7 +177,7 @@ async fn a_command_runs_once_and_its_whole_output_arrives_over_a_lost_link() {
 #[tokio::test]
 async fn a_command_without_a_link_goes_on_and_is_never_slowed() {
     let mut bench = Bench::new().await;
-    let script = "until test -e go; do sleep 0.01; done; head -c 8000000 /dev/zero; touch done";
+    let script = "until test -e go; do sleep 0.01; done; head -c 30000000 /dev/zero; touch done";
     bench.ask(1, shell(script), 0).await;
     assert!(matches!(bench.next().await, Kind::Accepted(_)));
     bench.operations.close_link(bench.link).await;
@@ -166,9 +213,116 @@ async fn a_command_without_a_link_goes_on_and_is_never_slowed() {
             _ => {}
         }
     };
-    assert_eq!(received, 2 * 1024 * 1024, "the head and the tail");
-    assert_eq!(received + missing, 8_000_000);
-    assert_eq!(record.stdout.map(|end| end.offset), Some(8_000_000));
+    assert_eq!(received, SPOOL_BYTES_PER_STREAM, "the head and the tail");
+    assert_eq!(received + missing, 30_000_000);
+    assert_eq!(record.stdout.map(|end| end.offset), Some(30_000_000));
+}
+
+#[tokio::test]
+async fn a_command_outlives_its_daemon_and_is_told_whole_by_the_next_one() {
+    let mut bench = Bench::new().await;
+    let script =
+        "echo ran >> effects; echo first; until test -e go; do sleep 0.01; done; echo second";
+    bench.ask(1, shell(script), 0).await;
+    bench.output_of(6).await;
+    let mut bench = bench.kill(&incarnation().boot).await;
+    assert_eq!(bench.operations.unfinished().borrow().running, 1);
+    std::fs::write(bench.path("go"), "").expect("a file");
+    bench.ask(1, shell(script), 0).await;
+    let (text, outcome) = bench.read_all().await;
+    assert_eq!(text, "first\nsecond\n");
+    assert_eq!(code(&outcome), Some(0));
+    let effects = std::fs::read_to_string(bench.path("effects")).expect("the effect");
+    assert_eq!(effects, "ran\n");
+}
+
+#[tokio::test]
+async fn what_ended_while_no_daemon_lived_is_told_by_the_next_one_and_not_run_again() {
+    let mut bench = Bench::new().await;
+    let script = "echo ran >> effects; until test -e go; do sleep 0.01; done; echo done; exit 7";
+    bench.ask(1, shell(script), 0).await;
+    bench.ask(2, write("file", b"content"), 0).await;
+    assert!(matches!(
+        bench.read_all().await.1,
+        v1::ended::Outcome::Written(_)
+    ));
+    bench.service.abort();
+    std::fs::write(bench.path("go"), "").expect("a file");
+    let mut bench = bench.kill(&incarnation().boot).await;
+    std::fs::write(bench.path("file"), "changed since").expect("a file");
+    bench.ask(1, shell(script), 0).await;
+    let (text, outcome) = bench.read_all().await;
+    assert_eq!((text.as_str(), code(&outcome)), ("done\n", Some(7)));
+    bench.ask(2, write("file", b"content"), 0).await;
+    assert!(matches!(
+        bench.read_all().await.1,
+        v1::ended::Outcome::Written(_)
+    ));
+    let read = |name| std::fs::read_to_string(bench.path(name)).expect("a file");
+    assert_eq!(read("effects"), "ran\n");
+    assert_eq!(read("file"), "changed since");
+}
+
+#[tokio::test]
+async fn after_another_boot_what_ran_is_lost_and_keeps_the_output_that_there_was() {
+    let mut bench = Bench::new().await;
+    bench
+        .ask(1, shell("echo ran >> effects; echo out; sleep 600"), 0)
+        .await;
+    bench.output_of(4).await;
+    let mut supervised = std::fs::read_dir(bench.directory.path().join("commands"))
+        .expect("the commands")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("fate").exists());
+    let fate = supervised.next().expect("its directory").join("fate");
+    let record = std::fs::read_to_string(&fate).expect("its fate");
+    bench.service.abort();
+    // First, so that whoever sees the deaths takes them for the host's.
+    rewrite_boot(&fate, &record);
+    die_as_a_host_does(&record);
+    let mut bench = bench.kill("another boot").await;
+    let mut attach = incoming(1, shell("echo ran >> effects; echo out; sleep 600"));
+    attach.request = None;
+    attach.incarnation = Some(bench.incarnation.clone());
+    bench.order(attach).await;
+    let (text, outcome) = bench.read_all().await;
+    let v1::ended::Outcome::Exited(record) = outcome else {
+        panic!("no exit: {outcome:?}");
+    };
+    assert_eq!(record.cause(), v1::exit_record::Cause::HostReboot);
+    assert_eq!(text, "out\n");
+    bench
+        .ask(1, shell("echo ran >> effects; echo out; sleep 600"), 0)
+        .await;
+    let refused = bench.read_all().await.1;
+    assert!(
+        matches!(refused, v1::ended::Outcome::Refused(_)),
+        "{refused:?}"
+    );
+    let effects = std::fs::read_to_string(bench.path("effects")).expect("the effect");
+    assert_eq!(effects, "ran\n");
+}
+
+#[tokio::test]
+async fn what_is_forgotten_leaves_nothing_on_disk() {
+    let mut bench = Bench::new().await;
+    bench.ask(1, shell("echo out"), 0).await;
+    bench.read_all().await;
+    let commands = bench.directory.path().join("commands");
+    let used = || {
+        let entries = std::fs::read_dir(&commands).expect("the commands");
+        let used =
+            entries.filter(|entry| entry.as_ref().is_ok_and(|e| e.path().join("fate").exists()));
+        used.count()
+    };
+    assert_eq!(used(), 1);
+    let forget = Order::Forget(OperationId::from_u128(1));
+    bench
+        .operations
+        .order(bench.link, forget)
+        .await
+        .expect("a table");
+    until(|| used() == 0).await;
 }
 
 #[tokio::test]

@@ -102,14 +102,15 @@ async fn the_runner_reconnects_between_two_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runner_killed_in_mid_tool_leaves_an_unknown_outcome_and_nothing_is_run_again() {
+async fn a_runner_killed_in_mid_tool_comes_back_to_its_command_with_one_effect_and_the_real_output()
+{
     let model = ModelServer::start().await;
     let gantry = Gantry::scripted(&model).await;
     let mut runner = gantry.runner("laptop").await;
     model.script(vec![
         Reply::call(
             "Shell",
-            r#"{"command":"echo effect >> effects; echo before; sleep 1000"}"#,
+            r#"{"command":"echo effect >> effects; echo before; until test -e go; do sleep 0.01; done; echo after"}"#,
         ),
         Reply::text("I see"),
     ]);
@@ -118,15 +119,13 @@ async fn a_runner_killed_in_mid_tool_leaves_an_unknown_outcome_and_nothing_is_ru
     talk.until_output("before").await;
     runner.kill().await;
     talk.until_notice("offline since").await;
+    std::fs::write(runner.workspace().join("go"), "").expect("a file");
     runner.start();
     let told = talk.ended(turn).await;
-    let [(CallOutcome::Unknown, text)] = told.calls()[..] else {
+    let [(CallOutcome::Completed, text)] = told.calls()[..] else {
         panic!("{:?}", told.calls())
     };
-    assert!(
-        text.contains("unknown") && text.contains("before"),
-        "{text}"
-    );
+    assert!(text.contains("before") && text.contains("after"), "{text}");
     assert_eq!(runner.file("effects").as_deref(), Some("effect\n"));
 }
 

@@ -1,12 +1,6 @@
 //! A workspace and a folder of operations, and short ways to run something there.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command as Program,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{path::PathBuf, process::Command as Program, sync::Arc, time::Duration};
 
 use runner_host::{Host, HostOptions, allowed_environment};
 pub(super) use runner_supervisor::{Identity, KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
@@ -19,6 +13,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 pub(super) use super::super::*;
+use crate::testing::supervisor;
 
 /// What nothing here takes, unless it hangs.
 pub(super) const LONG: Duration = Duration::from_secs(30);
@@ -264,25 +259,4 @@ pub(super) async fn until(process: &mut Process, mark: &str) -> String {
             panic!("it ended without {mark:?}: {end:?}");
         }
     }
-}
-
-/// The program as cargo builds it, built once for each run of the tests.
-pub(super) fn supervisor() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            let test = std::env::current_exe().expect("this test's file");
-            let folder = test.parent().and_then(Path::parent).expect("its profile");
-            let target = folder.parent().expect("the target folder");
-            let built = Program::new(env!("CARGO"))
-                .args(["build", "--quiet", "--package", "runner-supervisor"])
-                .args(["--bin", "gantry-supervisor", "--target-dir"])
-                .arg(target)
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .expect("cargo");
-            assert!(built.success(), "gantry-supervisor cannot be built");
-            target.join("debug").join("gantry-supervisor")
-        })
-        .clone()
 }

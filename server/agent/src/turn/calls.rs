@@ -1,7 +1,9 @@
 //! The phase that runs an answer's tool calls: those that only read beside one another, every
 //! other one alone and in order. Each result is recorded by itself as it ends.
 
-use futures_util::{StreamExt as _, stream};
+use std::{collections::VecDeque, pin::pin};
+
+use futures_util::{Stream, StreamExt as _, stream};
 use shared_types::Event;
 
 use super::{
@@ -17,8 +19,17 @@ impl<'a> Turn<'a> {
             let runs: Vec<_> = batch.into_iter().map(Call::run).collect();
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
-            while let Some(done) = running.next().await {
-                self.record_call(done?).await?;
+            let mut ended = VecDeque::new();
+            while let Some(done) = next(&mut ended, &mut running).await {
+                let mut recorded = pin!(self.record_call(done?));
+                // One that runs may hold what the record waits for: it must not stand still.
+                loop {
+                    tokio::select! {
+                        biased;
+                        recorded = &mut recorded => break recorded?,
+                        Some(done) = running.next() => ended.push_back(done),
+                    }
+                }
             }
         }
         Ok(())
@@ -55,6 +66,17 @@ impl<'a> Turn<'a> {
             .await?;
         self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())
+    }
+}
+
+/// What has ended already, or what ends next.
+async fn next<T>(
+    ended: &mut VecDeque<T>,
+    running: &mut (impl Stream<Item = T> + Unpin),
+) -> Option<T> {
+    match ended.pop_front() {
+        Some(done) => Some(done),
+        None => running.next().await,
     }
 }
 

@@ -1,0 +1,155 @@
+//! What the runner's journal holds: the table's records, and where on this host each operation is.
+
+use std::collections::HashMap;
+
+use runner_host::Change;
+use serde::{Deserialize, Serialize};
+use shared_link::runner::{Record, Table};
+use shared_types::OperationId;
+
+use crate::journal::{Journal, JournalError};
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Entry {
+    /// The host's boot under which what follows was written.
+    Boot(String),
+    /// For the table of operations.
+    Table(Record),
+    /// A command is about to be handed to the supervisor in this directory.
+    Placed {
+        operation: OperationId,
+        directory: String,
+    },
+    /// A file is about to be changed.
+    Changing {
+        operation: OperationId,
+        change: Change,
+    },
+}
+
+/// The journal, and what of it is not in the table.
+pub(super) struct Memory {
+    pub(super) journal: Journal<Entry>,
+    pub(super) known: Known,
+}
+
+/// Where on this host operations are.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) boot: String,
+    /// The directories of commands.
+    pub(super) places: HashMap<OperationId, String>,
+    /// What changes of files were to come to.
+    pub(super) changes: HashMap<OperationId, Change>,
+}
+
+impl Known {
+    /// Splits what a journal holds; the table's part comes back.
+    pub(super) fn read(&mut self, entries: Vec<Entry>) -> Vec<Record> {
+        let mut records = Vec::new();
+        for entry in entries {
+            match entry {
+                Entry::Boot(boot) => self.boot = boot,
+                Entry::Table(record) => records.push(record),
+                Entry::Placed {
+                    operation,
+                    directory,
+                } => {
+                    self.places.insert(operation, directory);
+                }
+                Entry::Changing { operation, change } => {
+                    self.changes.insert(operation, change);
+                }
+            }
+        }
+        records
+    }
+
+    pub(super) fn forget(&mut self, operation: OperationId) {
+        self.places.remove(&operation);
+        self.changes.remove(&operation);
+    }
+}
+
+impl Memory {
+    /// Writes down what is new with the table. `begins`: something new begins with it, for which
+    /// there must be room beyond the reserve.
+    pub(super) fn write(&mut self, table: &mut Table, begins: bool) -> Result<(), JournalError> {
+        let records = table.take_records();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let entries: Vec<_> = records.into_iter().map(Entry::Table).collect();
+        if begins {
+            self.journal.append(&entries)?;
+        } else {
+            self.journal.append_end(&entries)?;
+        }
+        if self.journal.wants_compaction() {
+            self.compact(table);
+        }
+        Ok(())
+    }
+
+    /// Writes down the host's present boot.
+    pub(super) fn write_boot(&mut self) -> Result<(), JournalError> {
+        let boot = self.known.boot.clone();
+        self.journal.append_end(&[Entry::Boot(boot)])
+    }
+
+    /// Writes down where a command will be.
+    pub(super) fn place(
+        &mut self,
+        operation: OperationId,
+        directory: &str,
+    ) -> Result<(), JournalError> {
+        let directory = directory.to_owned();
+        self.journal.append_end(&[Entry::Placed {
+            operation,
+            directory: directory.clone(),
+        }])?;
+        self.known.places.insert(operation, directory);
+        Ok(())
+    }
+
+    /// Writes down what is to become of a file.
+    pub(super) fn change(
+        &mut self,
+        operation: OperationId,
+        change: Change,
+    ) -> Result<(), JournalError> {
+        self.journal.append_end(&[Entry::Changing {
+            operation,
+            change: change.clone(),
+        }])?;
+        self.known.changes.insert(operation, change);
+        Ok(())
+    }
+
+    /// Leaves out of the journal what nobody will ask for.
+    fn compact(&mut self, table: &Table) {
+        let Known {
+            boot,
+            places,
+            changes,
+        } = &self.known;
+        let places = places.iter().map(|(operation, directory)| Entry::Placed {
+            operation: *operation,
+            directory: directory.clone(),
+        });
+        let changes = changes.iter().map(|(operation, change)| Entry::Changing {
+            operation: *operation,
+            change: change.clone(),
+        });
+        let records = table.all_records().into_iter().map(Entry::Table);
+        let live = std::iter::once(Entry::Boot(boot.clone()))
+            .chain(records)
+            .chain(places)
+            .chain(changes);
+        if let Err(error) = self.journal.compact(live) {
+            tracing::warn!(%error, "the journal cannot be made shorter; it goes on as it is");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a new daemon finds: the journal says what was promised, the supervisors' directories say
+//! what became of it.
+//!
+//! - A command that runs is attached to, one that has ended is told with all of its output.
+//! - What was accepted and provably never ran is let go of: should it come again, it starts.
+//! - A change of a file that was under way is settled by the file's digest.
+//! - After another boot nothing of this runs any more; what left no trace is lost.
+//! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
+//!   nobody will ask for them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use runner_host::{Host, Settled};
+use shared_link::runner::Table;
+use shared_sandbox::Outcome;
+use shared_types::{Clock, Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId};
+use tokio::sync::{mpsc, watch};
+
+use super::{
+    Entry, ORDERS_WAITING, Operations, OperationsService, Unfinished, WISHES_WAITING,
+    memory::{Known, Memory},
+    renewals,
+    work::{Files, bytes_on_disk},
+};
+use crate::{
+    journal::{Journal, JournalError},
+    processes::{Left, Processes},
+};
+
+/// What the operations of a runner are made of.
+pub(crate) struct Found {
+    pub(crate) host: Host,
+    pub(crate) processes: Processes,
+    /// What earlier daemons left, by the directory's name.
+    pub(crate) left: Vec<(String, Left)>,
+    pub(crate) journal: Journal<Entry>,
+    pub(crate) id: JournalId,
+    /// What the journal holds.
+    pub(crate) entries: Vec<Entry>,
+    /// The host's present boot.
+    pub(crate) boot: String,
+    pub(crate) sandbox: SandboxId,
+    /// Whether a command waits until the disk has what is written down of it.
+    pub(crate) sync_before_start: bool,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Operations {
+    /// The handle, and the service to be run beside it, with everything that earlier daemons left
+    /// settled.
+    ///
+    /// # Errors
+    /// What was found out cannot be written down.
+    pub(crate) async fn open(found: Found) -> Result<(Self, OperationsService), JournalError> {
+        let (orders, orders_waiting) = mpsc::channel(ORDERS_WAITING);
+        let (wishes, wishes_waiting) = mpsc::channel(WISHES_WAITING);
+        let (unfinished_now, unfinished) = watch::channel(Unfinished::default());
+        let incarnation = Incarnation {
+            journal: found.id,
+            boot: found.boot.clone(),
+        };
+        let mut known = Known::default();
+        let records = known.read(found.entries);
+        let same_boot = known.boot == found.boot;
+        known.boot = found.boot;
+        let (table, open) = Table::restore(incarnation, found.sandbox, records);
+        let mut service = OperationsService {
+            host: found.host,
+            processes: found.processes,
+            clock: found.clock,
+            table,
+            memory: Memory {
+                journal: found.journal,
+                known,
+            },
+            orders: orders_waiting,
+            wishes: wishes_waiting,
+            unfinished: unfinished_now,
+            outgoing: None,
+            starting: Default::default(),
+            work: HashMap::new(),
+            happenings: Default::default(),
+            files: Files::default(),
+            renewals: renewals(),
+            sync_before_start: found.sync_before_start,
+        };
+        service.settle(open, found.left, same_boot).await?;
+        let handle = Self {
+            orders,
+            wishes,
+            unfinished,
+        };
+        Ok((handle, service))
+    }
+}
+
+impl OperationsService {
+    async fn settle(
+        &mut self,
+        open: Vec<OperationId>,
+        left: Vec<(String, Left)>,
+        same_boot: bool,
+    ) -> Result<(), JournalError> {
+        if !same_boot {
+            self.memory.write_boot()?;
+        }
+        let mut left: HashMap<_, _> = left.into_iter().collect();
+        let places: Vec<_> = self.memory.known.places.drain().collect();
+        for (id, directory) in places {
+            if !self.table.remembers(id) {
+                continue;
+            }
+            match left.remove(&directory) {
+                Some(left) => {
+                    self.memory.known.places.insert(id, directory);
+                    self.found(id, left);
+                }
+                None if self.table.is_open(id) => {
+                    let reason = "the directory with its records is gone";
+                    self.table.ended(id, lost(reason), 0);
+                }
+                None => {}
+            }
+        }
+        for id in open {
+            if !self.work.contains_key(&id) && self.table.is_open(id) {
+                self.without_a_place(id, same_boot).await;
+            }
+        }
+        let changes = std::mem::take(&mut self.memory.known.changes);
+        self.memory.known.changes = changes
+            .into_iter()
+            .filter(|(id, _)| self.table.is_open(*id))
+            .collect();
+        for (directory, left) in left {
+            tracing::info!(directory, "clearing what nobody will ask for");
+            clear(left);
+        }
+        self.memory.write(&mut self.table, false)
+    }
+
+    /// A directory is there of an operation.
+    fn found(&mut self, id: OperationId, left: Left) {
+        match left {
+            Left::Running(process) => {
+                tracing::info!(operation.id = %id, "a command goes on under the new daemon");
+                self.attend(id, process);
+            }
+            Left::Ended { outcome, files } => {
+                self.table.ended(id, outcome, bytes_on_disk(&files));
+                self.files.add(id, files);
+            }
+            Left::Fenced(spool) => {
+                self.memory.known.forget(id);
+                spool.remove();
+                self.table.release(id);
+            }
+            Left::Unreadable(reason) => {
+                tracing::error!(operation.id = %id, reason, "the records of a command cannot be used");
+                self.table.ended(id, lost(&reason), 0);
+            }
+        }
+    }
+
+    /// An operation that has no directory: either one on files, or one that never got that far.
+    async fn without_a_place(&mut self, id: OperationId, same_boot: bool) {
+        let settled = match self.memory.known.changes.get(&id) {
+            Some(change) => self.host.settle(change.clone()).await,
+            None if same_boot => Settled::NotApplied,
+            None => Settled::Unclear,
+        };
+        match settled {
+            Settled::Applied(outcome) => self.table.ended(id, outcome, 0),
+            Settled::NotApplied => self.table.release(id),
+            Settled::Unclear => {
+                let reason = match same_boot {
+                    true => "the file is neither as it was nor as it was to be",
+                    false => "the host was started anew while it was under way",
+                };
+                self.table.ended(id, lost(reason), 0);
+            }
+        }
+    }
+}
+
+/// Removes what no operation is known for; a command that runs there is stopped first.
+fn clear(left: Left) {
+    match left {
+        Left::Running(mut process) => {
+            process.control.orphan();
+            tokio::spawn(async move {
+                while process.events.recv().await.is_some() {}
+                process.spool.remove();
+            });
+        }
+        Left::Ended { files, .. } | Left::Fenced(files) => files.remove(),
+        // It is evidence, and stays for a person.
+        Left::Unreadable(_) => {}
+    }
+}
+
+fn lost(reason: &str) -> Outcome {
+    let message = format!("what became of the operation is not known: {reason}");
+    Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
+}

@@ -1,0 +1,410 @@
+//! What is under way: how it is started, what comes out of it, where its output is.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    future::Future,
+    pin::Pin,
+    time::Duration,
+};
+
+use futures_util::{Stream, StreamExt as _};
+use runner_host::{HostEvent, Plan, Stop, Unplanned};
+use runner_supervisor::{SpoolBounds, Sync, WhenFull};
+use shared_link::runner::{Act, Piece, Spool as Output};
+use shared_sandbox::{
+    Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, Request, StreamEnd,
+};
+use shared_types::{
+    JournalId, OperationId, Refusal, RefusalCode,
+    limits::{DISCONNECTED_AT_MOST, KILL_GRACE, RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM},
+};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::OperationsService;
+use crate::{
+    journal::JournalError,
+    processes::{Control, Found, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, Waiting},
+};
+
+/// A command and the supervisor that is to run it, once both are there.
+pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + Send>>;
+
+/// What happens to one operation; ends after the last thing that does.
+pub(super) type Happenings = Pin<Box<dyn Stream<Item = Happened> + Send>>;
+
+/// What it takes to start a command.
+pub(super) struct Taken {
+    plan: Result<Plan, Unplanned>,
+    waiting: Result<Waiting, NotStarted>,
+    run_for: Duration,
+    /// Its place is in the journal, and on the disk.
+    placed: bool,
+}
+
+/// Something happened to an operation.
+pub(super) enum Happened {
+    /// To one on files.
+    Host(HostEvent),
+    /// To a command.
+    Process(ProcessEvent),
+    /// Whoever was to tell is gone.
+    Silence,
+}
+
+/// How something under way is controlled.
+pub(super) enum Work {
+    /// A command that is about to start, and why it is not to, should that be so.
+    Starting(Option<ExitCause>),
+    /// A command that runs.
+    Running(Control),
+    /// An operation on files.
+    Files(Stop),
+}
+
+impl Work {
+    pub(super) fn cancel(&mut self) {
+        match self {
+            Self::Starting(stopped) => {
+                stopped.get_or_insert(ExitCause::Cancelled);
+            }
+            Self::Running(control) => control.cancel(),
+            Self::Files(stop) => stop.cancel(),
+        }
+    }
+
+    pub(super) fn orphan(&mut self) {
+        match self {
+            Self::Starting(stopped) => {
+                stopped.get_or_insert(ExitCause::Orphaned);
+            }
+            Self::Running(control) => control.orphan(),
+            Self::Files(stop) => stop.orphan(),
+        }
+    }
+
+    pub(super) fn renew(&mut self, orphan_for: Duration) {
+        if let Self::Running(control) = self {
+            control.renew(orphan_for);
+        }
+    }
+
+    pub(super) fn commit(&mut self, stream: OutputStream, up_to: u64) {
+        if let Self::Running(control) = self {
+            control.commit(stream, up_to);
+        }
+    }
+}
+
+/// Operations whose files are open at the same time, at most.
+const FILES_OPEN: usize = 64;
+
+/// The output of all operations.
+#[derive(Default)]
+pub(super) struct Files {
+    spools: HashMap<OperationId, Spool>,
+    /// Those whose files may be open, the longest first.
+    open: VecDeque<OperationId>,
+}
+
+impl Files {
+    pub(super) fn add(&mut self, id: OperationId, spool: Spool) {
+        self.spools.insert(id, spool);
+    }
+
+    fn take(&mut self, id: OperationId) -> Option<Spool> {
+        self.open.retain(|open| *open != id);
+        self.spools.remove(&id)
+    }
+
+    /// What is kept on disk of an operation, in bytes.
+    fn bytes_on_disk(&self, id: OperationId) -> u64 {
+        self.spools.get(&id).map_or(0, bytes_on_disk)
+    }
+
+    /// One more is read from; whichever was opened longest ago makes room.
+    fn opened(&mut self, id: OperationId) {
+        if self.open.contains(&id) {
+            return;
+        }
+        self.open.push_back(id);
+        if self.open.len() > FILES_OPEN
+            && let Some(oldest) = self.open.pop_front()
+            && let Some(spool) = self.spools.get_mut(&oldest)
+        {
+            spool.close();
+        }
+    }
+}
+
+impl Output for Files {
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece {
+        self.opened(operation);
+        let Some(spool) = self.spools.get_mut(&operation) else {
+            return Piece::Nothing;
+        };
+        match spool.read(stream, from, max) {
+            Ok(Found::Bytes(bytes)) => Piece::Bytes(bytes),
+            Ok(Found::Gap { until }) => Piece::Gap(until),
+            Ok(Found::Nothing) => Piece::Nothing,
+            Err(error) => {
+                tracing::error!(operation.id = %operation, %error, "failed to read output back");
+                Piece::Nothing
+            }
+        }
+    }
+}
+
+impl OperationsService {
+    pub(super) fn start(&mut self, id: OperationId, request: Request, run_for: Duration) {
+        match request {
+            Request::Exec(exec) => self.prepare(id, exec, run_for),
+            request => {
+                let performing = self.host.perform(request, run_for);
+                self.work.insert(id, Work::Files(performing.stop));
+                let events = ReceiverStream::new(performing.events).map(Happened::Host);
+                self.watch(id, events);
+            }
+        }
+    }
+
+    fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
+        let (host, processes) = (self.host.clone(), self.processes.clone());
+        self.work.insert(id, Work::Starting(None));
+        self.starting.push(Box::pin(async move {
+            let plan = tokio::task::spawn_blocking(move || host.plan(&exec)).await;
+            let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
+            let waiting = processes.take().await;
+            let taken = Taken {
+                plan,
+                waiting,
+                run_for,
+                placed: false,
+            };
+            (id, taken)
+        }));
+    }
+
+    /// Everything is there to start a command: its place is written down, then it starts.
+    pub(super) fn taken(&mut self, id: OperationId, taken: Taken) -> Result<(), JournalError> {
+        let Taken {
+            plan,
+            waiting,
+            run_for,
+            placed,
+        } = taken;
+        let stopped = match self.work.remove(&id) {
+            Some(Work::Starting(stopped)) => stopped,
+            // Forgotten meanwhile, together with everything else.
+            _ => return Ok(()),
+        };
+        let (plan, waiting) = match (stopped, plan, waiting) {
+            (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
+            (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
+            (None, _, Err(reason)) => {
+                return self.end(id, not_started(reason, ExitCause::Exited));
+            }
+            (None, Ok(plan), Ok(waiting)) => (plan, waiting),
+        };
+        if !placed && let Err(error) = self.memory.place(id, waiting.name()) {
+            return self.end(id, Outcome::Refused(no_room(&error)));
+        }
+        if self.sync_before_start && !placed {
+            let taken = Taken {
+                plan: Ok(plan),
+                waiting: Ok(waiting),
+                run_for,
+                placed: true,
+            };
+            self.start_when_synced(id, taken);
+            return Ok(());
+        }
+        let terms = self.terms(run_for);
+        let process = self.processes.start(waiting, id, plan, terms);
+        self.attend(id, process);
+        Ok(())
+    }
+
+    /// Starts a command once everything that is written down of it is on the disk.
+    fn start_when_synced(&mut self, id: OperationId, taken: Taken) {
+        let synced = self.memory.journal.sync();
+        self.work.insert(id, Work::Starting(None));
+        self.starting.push(Box::pin(async move {
+            let taken = match synced.wait().await {
+                Ok(()) => taken,
+                Err(error) => Taken {
+                    plan: Err(Unplanned::Refused(no_room(&error))),
+                    ..taken
+                },
+            };
+            (id, taken)
+        }));
+    }
+
+    fn terms(&self, run_for: Duration) -> ProcessTerms {
+        ProcessTerms {
+            run_for,
+            orphan_for: DISCONNECTED_AT_MOST,
+            kill_grace: KILL_GRACE,
+            spool: SpoolBounds {
+                bytes: SPOOL_BYTES_PER_STREAM,
+                when_full: WhenFull::Gap {
+                    tail: RETAINED_TAIL_BYTES as u32,
+                },
+            },
+            sync: match self.sync_before_start {
+                true => Sync::Start,
+                false => Sync::Nothing,
+            },
+        }
+    }
+
+    /// Takes care of a command that runs.
+    pub(super) fn attend(&mut self, id: OperationId, process: Process) {
+        self.files.add(id, process.spool);
+        self.work.insert(id, Work::Running(process.control));
+        let events = ReceiverStream::new(process.events).map(Happened::Process);
+        self.watch(id, events);
+    }
+
+    fn watch(&mut self, id: OperationId, events: impl Stream<Item = Happened> + Send + 'static) {
+        let silence = futures_util::stream::once(async { Happened::Silence });
+        self.happenings.insert(id, Box::pin(events.chain(silence)));
+    }
+
+    pub(super) fn happened(
+        &mut self,
+        id: OperationId,
+        happened: Happened,
+    ) -> Result<(), JournalError> {
+        match happened {
+            Happened::Host(HostEvent::Changing(announced)) => {
+                match self.memory.change(id, announced.change.clone()) {
+                    Ok(()) => announced.go_ahead(),
+                    Err(error) => announced.refuse(no_room(&error)),
+                }
+                Ok(())
+            }
+            Happened::Process(ProcessEvent::Output(written)) => {
+                self.table.output(id, written);
+                Ok(())
+            }
+            Happened::Host(HostEvent::Ended(outcome))
+            | Happened::Process(ProcessEvent::Ended(ProcessEnd::Outcome(outcome))) => {
+                self.end(id, outcome)
+            }
+            Happened::Process(ProcessEvent::Ended(ProcessEnd::Fenced)) => {
+                let message = "its supervisor was gone before the command started; it did not run";
+                self.end(
+                    id,
+                    Outcome::Refused(Refusal::new(RefusalCode::Fenced, message)),
+                )
+            }
+            Happened::Silence if self.work.contains_key(&id) => {
+                let message = "the runner lost sight of the operation";
+                self.end(
+                    id,
+                    Outcome::Refused(Refusal::new(RefusalCode::Lost, message)),
+                )
+            }
+            Happened::Host(HostEvent::Output { .. }) | Happened::Silence => Ok(()),
+        }
+    }
+
+    /// An operation is over: it is written down, and may be told.
+    pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
+        self.work.remove(&id);
+        self.memory.known.changes.remove(&id);
+        let kept = self.files.bytes_on_disk(id);
+        if self.table.remembers(id) {
+            self.table.ended(id, outcome, kept);
+        } else {
+            self.drop_files(id);
+        }
+        self.memory.write(&mut self.table, false)
+    }
+
+    /// What the journal has no room for does not begin. Anything else that it cannot hold is the
+    /// end of the daemon: it would promise what the next one does not know.
+    pub(super) fn not_written(
+        &mut self,
+        act: Option<Act>,
+        error: JournalError,
+    ) -> Result<(), JournalError> {
+        match act {
+            Some(Act::Start { operation, .. }) => {
+                self.table
+                    .ended(operation, Outcome::Refused(no_room(&error)), 0);
+                // That it did not begin needs no record: a new daemon does not know it either.
+                self.table.take_records();
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// Removes what is on disk of an operation.
+    pub(super) fn drop_files(&mut self, id: OperationId) {
+        self.memory.known.forget(id);
+        if let Some(spool) = self.files.take(id) {
+            spool.remove();
+        }
+    }
+
+    /// Forgets everything: what is remembered is not what happened.
+    pub(super) fn begin_journal(&mut self, journal: JournalId) -> Result<(), JournalError> {
+        self.memory
+            .journal
+            .begin_anew(journal, self.clock.as_ref())?;
+        for id in self.table.begin_journal(journal) {
+            self.memory.known.forget(id);
+            match self.work.get_mut(&id) {
+                // Its files go once it has ended.
+                Some(work) => work.orphan(),
+                None => self.drop_files(id),
+            }
+        }
+        self.memory.write_boot()
+    }
+}
+
+fn no_room(error: &JournalError) -> Refusal {
+    tracing::error!(%error, "failed to write down an operation; it is not begun");
+    let message =
+        format!("the runner cannot write down what it is to do, so it did not begin: {error}");
+    Refusal::new(RefusalCode::ResourceExhausted, message)
+}
+
+fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
+    tracing::error!(%error, "failed to plan a command");
+    let message = "the runner failed inside before the command started; its log says how";
+    Refusal::new(RefusalCode::Fenced, message)
+}
+
+/// What is kept on disk; where the host does not say, what it may be at most counts.
+pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
+    spool.bytes_on_disk().unwrap_or(2 * SPOOL_BYTES_PER_STREAM)
+}
+
+fn stopped_before() -> NotStarted {
+    NotStarted::Host("it was stopped before it started".to_owned())
+}
+
+/// A command that never ran.
+fn not_started(reason: NotStarted, cause: ExitCause) -> Outcome {
+    Outcome::Exited(ExitRecord {
+        status: ExitStatus::NotStarted(reason),
+        cause,
+        stdout: StreamEnd::default(),
+        stderr: StreamEnd::default(),
+        wall_ms: 0,
+        cpu_us: 0,
+        max_rss_bytes: 0,
+        tree_gone: true,
+    })
+}
