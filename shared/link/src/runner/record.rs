@@ -47,7 +47,7 @@ pub struct Accepted {
     /// The owner's epoch.
     pub epoch: Epoch,
     /// What can be passed on to it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Takes::is_nothing")]
     pub takes: Takes,
 }
 
@@ -63,6 +63,10 @@ pub struct Takes {
 }
 
 impl Takes {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// What can be passed on to an operation that asks for this.
     pub fn of(request: &Request) -> Self {
         Self {
