@@ -18,7 +18,7 @@ soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
 		cargo test --locked -p shared-link --test simulation -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
-		cargo test --locked -p shared-link --test fuzz && cargo test --locked -p runner journal::tests::fuzz
+		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
 	cargo build --workspace --bins --locked
 	GANTRY_EXECS=$${EXECS:-10000} cargo test --locked -p tests --test scenarios many_execs -- --nocapture
 

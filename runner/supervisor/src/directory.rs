@@ -160,7 +160,8 @@ impl Directory {
     /// # Errors
     /// When it is not there.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        // What is no ordinary file must not make anybody wait.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?.into())
     }
 

@@ -41,6 +41,11 @@ impl ProcessId {
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
     }
 
+    /// Whether another process has got the pid since.
+    pub(crate) fn is_reused(&self) -> bool {
+        Stat::of(self.pid).is_ok_and(|stat| stat.start_ticks != self.start_ticks)
+    }
+
     /// The pid as system calls take it.
     pub fn as_pid(&self) -> Option<Pid> {
         Pid::from_raw(self.pid)

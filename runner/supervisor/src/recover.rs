@@ -196,13 +196,15 @@ fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &str) -> bool
     }
 }
 
-/// Kills a session, as far as it can be seen. Nothing is proven by that.
+/// Kills a session, as far as it can be seen. Nothing is proven by that. While any of a session
+/// lives the kernel gives its number to nobody, so where another process has it, none is left.
 fn kill_session(leader: &ProcessId, boot: &str) {
-    if leader.boot_id != boot {
+    // Session 0 is all that a pid namespace sees of those from outside.
+    if leader.boot_id != boot || leader.pid <= 0 {
         return;
     }
     let mut waited = Duration::ZERO;
-    while waited < ANSWERS_WITHIN {
+    while waited < ANSWERS_WITHIN && !leader.is_reused() {
         let members = members_of_session(leader.pid).unwrap_or_default();
         if members.is_empty() {
             return;

@@ -139,6 +139,9 @@ impl Leaf {
         let Some(path) = path else {
             return Ok(None);
         };
+        if !cgroup::is_ours(path) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let kind = match method {
             KillMethod::CgroupKill => cgroup::V2::open(path).map(Kind::V2),
             KillMethod::Freezer => cgroup::V1::open(path, V1Kind::Freezer).map(Kind::V1),

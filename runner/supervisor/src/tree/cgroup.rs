@@ -34,6 +34,13 @@ const FREEZE_LOOKS: usize = 200;
 /// Names that are tried where one is taken by a tree of an earlier namespace.
 const NAMES: usize = 16;
 
+/// Whether a leaf of ours can be there: one that is killed must never be somebody else's.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let parent = path.parent().and_then(Path::file_name);
+    let name = path.file_name();
+    parent.is_some_and(|parent| parent == FOLDER) && name.is_some_and(|name| name != SUPERVISORS)
+}
+
 /// The hierarchies of this host.
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {
