@@ -146,7 +146,6 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         HostOptions {
             root: enrolled.workspace.clone(),
             environment: options.environment,
-            kill_grace: KILL_GRACE,
             file_operation_within: FILE_OPERATION_WITHIN,
         },
         options.clock.clone(),

@@ -361,7 +361,6 @@ pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, Operat
     let options = HostOptions {
         root: workspace,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-        kill_grace: Duration::from_secs(2),
         file_operation_within: Duration::from_secs(10),
     };
     let host = Host::open(options, clock.clone()).expect("a host");

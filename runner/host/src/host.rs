@@ -13,7 +13,6 @@ use tracing::Instrument;
 
 use crate::{
     Change, HostEvent, OpenError, Performing, Plan, Settled, Unplanned,
-    exec::{self, Place},
     files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
     plan,
@@ -37,8 +36,6 @@ pub struct HostOptions {
     /// The complete base environment of commands, allow-listed already
     /// (see [`crate::allowed_environment`]).
     pub environment: BTreeMap<String, String>,
-    /// Between the polite signal and the kill of a process group.
-    pub kill_grace: Duration,
     /// The most time for a file operation.
     pub file_operation_within: Duration,
 }
@@ -46,7 +43,9 @@ pub struct HostOptions {
 /// A host with one workspace. Cheap to clone.
 #[derive(Clone)]
 pub struct Host {
-    place: Arc<Place>,
+    workspace: Arc<Workspace>,
+    environment: Arc<BTreeMap<String, String>>,
+    clock: Arc<dyn Clock>,
     file_operation_within: Duration,
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
@@ -58,14 +57,10 @@ impl Host {
     /// # Errors
     /// When the root cannot serve as a workspace; the text says what to do.
     pub fn open(options: HostOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let workspace = Arc::new(Workspace::open(&options.root)?);
         Ok(Self {
-            place: Arc::new(Place {
-                workspace,
-                environment: options.environment,
-                kill_grace: options.kill_grace,
-                clock,
-            }),
+            workspace: Arc::new(Workspace::open(&options.root)?),
+            environment: Arc::new(options.environment),
+            clock,
             file_operation_within: options.file_operation_within,
             reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
             changes: Arc::new(Semaphore::new(CHANGES_AT_ONCE)),
@@ -74,7 +69,7 @@ impl Host {
 
     /// The workspace root as it was given.
     pub fn root(&self) -> &Path {
-        self.place.workspace.root()
+        self.workspace.root()
     }
 
     /// What keeps commands apart from the host: nothing, so far.
@@ -88,18 +83,18 @@ impl Host {
     /// # Errors
     /// When the request makes no sense, or cannot run here and now; either is its end.
     pub fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
-        plan::plan(exec, &self.place.workspace, &self.place.environment)
+        plan::plan(exec, &self.workspace, &self.environment)
     }
 
-    /// Performs the request in a task of its own, for at most `run_for`, and returns at once.
+    /// Performs a request for files in a task of its own, for at most `run_for`, and returns at once.
     /// Needs the context of a tokio runtime with IO and time.
     pub fn perform(&self, request: Request, run_for: Duration) -> Performing {
         let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         let (stop, stopping) = Stopping::pair();
         let span = tracing::debug_span!("host.perform", request.kind = kind(&request));
-        let work = self
-            .clone()
-            .outcome(request, run_for, events.clone(), stopping);
+        let host = self.clone();
+        let told = events.clone();
+        let work = async move { host.file_operation(request, run_for, told, stopping).await };
         tokio::spawn(
             async move {
                 let outcome = settled(tokio::spawn(work.in_current_span())).await;
@@ -123,8 +118,8 @@ impl Host {
         let Ok(Ok(turn)) = timeout(limit, Arc::clone(&self.changes).acquire_owned()).await else {
             return Settled::Unclear;
         };
-        let allowance = Allowance::new(Arc::clone(&self.place.clock), limit, stopping);
-        let workspace = Arc::clone(&self.place.workspace);
+        let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping);
+        let workspace = Arc::clone(&self.workspace);
         let work = tokio::task::spawn_blocking(move || {
             let settled = files::settle(&change, &workspace, &allowance);
             drop(turn);
@@ -133,24 +128,6 @@ impl Host {
         match timeout(limit.saturating_add(HANGS_AT_MOST), work).await {
             Ok(Ok(settled)) => settled,
             Ok(Err(_)) | Err(_) => Settled::Unclear,
-        }
-    }
-
-    async fn outcome(
-        self,
-        request: Request,
-        run_for: Duration,
-        events: mpsc::Sender<HostEvent>,
-        stopping: Stopping,
-    ) -> Outcome {
-        match request {
-            Request::Exec(exec) => {
-                exec::run(exec, Arc::clone(&self.place), run_for, events, stopping).await
-            }
-            request => {
-                self.file_operation(request, run_for, events, stopping)
-                    .await
-            }
         }
     }
 
@@ -163,7 +140,7 @@ impl Host {
     ) -> Outcome {
         let limit = run_for.min(self.file_operation_within);
         let only_reads = request.only_reads();
-        let allowance = Allowance::new(Arc::clone(&self.place.clock), limit, stopping.clone());
+        let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping.clone());
         let turns = if only_reads {
             &self.reads
         } else {
@@ -175,7 +152,7 @@ impl Host {
             turn = Arc::clone(turns).acquire_owned() => turn,
             () = sleep(limit) => return too_slow(limit).into(),
         };
-        let workspace = Arc::clone(&self.place.workspace);
+        let workspace = Arc::clone(&self.workspace);
         let announcer = Announcer::new(events);
         let work = tokio::task::spawn_blocking(move || {
             let outcome = files::perform(request, &workspace, &allowance, &announcer);

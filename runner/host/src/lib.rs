@@ -1,13 +1,13 @@
-//! Fulfils the sandbox contract's requests on a host: processes and files of one workspace.
+//! Fulfils the sandbox contract's requests on a host: the files of one workspace, and the plans of
+//! commands in it.
 //!
 //! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table
-//! of operations and calls [`Host::perform`] once for each); a path is resolved beneath the
-//! workspace root by the kernel, never by comparing text; whoever reads the events has no effect
-//! on the process, except that a slow reader makes its output wait; every end is said once.
+//! of operations and calls [`Host::perform`] once for each); it starts no process (a supervisor
+//! carries a [`Plan`] out); a path is resolved beneath the workspace root by the kernel, never by
+//! comparing text; every end is said once.
 
 mod change;
 mod environment;
-mod exec;
 mod files;
 mod host;
 mod performing;

@@ -1,21 +1,17 @@
 //! A request under way: what comes out of it, and the wish to end it.
 
-use bytes::Bytes;
-use shared_sandbox::{ExitCause, Outcome, OutputStream};
+use shared_sandbox::{ExitCause, Outcome};
 use tokio::sync::{mpsc, watch};
 
 use crate::Announced;
 
-/// Events that wait for a slow reader. With chunks of at most
-/// [`shared_types::limits::OUTPUT_CHUNK_BYTES`] this bounds a request's memory to 1 MiB.
-pub(crate) const EVENTS_WAITING: usize = 16;
+/// Events that wait for a slow reader: a change is announced once, and then there is the end.
+pub(crate) const EVENTS_WAITING: usize = 2;
 
 /// A request that is being performed. Dropping it stops nothing.
 #[derive(Debug)]
 pub struct Performing {
-    /// What happens; the last one is [`HostEvent::Ended`]. The channel is bounded: a slow reader
-    /// makes the process wait once its pipe is full. Without a reader the output is drained and
-    /// counted.
+    /// What happens; the last one is [`HostEvent::Ended`].
     pub events: mpsc::Receiver<HostEvent>,
     /// Ends it early.
     pub stop: Stop,
@@ -24,13 +20,6 @@ pub struct Performing {
 /// What happens while a request is performed.
 #[derive(Debug)]
 pub enum HostEvent {
-    /// Bytes of an output stream, in order.
-    Output {
-        /// The stream.
-        stream: OutputStream,
-        /// At most [`shared_types::limits::OUTPUT_CHUNK_BYTES`] bytes.
-        data: Bytes,
-    },
     /// A file is about to be changed, and waits for the answer.
     Changing(Announced),
     /// It ended; nothing follows. Sent exactly once.

@@ -312,7 +312,7 @@ impl OperationsService {
                     Outcome::Refused(Refusal::new(RefusalCode::Lost, message)),
                 )
             }
-            Happened::Host(HostEvent::Output { .. }) | Happened::Silence => Ok(()),
+            Happened::Silence => Ok(()),
         }
     }
 

@@ -52,7 +52,6 @@ impl Scene {
         let options = HostOptions {
             root,
             environment: allowed_environment(std::iter::empty()),
-            kill_grace: LONG,
             file_operation_within: LONG,
         };
         let host = Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens");
