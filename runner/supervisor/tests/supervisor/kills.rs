@@ -214,6 +214,30 @@ impl Drop for LittleMemory {
 }
 
 #[test]
+fn a_command_goes_before_its_supervisor_when_the_host_has_no_memory() {
+    let of = |process: &str| -> i32 {
+        let text = std::fs::read_to_string(format!("/proc/{process}/oom_score_adj"));
+        text.expect("a score").trim().parse().expect("a number")
+    };
+    let scene = Scene::new();
+    let mut request = scene.shell("sh -c 'cat /proc/self/oom_score_adj'; echo told; read end");
+    request.terms.stdin = true;
+    let mut operation = scene.start(&request);
+    let told = until_output(&mut operation, "told");
+    let command: i32 = told
+        .lines()
+        .next()
+        .expect("a line")
+        .parse()
+        .expect("a number");
+    let supervisor = operation.identity().expect("a supervisor").supervisor.pid;
+    assert_eq!(command, (of("self") + 300).min(1000));
+    assert!(of(&supervisor.to_string()) <= of("self"));
+    operation.cancel().expect("it is heard");
+    record(&mut operation);
+}
+
+#[test]
 fn as_root_a_command_that_is_killed_for_want_of_memory_says_so() {
     let scene = Scene::new();
     let memory = LittleMemory::new();

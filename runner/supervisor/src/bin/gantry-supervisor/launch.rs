@@ -21,6 +21,7 @@ use crate::{
     clock,
     faults::Faults,
     input::{self, Input},
+    memory,
     prepare::{Prepared, never_wait},
     program,
     stream::Pump,
@@ -148,6 +149,7 @@ fn gate(
         environment: &request.environment,
     };
     let pid = fork_into(prepared, &plan)?;
+    memory::expose(pid, prepared.kill_order);
     let gated = Gated {
         pid,
         opener,

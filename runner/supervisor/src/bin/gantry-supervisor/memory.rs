@@ -1,9 +1,20 @@
-//! Whether the host ran out of memory.
+//! Whether the host ran out of memory, and whom it kills then: a command before its supervisor.
 
-use std::{fs::File, io::Read};
+use std::{
+    fs::{self, File},
+    io::Read,
+};
+
+use rustix::process::Pid;
 
 /// More than `/proc/vmstat` has, in bytes.
 const VMSTAT_BYTES: usize = 32 * 1024;
+
+/// How much sooner than before the host kills a command (`oom_score_adj`, of at most 1000).
+const SOONER: i32 = 300;
+
+/// How much later it kills a supervisor.
+const LATER: i32 = 500;
 
 /// A shell's exit code for a child that SIGKILL has ended.
 const KILLED_CHILD: i32 = 128 + rustix::process::Signal::KILL.as_raw();
@@ -21,6 +32,32 @@ pub(crate) fn kills() -> Option<u64> {
         }
     }
     parse(&text[..length])
+}
+
+/// Lets the host kill this process later, where it allows that. Returns how soon it was before.
+pub(crate) fn protect() -> i32 {
+    let before = fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let before = before.trim().parse().unwrap_or(0);
+    // Only who may use what others may not (CAP_SYS_RESOURCE) can put itself behind them.
+    let _ = fs::write("/proc/self/oom_score_adj", later(before).to_string());
+    before
+}
+
+/// Lets the host kill a child, and all that come from it, sooner than it would have killed this
+/// process before.
+pub(crate) fn expose(child: Pid, before: i32) {
+    let place = format!("/proc/{}/oom_score_adj", child.as_raw_nonzero());
+    // A child that is gone already needs no memory.
+    let _ = fs::write(place, sooner(before).to_string());
+}
+
+fn later(before: i32) -> i32 {
+    // The lowest value of all would exempt it.
+    before.saturating_sub(LATER).max(-999).min(before)
+}
+
+fn sooner(before: i32) -> i32 {
+    before.saturating_add(SOONER).min(1000)
 }
 
 /// Whether a first process that ended so can have been killed for want of memory, or have told of
@@ -44,6 +81,15 @@ mod tests {
     fn the_count_is_found_among_others() {
         assert_eq!(parse(b"nr_free_pages 7\noom_kill 42\nx 1\n"), Some(42));
         assert_eq!(parse(b"oom_kill_x 42\n"), None);
+    }
+
+    #[test]
+    fn a_command_is_killed_before_its_supervisor_whatever_it_was_before() {
+        for before in [-1000, -999, 0, 500, 1000] {
+            assert!(later(before) <= before && sooner(before) >= before);
+            assert!(later(before) < sooner(before));
+            assert!(sooner(before) <= 1000);
+        }
     }
 
     #[test]

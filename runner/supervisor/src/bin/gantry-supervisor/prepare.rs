@@ -12,7 +12,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{clock::BootTimer, sys};
+use crate::{clock::BootTimer, memory, sys};
 
 /// A pipe as large as an ordinary user may make it.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -45,6 +45,9 @@ pub(crate) struct Prepared {
     pub(crate) gaps: GapLog,
     /// One for each stream, until they are used.
     pub(crate) pipes: Vec<Pipe>,
+    /// How soon the host would have killed this process for want of memory, before it asked not
+    /// to be the first (`oom_score_adj`).
+    pub(crate) kill_order: i32,
     /// Where bytes are read to.
     pub(crate) buffer: Vec<u8>,
 }
@@ -54,6 +57,7 @@ pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared>
     let directory = Directory::open(Path::new("."))?;
     let boot = boot_id()?;
     let supervisor = ProcessId::of(rustix::process::getpid(), &boot)?;
+    let kill_order = memory::protect();
     let signals = sys::signals()?;
     let spools = Stream::ALL
         .into_iter()
@@ -90,6 +94,7 @@ pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared>
         spools,
         gaps,
         pipes,
+        kill_order,
         buffer: vec![0; buffer],
     })
 }
