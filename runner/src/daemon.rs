@@ -128,13 +128,16 @@ pub(crate) async fn run(
         }
     }
     goodbye.cancel();
-    if let Some(ended) = ended {
-        return ended;
+    if ended.is_none() {
+        // A link that does not leave in time is cut by the end of the process.
+        let _ = timeout(LEFT_WITHIN, linked).await;
     }
-    // A link that does not leave in time is cut by the end of the process.
-    let _ = timeout(LEFT_WITHIN, linked).await;
+    // Before the runtime ends what listens to the commands: the table would take that for their
+    // loss, and write it down.
+    table.abort();
+    let _ = table.await;
     tracing::info!("runner stopped");
-    Ok(())
+    ended.unwrap_or(Ok(()))
 }
 
 /// Reads the home, takes up what earlier daemons left, and puts the parts together.
