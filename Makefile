@@ -14,13 +14,14 @@ check: ## formatting and lints
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), and EXECS=10000 commands
+soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
 		cargo test --locked -p shared-link --test simulation -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
 		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
 	cargo build --workspace --bins --locked
-	GANTRY_EXECS=$${EXECS:-10000} cargo test --locked -p tests --test scenarios many_execs -- --nocapture
+	GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
+		--nocapture --test-threads=1 many_execs storm_of_killed
 
 bench: ## figures against real peers, as ratios
 	@tests/bench

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 pub use ask::Answer;
 pub use process::{
-    Process, binary, children_of, descriptors_of, is_alive, processes_marked, zombies_of,
+    Process, binary, children_of, descriptors_of, is_alive, parent_of, processes_marked, zombies_of,
 };
 pub use runner::Runner;
 pub use setup::Setup;
@@ -262,6 +262,12 @@ impl Gantry {
     /// A new conversation as the owner.
     pub async fn talk(&self) -> Talk {
         Talk::begin(self.client()).await
+    }
+}
+
+impl Drop for Gantry {
+    fn drop(&mut self) {
+        process::tell_in_a_panic("gantry-server", &self.log());
     }
 }
 

@@ -91,9 +91,9 @@ impl Machines {
         format!("{SERVER}:0")
     }
 
-    /// The laptop's namespace.
-    pub fn laptop(&self) -> &str {
-        &self.laptop
+    /// What starts a program on the laptop.
+    pub fn laptop(&self) -> [&str; 4] {
+        ["ip", "netns", "exec", &self.laptop]
     }
 
     /// Takes the laptop from one network to the other, where it has another address.

@@ -111,6 +111,26 @@ impl Work {
         );
     }
 
+    /// Holds the two ends of a long output, and the number of bytes between them, to what a command
+    /// that wrote so many numbers has written; and its effect.
+    ///
+    /// # Panics
+    /// If anything is wrong.
+    pub fn is_done_in_part(self, runner: &Runner, lines: u64, told: &str) {
+        let parts = told.split_once("\n[… ").and_then(|(head, rest)| {
+            let (left_out, rest) = rest.split_once(" bytes left out …]\n")?;
+            let (tail, epilogue) = rest.rsplit_once('[')?;
+            Some((head, left_out.parse::<usize>().ok()?, tail, epilogue))
+        });
+        let (head, left_out, tail, epilogue) = parts.expect("a part of it is told");
+        assert!(epilogue.starts_with("exit code 0"), "{epilogue}");
+        let expected = self.output(lines);
+        assert!(expected.starts_with(head), "it begins with {head}");
+        assert!(expected.ends_with(tail), "it ends with {tail}");
+        assert_eq!(head.len() + left_out + tail.len(), expected.len());
+        self.had_one_effect(runner);
+    }
+
     /// # Panics
     /// If the effect is not there exactly once.
     pub fn had_one_effect(self, runner: &Runner) {

@@ -6,6 +6,10 @@ mod scenarios {
     mod api;
     mod bad_input;
     mod clones;
+    mod daemon_kills;
+    mod ends;
+    mod ends_as_root;
+    mod journal;
     mod kills;
     mod link_faults;
     mod many_execs;
@@ -14,6 +18,7 @@ mod scenarios {
     mod partitions;
     mod placement;
     mod restarts;
+    mod stops;
     mod streams;
     mod survival;
     mod terminal;

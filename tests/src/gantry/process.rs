@@ -28,12 +28,12 @@ impl Process {
         home: &Path,
         environment: &[(String, String)],
     ) -> Self {
-        Self::start_within(None, name, arguments, home, environment)
+        Self::start_by(&[], name, arguments, home, environment)
     }
 
-    /// The same in a network namespace, where one is named.
-    pub fn start_within(
-        namespace: Option<&str>,
+    /// The same, by a launcher: words that come before the program's own, and become it.
+    pub fn start_by(
+        launcher: &[String],
         name: &'static str,
         arguments: &[String],
         home: &Path,
@@ -44,7 +44,7 @@ impl Process {
             .append(true)
             .open(home.join(format!("{name}.log")))
             .expect("a log file");
-        let mut child = program(namespace, name)
+        let mut child = program(launcher, name)
             .args(arguments)
             .env_clear()
             .env("PATH", path())
@@ -109,13 +109,13 @@ impl Process {
     }
 }
 
-/// A program of this workspace; `ip` becomes it, so that its process id is the program's.
-pub(super) fn program(namespace: Option<&str>, name: &str) -> Command {
-    let Some(namespace) = namespace else {
+/// A program of this workspace. A launcher becomes it, so that its process id is the program's.
+pub(super) fn program(launcher: &[String], name: &str) -> Command {
+    let Some((first, rest)) = launcher.split_first() else {
         return Command::new(binary(name));
     };
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace]).arg(binary(name));
+    let mut command = Command::new(first);
+    command.args(rest).arg(binary(name));
     command
 }
 
@@ -129,6 +129,16 @@ pub(super) fn signal(pid: u32, name: &str) {
         sent.expect("kill starts").success(),
         "SIG{name} can be sent to {pid}"
     );
+}
+
+/// Where a test is failing, the end of a program's log helps to see why.
+pub(super) fn tell_in_a_panic(name: &str, log: &str) {
+    const LINES: usize = 30;
+    if std::thread::panicking() {
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(LINES)..];
+        eprintln!("the log of {name} ended with:\n{}", last.join("\n"));
+    }
 }
 
 /// What a program has logged in a home.
@@ -173,6 +183,11 @@ pub fn is_alive(pid: u32) -> bool {
 pub fn children_of(pid: u32) -> Vec<u32> {
     let children = all().filter(|(_, stat)| stat.parent == pid);
     children.map(|(child, _)| child).collect()
+}
+
+/// The parent of a process; `None` where it is gone.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    Some(Stat::of(pid)?.parent)
 }
 
 /// Those children of a process that have ended and were not waited for.

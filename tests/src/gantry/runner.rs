@@ -3,12 +3,15 @@
 //! What its commands left running is killed when it is dropped, as a machine that is switched off
 //! would: commands survive their daemon.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::process::{Process, log_of, path, processes_in, program, signal};
+use super::process::{Process, log_of, path, processes_in, program, signal, tell_in_a_panic};
 
 /// The longest wait before another attempt to connect, in seconds: a test cuts links more often
 /// than a network does.
@@ -16,8 +19,11 @@ const LONGEST_WAIT: &str = "0.2";
 
 /// An enrolled runner.
 pub struct Runner {
+    /// Declared first, because it goes before the folder that it is mounted on.
+    disk: Option<Disk>,
     home: TempDir,
-    namespace: Option<String>,
+    /// What starts its programs, if not we ourselves.
+    launcher: Vec<String>,
     process: Option<Process>,
 }
 
@@ -28,11 +34,25 @@ impl Runner {
         runner.enrolled(server, token, name).await
     }
 
-    /// Enrols on a machine that is in another network namespace than ours.
-    pub async fn enrol_within(namespace: &str, server: &str, token: &str, name: &str) -> Self {
+    /// Enrols on a machine whose programs are started by these words, which become the program:
+    /// another network namespace, another root, a bound on memory.
+    pub async fn enrol_by(launcher: &[&str], server: &str, token: &str, name: &str) -> Self {
         let mut runner = Self::stranger();
-        runner.namespace = Some(namespace.to_owned());
+        runner.launch_by(launcher);
         runner.enrolled(server, token, name).await
+    }
+
+    /// Enrols on a machine whose whole disk has so many bytes. Needs root.
+    pub async fn enrol_on_disk_of(bytes: u64, server: &str, token: &str, name: &str) -> Self {
+        let mut runner = Self::stranger();
+        runner.disk = Some(Disk::mount(runner.home.path(), bytes));
+        std::fs::create_dir(runner.workspace()).expect("a workspace");
+        runner.enrolled(server, token, name).await
+    }
+
+    /// Starts its programs by these words from now on.
+    pub fn launch_by(&mut self, launcher: &[&str]) {
+        self.launcher = launcher.iter().map(|word| (*word).to_owned()).collect();
     }
 
     async fn enrolled(self, server: &str, token: &str, name: &str) -> Self {
@@ -48,8 +68,9 @@ impl Runner {
     /// A home that is not enrolled anywhere.
     pub fn stranger() -> Self {
         let runner = Self {
+            disk: None,
             home: tempfile::tempdir().expect("a temporary folder"),
-            namespace: None,
+            launcher: Vec::new(),
             process: None,
         };
         std::fs::create_dir(runner.workspace()).expect("a workspace");
@@ -66,15 +87,16 @@ impl Runner {
             .status();
         assert!(copied.expect("cp starts").success());
         Self {
+            disk: None,
             home,
-            namespace: None,
+            launcher: Vec::new(),
             process: None,
         }
     }
 
     /// Tries to enrol and returns what the program said.
     pub async fn try_enrol(&self, server: &str, token: &str, name: &str) -> std::process::Output {
-        let mut enrol = program(self.namespace.as_deref(), "gantry-runner")
+        let mut enrol = program(&self.launcher, "gantry-runner")
             .args(["enrol", "--server", server, "--name", name, "--workspace"])
             .arg(self.workspace())
             .arg("-")
@@ -101,8 +123,8 @@ impl Runner {
         assert!(self.process.is_none(), "the runner runs already");
         // A variable that no command may see.
         let environment = [("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
-        self.process = Some(Process::start_within(
-            self.namespace.as_deref(),
+        self.process = Some(Process::start_by(
+            &self.launcher,
             "gantry-runner",
             &["run", "--longest-wait", LONGEST_WAIT].map(str::to_owned),
             self.home.path(),
@@ -120,6 +142,19 @@ impl Runner {
     /// Kills the daemon with SIGKILL.
     pub async fn kill(&mut self) {
         self.process.take().expect("the runner runs").kill().await;
+    }
+
+    /// Kills the daemon and all that it ever started, as a machine does that loses its power.
+    pub fn power_off(&mut self) {
+        // The daemon first, so that it starts nothing more.
+        self.process = None;
+        for pid in processes_in(self.home.path()) {
+            // It may have ended by itself meanwhile.
+            let _ = std::process::Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .stderr(Stdio::null())
+                .status();
+        }
     }
 
     /// Asks the daemon to stop with SIGTERM and returns its exit code.
@@ -170,14 +205,31 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // The daemon first, so that it starts nothing more.
-        self.process = None;
-        for pid in processes_in(self.home.path()) {
-            // It may have ended by itself meanwhile.
-            let _ = std::process::Command::new("kill")
-                .args(["-KILL", &pid.to_string()])
-                .stderr(Stdio::null())
-                .status();
-        }
+        tell_in_a_panic("gantry-runner", &self.log());
+        self.power_off();
+    }
+}
+
+/// A small file system in memory; unmounted when it is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(place: &Path, bytes: u64) -> Self {
+        let size = format!("size={bytes},mode=755");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "gantry-test"])
+            .arg(place)
+            .status();
+        assert!(mounted.expect("mount starts").success(), "root may mount");
+        Self(place.to_owned())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount")
+            .arg("--lazy")
+            .arg(&self.0)
+            .status();
     }
 }

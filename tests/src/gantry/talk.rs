@@ -7,7 +7,7 @@ use shared_types::{
     event::{CallOutcome, Place, TurnOutcome},
 };
 
-use super::PATIENCE;
+use super::{Gantry, PATIENCE};
 
 /// How much of what was heard is told where a wait was in vain.
 const HEARD_LAST: usize = 16;
@@ -128,6 +128,21 @@ impl Talk {
                 return;
             }
         }
+    }
+}
+
+impl Gantry {
+    /// Asks for one call in a new conversation.
+    ///
+    /// # Panics
+    /// If it does not end like this, or the model is not told these words of it.
+    pub async fn tells(&self, message: &str, outcome: CallOutcome, words: &str) {
+        let told = self.talk().await.say(message).await;
+        let [(ended, text)] = told.calls()[..] else {
+            panic!("one call: {:?}", told.calls())
+        };
+        assert_eq!(ended, outcome, "{text}");
+        assert!(text.contains(words), "it should say {words:?}: {text}");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use shared_types::event::CallOutcome;
 use tests::{
     gantry::{Gantry, Runner, Setup},
     proxy::{Proxy, Way},
@@ -11,6 +12,12 @@ use tests::{
 
 /// Bytes to the server by which each connection outlives the one before it: about a frame.
 const STEP_BYTES: u64 = 150;
+
+/// A connection that carries output is cut after so many bytes.
+const CUT_EVERY_BYTES: u64 = 300_000;
+
+/// Numbers of a command that writes some megabytes.
+const LARGE_LINES: u32 = 300_000;
 
 /// Connections that are cut, each at another place.
 const CUTS: u64 = 40;
@@ -63,6 +70,23 @@ async fn a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_l
         gantry.until_online("laptop", true).await;
         job.finish(&runner).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_output_over_a_link_that_is_cut_every_few_pieces_is_told_without_a_wrong_byte() {
+    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+    let work = Work(48);
+    proxy.set(|weather| weather.cut_after = CUT_EVERY_BYTES);
+    let made = proxy.passed().connections;
+    let command = work.at_once(LARGE_LINES);
+    let told = gantry.talk().await.say(&format!("run {command}")).await;
+    let [(CallOutcome::Completed, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    work.is_done_in_part(&runner, LARGE_LINES.into(), text);
+    let cuts = proxy.passed().connections - made;
+    println!("cut {cuts} times");
+    assert!(cuts > 1, "it was cut");
 }
 
 #[tokio::test(flavor = "multi_thread")]

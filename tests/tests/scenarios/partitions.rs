@@ -75,7 +75,7 @@ async fn setting() -> (Machines, Gantry, Runner) {
     })
     .await;
     let token = gantry.join_token("laptop").await;
-    let mut runner = Runner::enrol_within(machines.laptop(), gantry.url(), &token, "laptop").await;
+    let mut runner = Runner::enrol_by(&machines.laptop(), gantry.url(), &token, "laptop").await;
     runner.start();
     gantry.until_online("laptop", true).await;
     (machines, gantry, runner)
