@@ -4,6 +4,7 @@
 //! Domain types do not derive their wire form; wire types stop at the door. Requests and outcomes
 //! are converted where they are used: in the router on one side, in the runner on the other.
 
+pub mod codec;
 pub mod convert;
 pub mod signing;
 

@@ -280,7 +280,7 @@ impl FakeLink {
         self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
             .await;
         match self.next().await {
-            Some(v1::runner_frame::Kind::Hello(hello)) => hello,
+            Some(v1::runner_frame::Kind::Hello(hello)) => *hello,
             other => panic!("no hello: {other:?}"),
         }
     }
@@ -336,7 +336,7 @@ pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
 
 /// The frame that asks for it.
 pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
-    server_frame::Kind::Operation(v1::Operation {
+    server_frame::Kind::Operation(Box::new(v1::Operation {
         operation: incoming.id.to_string(),
         digest: incoming.digest.as_bytes().to_vec(),
         sandbox: incoming.sandbox.to_string(),
@@ -349,7 +349,7 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(shared_link::wire::request),
-    })
+    }))
 }
 
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been

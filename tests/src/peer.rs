@@ -161,8 +161,8 @@ impl Peer {
     /// A link that carries operations, and its generation.
     pub async fn link(&self) -> (PeerLink, u64) {
         let (mut link, token) = self.dial().await;
-        link.send(runner_frame::Kind::Hello(self.hello(&link, &token)))
-            .await;
+        let hello = self.hello(&link, &token);
+        link.send(runner_frame::Kind::Hello(hello)).await;
         match link.next().await {
             Ok(Some(server_frame::Kind::Welcome(welcome))) => (link, welcome.generation),
             other => panic!("no welcome: {other:?}"),
@@ -170,9 +170,9 @@ impl Peer {
     }
 
     /// A first frame in which everything is right.
-    pub fn hello(&self, link: &PeerLink, token: &str) -> v1::Hello {
+    pub fn hello(&self, link: &PeerLink, token: &str) -> Box<v1::Hello> {
         let name = "workspace".to_owned();
-        v1::Hello {
+        Box::new(v1::Hello {
             signature: self.key.sign(&signing::link(&link.nonce, token)),
             protocol_version: PROTOCOL_VERSION,
             software_version: "0.0.1".to_owned(),
@@ -191,7 +191,7 @@ impl Peer {
                 features: Vec::new(),
             }),
             inventory: Vec::new(),
-        }
+        })
     }
 }
 
@@ -275,7 +275,7 @@ impl PeerLink {
     pub async fn operation(&mut self) -> v1::Operation {
         loop {
             match self.next().await {
-                Ok(Some(server_frame::Kind::Operation(operation))) => return operation,
+                Ok(Some(server_frame::Kind::Operation(operation))) => return *operation,
                 Ok(Some(_)) => {}
                 end => panic!("the link ended: {end:?}"),
             }

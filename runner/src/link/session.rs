@@ -155,7 +155,7 @@ impl Session<'_> {
     }
 
     fn hello(&self, nonce: &[u8], opened: &Opened, token: &str) -> v1::RunnerFrame {
-        frame(runner_frame::Kind::Hello(v1::Hello {
+        frame(runner_frame::Kind::Hello(Box::new(v1::Hello {
             signature: self.key.sign(&signing::link(nonce, token)),
             protocol_version: PROTOCOL_VERSION,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -163,7 +163,7 @@ impl Session<'_> {
             journal_sequence: opened.journal_sequence,
             capabilities: Some(self.introduction.capabilities.clone()),
             inventory: opened.inventory.clone(),
-        }))
+        })))
     }
 }
 

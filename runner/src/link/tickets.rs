@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn passes(tickets: &mut Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
-        let kind = Some(server_frame::Kind::Operation(operation));
+        let kind = Some(server_frame::Kind::Operation(Box::new(operation)));
         let frame = v1::ServerFrame { kind };
         tickets.check(&frame, Duration::from_secs(at_s)).is_none()
     }

@@ -97,7 +97,7 @@ pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
 
 /// The frame that asks for it.
 pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
-    server_frame::Kind::Operation(v1::Operation {
+    server_frame::Kind::Operation(Box::new(v1::Operation {
         operation: incoming.id.to_string(),
         digest: incoming.digest.as_bytes().to_vec(),
         sandbox: incoming.sandbox.to_string(),
@@ -110,5 +110,5 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(wire::request),
-    })
+    }))
 }

@@ -161,7 +161,7 @@ impl RunnerLink for Services {
     }
 }
 
-/// The same three tasks and four channels as the server's own door has.
+/// The same channels as the server's own door and its tickets have.
 async fn link(
     services: Services,
     mut inbound: Streaming<v1::RunnerFrame>,
@@ -186,7 +186,7 @@ async fn link(
         name: "bench".to_owned(),
     };
     let (to_router, from_runner) = mpsc::channel(FRAMES);
-    let (to_runner, mut from_router) = mpsc::channel::<v1::ServerFrame>(FRAMES);
+    let (to_runner, mut from_router) = mpsc::channel::<v1::ServerFrame>(1);
     let pump_in = async move {
         while let Ok(Some(frame)) = inbound.message().await {
             if to_router.send(frame).await.is_err() {
@@ -218,7 +218,7 @@ async fn link(
         }
     };
     tokio::join!(
-        links.attach(identity, hello, from_runner, to_runner),
+        links.attach(identity, *hello, from_runner, to_runner),
         pump_in,
         pump_out
     );

@@ -145,7 +145,7 @@ async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason() {
     let peer = Peer::enrol(&gantry, "peer").await;
     let nobody = OperationId::from_u128(1).to_string();
     let cases = [
-        ("a second first message", Kind::Hello(v1::Hello::default())),
+        ("a second first message", Kind::Hello(Box::default())),
         ("operation's id", accepted("op_nonsense")),
         ("operation's id", accepted("")),
         ("operation's id", accepted("run_01h455vb4pex5vsknk084sn02q")),

@@ -3,8 +3,9 @@
 //! Before the runner has proved itself it may hold one stream for ten seconds and send one frame
 //! of 64 KiB; everything behind [`server_app::App::attach`] is bounded by the protocol itself.
 
-use std::{pin::Pin, time::Duration};
+use std::pin::Pin;
 
+use futures_util::{StreamExt as _, stream};
 use prost::Message as _;
 use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
@@ -12,9 +13,8 @@ use proto::{
 };
 use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
 use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
-use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::status;
@@ -22,8 +22,6 @@ use crate::serve::Place;
 
 /// Frames that may wait in each direction.
 const FRAMES: usize = 64;
-/// How long a runner may take to take what was said last.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(2);
 
 pub(super) struct Service {
     app: App,
@@ -58,19 +56,23 @@ impl v1::runner_link_server::RunnerLink for Service {
             .check_link_token(&token)
             .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
         let (outbound, frames) = mpsc::channel(FRAMES);
+        let (refuse, refused) = oneshot::channel();
         let place = request.extensions().get::<Place>().cloned();
         let link = Link {
             app: self.app.clone(),
             token,
             claims,
             inbound: request.into_inner(),
-            outbound,
         };
         tokio::spawn(async move {
-            link.run().await;
+            // A runner that is gone hears no reason.
+            let _ = refuse.send(link.run(outbound).await);
             drop(place);
         });
-        Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
+        // The reason comes after every frame, because by then nobody sends frames any more.
+        let reason = stream::once(refused).filter_map(async |ended| ended.ok()?.err().map(Err));
+        let frames = ReceiverStream::new(frames).map(Ok).chain(reason);
+        Ok(Response::new(Box::pin(frames)))
     }
 }
 
@@ -79,59 +81,41 @@ struct Link {
     token: String,
     claims: LinkClaims,
     inbound: Streaming<v1::RunnerFrame>,
-    outbound: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
 
 impl Link {
-    async fn run(mut self) {
+    /// Serves the link to its end; an error is what the runner is told at last.
+    async fn run(mut self, outbound: mpsc::Sender<v1::ServerFrame>) -> Result<(), Status> {
         let challenge = self.app.enrolment.challenge_link();
-        let (identity, hello) = match self.hello(&challenge).await {
+        // On the heap, and gone once it is proved: a link that waits needs none of it.
+        let (identity, hello) = match Box::pin(self.hello(&challenge, &outbound)).await {
             Ok(proved) => proved,
             Err(refused) => {
                 tracing::info!(runner.id = %self.claims.runner, reason = refused.message(), "a link was refused");
-                let _ = self.outbound.send(Err(refused)).await;
-                return;
+                return Err(refused);
             }
         };
+        let Self { app, inbound, .. } = self;
         let (to_router, from_runner) = mpsc::channel(FRAMES);
-        let (to_runner, from_router) = mpsc::channel(FRAMES);
-        let (last_word, ended) = (self.outbound.clone(), CancellationToken::new());
-        // Each of the three ends the others: by dropping its end of a channel, and a runner that
-        // takes nothing any more is not waited for.
-        let (_, read, ()) = tokio::join!(
-            async {
-                let attached = self
-                    .app
-                    .attach(identity, challenge, hello, from_runner, to_runner);
-                attached.await;
-                ended.cancel();
-            },
-            pump_in(self.inbound, to_router),
-            async {
-                tokio::select! {
-                    () = pump_out(from_router, self.outbound) => {}
-                    () = last_words_were_due(&ended) => {}
-                }
-            },
-        );
-        if let Err(unreadable) = read {
-            // A runner that takes nothing any more, or is gone, hears no reason.
-            let _ = last_word.try_send(Err(unreadable));
-        }
+        // Each of the two ends the other, by dropping its end of a channel.
+        let attached = app.attach(identity, challenge, hello, from_runner, outbound);
+        let ((), read) = tokio::join!(attached, pump_in(inbound, to_router));
+        read
     }
 
     /// The runner's first frame, once it has proved that it holds the key which the token names.
     async fn hello(
         &mut self,
         challenge: &LinkChallenge,
+        outbound: &mpsc::Sender<v1::ServerFrame>,
     ) -> Result<(LinkIdentity, v1::Hello), Status> {
         let frame = v1::ServerFrame {
             kind: Some(server_frame::Kind::Challenge(v1::Challenge {
                 nonce: challenge.nonce.to_vec(),
             })),
         };
-        self.outbound
-            .send(Ok(frame))
+        outbound
+            .send(frame)
             .await
             .map_err(|_| Status::cancelled("the runner is gone"))?;
         let frame = tokio::time::timeout(HELLO_WITHIN, self.inbound.message())
@@ -157,13 +141,8 @@ impl Link {
             .prove_link(&self.claims, challenge, &self.token, &hello.signature)
             .await
             .map_err(|error| status(&error))?;
-        Ok((identity, hello))
+        Ok((identity, *hello))
     }
-}
-
-async fn last_words_were_due(ended: &CancellationToken) {
-    ended.cancelled().await;
-    tokio::time::sleep(LAST_WORDS_WITHIN).await;
 }
 
 /// Reads until either end has enough; an error is a frame that cannot be read, such as one that
@@ -188,17 +167,6 @@ async fn pump_in(
                 tracing::info!(reason = unreadable.message(), "a link broke");
                 return Err(unreadable);
             }
-        }
-    }
-}
-
-async fn pump_out(
-    mut from_router: mpsc::Receiver<v1::ServerFrame>,
-    outbound: mpsc::Sender<Result<v1::ServerFrame, Status>>,
-) {
-    while let Some(frame) = from_router.recv().await {
-        if outbound.send(Ok(frame)).await.is_err() {
-            return;
         }
     }
 }

@@ -208,7 +208,7 @@ impl Link {
 
     pub(super) async fn operation(&mut self) -> v1::Operation {
         match self.next().await {
-            server_frame::Kind::Operation(operation) => operation,
+            server_frame::Kind::Operation(operation) => *operation,
             other => panic!("expected an operation, got {other:?}"),
         }
     }

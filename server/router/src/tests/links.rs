@@ -232,10 +232,7 @@ async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
     let text = Bytes::from_static(b"x");
     let large = Bytes::from(vec![0; OUTPUT_CHUNK_BYTES + 1]);
     let cases: Vec<(Vec<Kind>, &str)> = vec![
-        (
-            vec![Kind::Hello(v1::Hello::default())],
-            "second first message",
-        ),
+        (vec![Kind::Hello(Box::default())], "second first message"),
         (vec![output(0, text.clone(), 1)], "before it was accepted"),
         (vec![accepted(), output(1, text.clone(), 1)], "hole"),
         (vec![accepted(), output(0, text.clone(), 0)], "stream 0"),

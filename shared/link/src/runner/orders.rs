@@ -112,7 +112,7 @@ pub(super) fn received(frame: v1::ServerFrame) -> Received {
     let order = match frame.kind {
         Some(server_frame::Kind::Operation(wire)) => {
             let text = wire.operation.clone();
-            return match operation(wire) {
+            return match operation(*wire) {
                 Ok(incoming) => Received::Order(Order::Operation(Box::new(incoming))),
                 Err(refusal) => Received::Answer(refused(text, refusal)),
             };

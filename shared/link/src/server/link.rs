@@ -240,7 +240,7 @@ impl<P: Post> Link<P> {
                 if !self.subscriptions.attach(id, reader) {
                     return;
                 }
-                server_frame::Kind::Operation(*frame)
+                server_frame::Kind::Operation(frame)
             }
             // The room is the earlier reader's: the present one counts from its own place.
             Command::Grant { id, reader, .. } | Command::Pass { id, reader, .. }

@@ -443,7 +443,7 @@ fn hello(opened: &Opened) -> v1::RunnerFrame {
         ..v1::Hello::default()
     };
     v1::RunnerFrame {
-        kind: Some(runner_frame::Kind::Hello(hello)),
+        kind: Some(runner_frame::Kind::Hello(Box::new(hello))),
     }
 }
 

@@ -207,7 +207,7 @@ impl World {
                     let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
                         panic!("the first frame is no hello");
                     };
-                    let facts = facts(RUNNER, hello).expect("a hello that can be read");
+                    let facts = facts(RUNNER, *hello).expect("a hello that can be read");
                     Stage::Introduced(Box::new(facts))
                 }
                 Some(Received::Nothing) => Stage::Called(until),
