@@ -64,7 +64,7 @@ async fn broken(number: usize, url: &str, token: &str) -> (String, &'static str)
             frame(goodbye(MAX_FRAME_BYTES)).await,
             "message length too large",
         ),
-        3 => (frame(Kind::Hello(v1::Hello::default())).await, "version 0"),
+        3 => (frame(Kind::Hello(Box::default())).await, "version 0"),
         4 => {
             let empty = link_raw(&channel, token, vec![Bytes::new()]).await;
             (empty.to_string(), "must be a hello")

@@ -174,7 +174,7 @@ fn opening() -> Vec<v1::ServerFrame> {
 
 fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
     let request = request(number);
-    server(server_frame::Kind::Operation(v1::Operation {
+    server(server_frame::Kind::Operation(Box::new(v1::Operation {
         operation: operation(number).to_string(),
         digest: request.digest().as_bytes().to_vec(),
         sandbox: place().to_string(),
@@ -190,7 +190,7 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         stdout_from: 0,
         stderr_from: 0,
         request: (!attach_only).then(|| wire::request(&request)),
-    }))
+    })))
 }
 
 fn cancel(number: u128) -> v1::ServerFrame {
@@ -216,7 +216,7 @@ fn hello() -> v1::RunnerFrame {
         operation: operation(number).to_string(),
         ended,
     };
-    runner(runner_frame::Kind::Hello(v1::Hello {
+    runner(runner_frame::Kind::Hello(Box::new(v1::Hello {
         signature: vec![9; 64],
         protocol_version: PROTOCOL_VERSION,
         software_version: "0.1.0".to_owned(),
@@ -235,7 +235,7 @@ fn hello() -> v1::RunnerFrame {
             features: vec!["later".to_owned()],
         }),
         inventory: vec![entry(1, true), entry(2, false)],
-    }))
+    })))
 }
 
 fn accepted(number: u128) -> v1::RunnerFrame {

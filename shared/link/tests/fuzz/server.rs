@@ -75,7 +75,7 @@ fn introduced(frame: v1::RunnerFrame) -> Option<HelloFacts> {
     if hello.encoded_len() > MAX_HELLO_BYTES {
         return None;
     }
-    let read = facts(RUNNER, hello);
+    let read = facts(RUNNER, *hello);
     read.inspect_err(|malformed| assert!(!malformed.to_string().is_empty()))
         .ok()
 }
