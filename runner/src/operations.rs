@@ -17,9 +17,7 @@ use proto::v1;
 use runner_host::Host;
 use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_types::{
-    Clock, JournalId, OperationId, Refusal, RefusalCode, limits::DISCONNECTED_AT_MOST,
-};
+use shared_types::{Clock, JournalId, OperationId, limits::DISCONNECTED_AT_MOST};
 use tokio::{
     sync::{
         mpsc::{self, OwnedPermit},
@@ -237,13 +235,21 @@ impl OperationsService {
                     .and_modify(|work| work.commit(stream, up_to));
             }
             Some(Act::Drop(operation)) => self.drop_files(operation),
-            // Nothing that this runner starts takes any.
-            Some(Act::Control { operation, id, .. }) => {
-                let message = "this runner passes nothing on to commands";
-                let refusal = Refusal::new(RefusalCode::Unsupported, message);
-                self.table.controlled(operation, id, Err(refusal));
+            Some(Act::Input(operation, input)) => {
+                self.work
+                    .entry(operation)
+                    .and_modify(|work| work.input(&input));
             }
-            Some(Act::Input(..)) | None => {}
+            Some(Act::Control {
+                operation,
+                id,
+                control,
+            }) => {
+                self.work
+                    .entry(operation)
+                    .and_modify(|work| work.control(id, control));
+            }
+            None => {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 
 mod control;
 mod outcome;
+mod passing;
 mod spool;
 mod task;
 
@@ -29,14 +30,15 @@ use runner_supervisor::{
     Directory, KillChoice, Place, Pool, PoolError, PoolOptions, RecordError, Recovered, Request,
     SpoolBounds, Streams, Sync, Terms, settle,
 };
-use shared_sandbox::{NotStarted, Outcome};
-use shared_types::{Entropy, OperationId};
+use shared_sandbox::{NotStarted, Outcome, TerminalSize};
+use shared_types::{Entropy, OperationId, Refusal};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::spawn_blocking,
 };
 
 pub(crate) use control::Control;
+pub(crate) use passing::Passing;
 pub(crate) use spool::{Found, Spool};
 
 /// Supervisors that are started at once where none waits.
@@ -121,6 +123,10 @@ pub(crate) struct Process {
 pub(crate) enum ProcessEvent {
     /// So many bytes of stdout and of stderr can be read. Says all that is new since the last one.
     Output([u64; 2]),
+    /// Its input below this offset is taken.
+    InputTaken(u64),
+    /// What was to be done under this id is done, now or before, or cannot be.
+    Done(u64, Result<(), Refusal>),
     /// It ended, and all its output can be read. Sent once.
     Ended(ProcessEnd),
 }
@@ -223,7 +229,7 @@ impl Processes {
         }
     }
 
-    /// Starts the command. The end is truthful also where the supervisor is gone meanwhile: then
+    /// Starts the command, and passes on to it what waits. The end is truthful also where the supervisor is gone meanwhile: then
     /// the operation is fenced. Needs the runtime's context; never waits.
     pub(crate) fn start(
         &self,
@@ -231,11 +237,12 @@ impl Processes {
         operation: OperationId,
         plan: Plan,
         terms: ProcessTerms,
+        passing: Passing,
     ) -> Process {
-        let streams = if plan.merged {
-            Streams::Merged
-        } else {
-            Streams::Separate
+        let streams = match plan.terminal {
+            Some(TerminalSize { rows, columns }) => Streams::Pty { rows, columns },
+            None if plan.merged => Streams::Merged,
+            None => Streams::Separate,
         };
         let request = Request {
             operation,
@@ -244,7 +251,7 @@ impl Processes {
             terms: Terms {
                 place: Place::Inherited,
                 streams,
-                stdin: false,
+                stdin: plan.input,
                 run_for: Some(terms.run_for),
                 idle_for: None,
                 orphan_for: Some(terms.orphan_for),
@@ -255,7 +262,7 @@ impl Processes {
         };
         let path = waiting.0.directory().path().to_owned();
         let started = waiting.0.start(&request, Some(plan.directory));
-        task::spawn(path, started)
+        task::spawn(path, started, passing)
     }
 }
 
@@ -285,7 +292,9 @@ async fn left_behind(root: &Path) -> io::Result<Vec<(String, Left)>> {
 fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
-        Ok(Recovered::Running(operation)) => Left::Running(task::spawn(path, Ok(*operation))),
+        Ok(Recovered::Running(operation)) => {
+            Left::Running(task::spawn(path, Ok(*operation), Passing::new()))
+        }
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             outcome: outcome::of(record),
             files: Spool::new(path),

@@ -17,7 +17,7 @@ use rustix::{
 };
 use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, NotStarted, Outcome, Retention,
-    StreamEnd,
+    StreamEnd, TerminalSize,
 };
 use shared_types::{Refusal, RefusalCode, limits::MAX_COMMAND_BYTES};
 
@@ -32,6 +32,9 @@ const SHELLS: [&str; 2] = ["bash", "sh"];
 /// The shell that every Unix has, for an environment without a useful PATH.
 const LAST_SHELL: &str = "/bin/sh";
 
+/// What a terminal is said to be like, where nobody says it: what every viewer of today speaks.
+const DEFAULT_TERMINAL: &str = "xterm-256color";
+
 /// Everything that a supervisor needs to run a command.
 #[derive(Debug)]
 pub struct Plan {
@@ -44,6 +47,12 @@ pub struct Plan {
     pub directory: OwnedFd,
     /// Send stderr into the stream of stdout, so that their order is exact.
     pub merged: bool,
+    /// Whether it takes input; in a terminal it does anyhow.
+    pub input: bool,
+    /// Run it in a terminal of this size.
+    pub terminal: Option<TerminalSize>,
+    /// What is kept of its output.
+    pub retention: Retention,
 }
 
 /// Why there is no plan. Nothing was started, so this is the end of the request
@@ -95,16 +104,15 @@ pub(crate) fn plan(
         environment: strings(environment)?,
         directory,
         merged: exec.merged,
+        input: exec.input,
+        terminal: exec.terminal,
+        retention: exec.retention,
     })
 }
 
 /// Whether it can be asked for at all.
 pub(crate) fn check(exec: &Exec) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
-    if exec.input || exec.terminal.is_some() || exec.retention != Retention::Bounded {
-        let message = "this runner gives commands no input, terminal or unbounded output";
-        return Err(Refusal::new(RefusalCode::Unsupported, message));
-    }
     let texts = match &exec.command {
         Command::Argv(words) if words.first().is_none_or(String::is_empty) => {
             return refuse("the command is empty; name a program".to_owned());
@@ -155,6 +163,11 @@ fn variables(
         .chain(&exec.environment)
         .map(|(name, value)| (name.clone(), value.into()))
         .collect();
+    if exec.terminal.is_some() {
+        variables
+            .entry("TERM".to_owned())
+            .or_insert_with(|| DEFAULT_TERMINAL.into());
+    }
     if let Some(directory) = real_path(directory) {
         variables.insert("PWD".to_owned(), directory.into());
     }

@@ -12,7 +12,8 @@ use runner_host::{HostEvent, Plan, Stop, Unplanned};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_link::runner::{Act, Piece, Spool as Output};
 use shared_sandbox::{
-    Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, Request, StreamEnd,
+    Exec, ExitCause, ExitRecord, ExitStatus, Input, NotStarted, Outcome, OutputStream, Request,
+    Retention, StreamEnd,
 };
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
@@ -23,7 +24,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::OperationsService;
 use crate::{
     journal::JournalError,
-    processes::{Control, Found, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, Waiting},
+    processes::{
+        Control, Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, Waiting,
+    },
 };
 
 /// A command and the supervisor that is to run it, once both are there.
@@ -54,7 +57,7 @@ pub(super) enum Happened {
 /// How something under way is controlled.
 pub(super) enum Work {
     /// A command that is about to start, and why it is not to, should that be so.
-    Starting(Option<ExitCause>),
+    Starting(Option<ExitCause>, Passing),
     /// A command that runs.
     Running(Control),
     /// An operation on files.
@@ -64,7 +67,7 @@ pub(super) enum Work {
 impl Work {
     pub(super) fn cancel(&mut self) {
         match self {
-            Self::Starting(stopped) => {
+            Self::Starting(stopped, _) => {
                 stopped.get_or_insert(ExitCause::Cancelled);
             }
             Self::Running(control) => control.cancel(),
@@ -74,7 +77,7 @@ impl Work {
 
     pub(super) fn orphan(&mut self) {
         match self {
-            Self::Starting(stopped) => {
+            Self::Starting(stopped, _) => {
                 stopped.get_or_insert(ExitCause::Orphaned);
             }
             Self::Running(control) => control.orphan(),
@@ -85,6 +88,24 @@ impl Work {
     pub(super) fn renew(&mut self, orphan_for: Duration) {
         if let Self::Running(control) = self {
             control.renew(orphan_for);
+        }
+    }
+
+    /// Passes a piece of input on.
+    pub(super) fn input(&mut self, input: &Input) {
+        match self {
+            Self::Starting(_, passing) => passing.input(input),
+            Self::Running(control) => control.input(input),
+            Self::Files(_) => {}
+        }
+    }
+
+    /// Has something done to a process.
+    pub(super) fn control(&mut self, id: u64, control: shared_sandbox::Control) {
+        match self {
+            Self::Starting(_, passing) => passing.control(id, control),
+            Self::Running(running) => running.control(id, control),
+            Self::Files(_) => {}
         }
     }
 
@@ -175,7 +196,7 @@ impl OperationsService {
 
     fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
         let (host, processes) = (self.host.clone(), self.processes.clone());
-        self.work.insert(id, Work::Starting(None));
+        self.work.insert(id, Work::Starting(None, Passing::new()));
         self.starting.push(Box::pin(async move {
             let plan = tokio::task::spawn_blocking(move || host.plan(&exec)).await;
             let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
@@ -198,8 +219,8 @@ impl OperationsService {
             run_for,
             placed,
         } = taken;
-        let stopped = match self.work.remove(&id) {
-            Some(Work::Starting(stopped)) => stopped,
+        let (stopped, passing) = match self.work.remove(&id) {
+            Some(Work::Starting(stopped, passing)) => (stopped, passing),
             // Forgotten meanwhile, together with everything else.
             _ => return Ok(()),
         };
@@ -221,19 +242,19 @@ impl OperationsService {
                 run_for,
                 placed: true,
             };
-            self.start_when_synced(id, taken);
+            self.start_when_synced(id, taken, passing);
             return Ok(());
         }
-        let terms = self.terms(run_for);
-        let process = self.processes.start(waiting, id, plan, terms);
+        let terms = self.terms(run_for, plan.retention);
+        let process = self.processes.start(waiting, id, plan, terms, passing);
         self.attend(id, process);
         Ok(())
     }
 
     /// Starts a command once everything that is written down of it is on the disk.
-    fn start_when_synced(&mut self, id: OperationId, taken: Taken) {
+    fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
         let synced = self.memory.journal.sync();
-        self.work.insert(id, Work::Starting(None));
+        self.work.insert(id, Work::Starting(None, passing));
         self.starting.push(Box::pin(async move {
             let taken = match synced.wait().await {
                 Ok(()) => taken,
@@ -246,15 +267,19 @@ impl OperationsService {
         }));
     }
 
-    fn terms(&self, run_for: Duration) -> ProcessTerms {
+    fn terms(&self, run_for: Duration, retention: Retention) -> ProcessTerms {
         ProcessTerms {
             run_for,
             orphan_for: DISCONNECTED_AT_MOST,
             kill_grace: KILL_GRACE,
             spool: SpoolBounds {
                 bytes: SPOOL_BYTES_PER_STREAM,
-                when_full: WhenFull::Gap {
-                    tail: RETAINED_TAIL_BYTES as u32,
+                when_full: match retention {
+                    Retention::Bounded => WhenFull::Gap {
+                        tail: RETAINED_TAIL_BYTES as u32,
+                    },
+                    // Until somebody has committed some of it.
+                    Retention::All | Retention::None => WhenFull::Wait,
                 },
             },
             sync: match self.sync_before_start {
@@ -292,6 +317,14 @@ impl OperationsService {
             }
             Happened::Process(ProcessEvent::Output(written)) => {
                 self.table.output(id, written);
+                Ok(())
+            }
+            Happened::Process(ProcessEvent::InputTaken(up_to)) => {
+                self.table.input_taken(id, up_to);
+                Ok(())
+            }
+            Happened::Process(ProcessEvent::Done(control, result)) => {
+                self.table.controlled(id, control, result);
                 Ok(())
             }
             Happened::Host(HostEvent::Ended(outcome))

@@ -1,17 +1,23 @@
 //! What can be wished of a command.
 //!
 //! Wishes are a state, not a queue: a later one takes the place of an earlier one of its kind, so
-//! that they are bounded and nobody waits.
+//! that they are bounded and nobody waits. What has to arrive whole and in order goes another way
+//! (see `passing`).
 
 use std::time::Duration;
 
-use shared_sandbox::OutputStream;
+use shared_sandbox::{Input, OutputStream};
 use tokio::sync::watch;
+
+use super::passing::Passing;
 
 /// Passes wishes on to a command's supervisor. Cheap to clone; never waits. After the command's end
 /// nothing that is wished has an effect.
 #[derive(Debug, Clone)]
-pub(crate) struct Control(watch::Sender<Wishes>);
+pub(crate) struct Control {
+    wishes: watch::Sender<Wishes>,
+    passing: Passing,
+}
 
 /// All that was wished so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,9 +31,20 @@ pub(super) struct Wishes {
 }
 
 impl Control {
-    pub(super) fn new() -> (Self, watch::Receiver<Wishes>) {
+    pub(super) fn new(passing: Passing) -> (Self, watch::Receiver<Wishes>) {
         let (wishes, heard) = watch::channel(Wishes::default());
-        (Self(wishes), heard)
+        (Self { wishes, passing }, heard)
+    }
+
+    /// Passes on a piece of input, which continues what came before. How much was taken is told as
+    /// an event.
+    pub(crate) fn input(&self, input: &Input) {
+        self.passing.input(input);
+    }
+
+    /// Has something done to it, once for each id; that it is done is told as an event.
+    pub(crate) fn control(&self, id: u64, control: shared_sandbox::Control) {
+        self.passing.control(id, control);
     }
 
     /// Ends it, politely at first, because somebody asked.
@@ -54,7 +71,7 @@ impl Control {
     }
 
     fn wish(&self, wish: impl FnOnce(&mut Wishes)) {
-        self.0.send_if_modified(|wishes| {
+        self.wishes.send_if_modified(|wishes| {
             let before = *wishes;
             wish(wishes);
             *wishes != before

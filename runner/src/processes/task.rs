@@ -4,6 +4,7 @@
 //! off the async threads, and the task goes on with what they say.
 
 use std::{
+    collections::VecDeque,
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -25,8 +26,8 @@ use tokio::{
 use tracing::Instrument as _;
 
 use super::{
-    Control, EVENTS_WAITING, Process, ProcessEnd, ProcessEvent, Spool, control::Wishes, outcome,
-    run_blocking,
+    Control, EVENTS_WAITING, Passing, Process, ProcessEnd, ProcessEvent, Spool, control::Wishes,
+    outcome, passing::Sent, run_blocking,
 };
 
 /// How often records that cannot be settled are tried again: a supervisor that is about to end can
@@ -40,8 +41,9 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 pub(super) fn spawn(
     path: PathBuf,
     started: Result<Operation, (Directory, OperationError)>,
+    passing: Passing,
 ) -> Process {
-    let (control, wishes) = Control::new();
+    let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
     let spool = Spool::new(path.clone());
     let span = tracing::debug_span!("process", process.directory = spool.name());
@@ -54,6 +56,10 @@ pub(super) fn spawn(
         events,
         readable: [0; 2],
         told: [0; 2],
+        passing,
+        sent: Sent::default(),
+        taken: None,
+        done: VecDeque::new(),
     };
     tokio::spawn(task.run(started).instrument(span));
     Process {
@@ -76,6 +82,12 @@ struct Task {
     readable: [u64; 2],
     /// What was said of that.
     told: [u64; 2],
+    passing: Passing,
+    sent: Sent,
+    /// How much input was taken, while that is yet to be said.
+    taken: Option<u64>,
+    /// What was done, while that is yet to be said; the table of operations bounds it.
+    done: VecDeque<(u64, Result<(), Refusal>)>,
 }
 
 /// What a task waits for.
@@ -86,6 +98,7 @@ enum Step {
     Cut,
     Wished,
     NobodyWishes,
+    Passed,
     Room,
 }
 
@@ -129,10 +142,14 @@ impl Task {
 
     /// Listens until the end, or until the connection is gone.
     async fn listen(&mut self, mut socket: AsyncFd<Operation>) -> Result<ProcessEnd, Cut> {
+        // One that was attached to says so first; a new one has taken nothing.
+        let taken = socket.get_ref().identity().map(|_| 0);
+        self.passing.connected(&mut self.sent, taken);
         loop {
             // Before each wait, so that a supervisor that always has something to say keeps nobody
             // from wishing or hearing.
             self.obey(socket.get_mut());
+            self.passing.pass_on(&mut self.sent, socket.get_mut());
             self.tell();
             match self.step(&mut socket).await {
                 Step::Heard(event) => match event {
@@ -145,7 +162,19 @@ impl Task {
                             return Err(Cut);
                         }
                     }
-                    Event::InputTaken(_) | Event::Done(_) => {}
+                    Event::InputTaken(up_to) => {
+                        self.passing.taken(&mut self.sent, up_to);
+                        self.taken = Some(up_to);
+                    }
+                    Event::Done(id) => {
+                        self.passing.done(&mut self.sent, id);
+                        self.done.push_back((id, Ok(())));
+                    }
+                    Event::NotDone(id, reason) => {
+                        self.passing.done(&mut self.sent, id);
+                        let refusal = Refusal::new(RefusalCode::Invalid, reason);
+                        self.done.push_back((id, Err(refusal)));
+                    }
                     Event::Ended(Ended::Exited(record)) => {
                         return Ok(ProcessEnd::Outcome(outcome::of(record)));
                     }
@@ -153,7 +182,7 @@ impl Task {
                 },
                 Step::Cut => return Err(Cut),
                 Step::NobodyWishes => self.nobody_wishes = true,
-                Step::Sent | Step::Wished | Step::Room => {}
+                Step::Sent | Step::Wished | Step::Passed | Step::Room => {}
             }
         }
     }
@@ -166,20 +195,33 @@ impl Task {
             wished = self.wishes.changed(), if hears_wishes => {
                 wished.map_or(Step::NobodyWishes, |()| Step::Wished)
             }
-            _ = self.events.reserve(), if self.told != self.readable => Step::Room,
+            () = self.passing.changed(), if !socket.get_ref().is_behind() => Step::Passed,
+            _ = self.events.reserve(), if self.untold().is_some() => Step::Room,
         }
     }
 
-    /// Says how far the output can be read, if there is room for that; else it is said later, with
-    /// what is new until then.
+    /// Says what is new, if there is room for that; else it is said later, with what is new until
+    /// then.
     fn tell(&mut self) {
-        if self.told == self.readable {
-            return;
+        while let Some(event) = self.untold() {
+            if let Err(TrySendError::Full(_)) = self.events.try_send(event.clone()) {
+                return;
+            }
+            match event {
+                ProcessEvent::Output(readable) => self.told = readable,
+                ProcessEvent::InputTaken(_) => self.taken = None,
+                ProcessEvent::Done(..) | ProcessEvent::Ended(_) => drop(self.done.pop_front()),
+            }
         }
-        match self.events.try_send(ProcessEvent::Output(self.readable)) {
-            Ok(()) | Err(TrySendError::Closed(_)) => self.told = self.readable,
-            Err(TrySendError::Full(_)) => {}
-        }
+    }
+
+    /// The next thing to be said.
+    fn untold(&self) -> Option<ProcessEvent> {
+        let done = self.done.front().cloned();
+        let done = done.map(|(id, result)| ProcessEvent::Done(id, result));
+        let output = || (self.told != self.readable).then_some(ProcessEvent::Output(self.readable));
+        done.or_else(|| self.taken.map(ProcessEvent::InputTaken))
+            .or_else(output)
     }
 
     /// Tells the supervisor what is new, unless it is still busy with what it was told before. That

@@ -3,5 +3,6 @@
 mod daemons;
 mod ends;
 mod many;
+mod passing;
 mod scene;
 mod spools;

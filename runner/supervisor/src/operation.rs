@@ -59,10 +59,13 @@ pub enum Event {
         /// Of stderr.
         err: u64,
     },
-    /// Input is taken up to here; what was sent beyond it must be sent again from here.
+    /// Input is taken up to here; what was sent beyond it must be sent again from here. Said first
+    /// by an operation that was attached to.
     InputTaken(u64),
     /// The resize or signal with this id was carried out, now or before.
     Done(u64),
+    /// The resize or signal with this id cannot be carried out, and why.
+    NotDone(u64, String),
     /// Something that was asked for is not possible.
     Refused(String),
     /// It is over. Comes last, and again whenever it is asked for.
@@ -350,7 +353,7 @@ impl Operation {
                 self.identity = Some(identity);
                 self.last_id = last_id;
                 self.input = input;
-                return None;
+                Event::InputTaken(input)
             }
             FromSupervisor::Started(start) => Event::Started(start),
             FromSupervisor::Output { out, err } => Event::Output { out, err },
@@ -359,6 +362,7 @@ impl Operation {
                 Event::InputTaken(offset)
             }
             FromSupervisor::Done { id } => Event::Done(id),
+            FromSupervisor::NotDone { id, reason } => Event::NotDone(id, reason),
             FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason, .. } => {
                 Event::Refused(reason)
             }

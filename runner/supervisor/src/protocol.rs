@@ -138,6 +138,13 @@ pub enum FromSupervisor {
         /// Its id.
         id: u64,
     },
+    /// The resize or signal cannot be carried out, and will not be.
+    NotDone {
+        /// Its id.
+        id: u64,
+        /// Why.
+        reason: String,
+    },
     /// The operation was fenced before it started: the command did not run.
     Fenced,
     /// It is over, and the record is on disk.

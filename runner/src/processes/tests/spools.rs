@@ -75,6 +75,7 @@ async fn what_is_committed_leaves_the_disk_and_lets_a_waiting_command_go_on() {
                 process.control.commit(OutputStream::Stdout, offset);
             }
             ProcessEvent::Ended(end) => break exited(&outcome(end)).clone(),
+            other => panic!("nothing was passed on: {other:?}"),
         }
     };
     assert_eq!(record.stdout.offset, 8 * MIB);

@@ -10,6 +10,7 @@ use runner_supervisor::{
 };
 use rustix::{
     fd::OwnedFd,
+    io::Errno,
     process::{Pid, Signal},
 };
 
@@ -234,7 +235,10 @@ impl Supervision {
     ) -> Result<(), String> {
         if id > self.last_id {
             self.last_id = id;
-            act(self)?;
+            if let Err(reason) = act(self) {
+                client.say(&FromSupervisor::NotDone { id, reason });
+                return Ok(());
+            }
         }
         client.say(&FromSupervisor::Done { id });
         Ok(())
@@ -246,8 +250,12 @@ impl Supervision {
         if self.child.ended.is_some() {
             return Err("its first process has ended".to_owned());
         }
-        rustix::process::kill_process_group(self.child.pid, signal)
-            .map_err(|error| error.to_string())
+        let sent = match rustix::process::kill_process_group(self.child.pid, signal) {
+            // It was made a moment ago and has no group yet.
+            Err(Errno::SRCH) => rustix::process::kill_process(self.child.pid, signal),
+            sent => sent,
+        };
+        sent.map_err(|error| error.to_string())
     }
 
     fn pump(&mut self, now: Duration) {

@@ -1,0 +1,153 @@
+//! What is on its way to a command: its input, and what is to be done to it. All of it is kept
+//! until the supervisor has it, and passed on again where the connection to that was lost.
+//!
+//! A supervisor takes what has room and drops the rest, so one piece goes at a time.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use runner_supervisor::Operation;
+use rustix::process::Signal as Number;
+use shared_link::feed::Feed;
+use shared_sandbox::{Control, Input, Signal};
+use shared_types::limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES};
+use tokio::sync::Notify;
+
+/// Shared by whoever wishes and by the command's task.
+#[derive(Debug, Clone)]
+pub(crate) struct Passing(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+/// What the supervisor does not have yet. The table of operations bounds both.
+#[derive(Debug)]
+struct Waiting {
+    feed: Feed,
+    controls: VecDeque<(u64, Control)>,
+}
+
+/// How much of it the supervisor was told over the present connection; belongs to the task.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    controls: usize,
+    /// How often it is yet to say what it took, until another piece may follow.
+    input_answers: u8,
+}
+
+impl Passing {
+    /// Of a command that takes nothing yet.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Shared {
+            waiting: Mutex::new(Waiting {
+                feed: Feed::new(INPUT_WINDOW_BYTES as usize),
+                controls: VecDeque::new(),
+            }),
+            changed: Notify::new(),
+        }))
+    }
+
+    /// Adds a piece of input.
+    pub(crate) fn input(&self, input: &Input) {
+        if let Err(refusal) = self.lock().feed.offer(input) {
+            tracing::error!(%refusal, "input came that cannot be passed on");
+        }
+        self.0.changed.notify_one();
+    }
+
+    /// Adds something to be done.
+    pub(crate) fn control(&self, id: u64, control: Control) {
+        self.lock().controls.push_back((id, control));
+        self.0.changed.notify_one();
+    }
+
+    /// Waits until something may be new.
+    pub(super) async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    /// Another connection begins. Where it is known how much the supervisor took, so it is said.
+    pub(super) fn connected(&self, sent: &mut Sent, taken: Option<u64>) {
+        *sent = Sent::default();
+        let mut waiting = self.lock();
+        waiting.feed.disconnect();
+        if let Some(taken) = taken {
+            waiting.feed.taken(taken);
+        }
+    }
+
+    /// The supervisor says how much input it took. A piece of which it took a part only is
+    /// answered a second time, when there is room for the rest.
+    pub(super) fn taken(&self, sent: &mut Sent, up_to: u64) {
+        let mut waiting = self.lock();
+        waiting.feed.taken(up_to);
+        sent.input_answers = match sent.input_answers {
+            2 if waiting.feed.waits() => 1,
+            _ => 0,
+        };
+    }
+
+    /// The supervisor has done it.
+    pub(super) fn done(&self, sent: &mut Sent, id: u64) {
+        let controls = &mut self.lock().controls;
+        if let Some(at) = controls.iter().position(|(waiting, _)| *waiting == id) {
+            controls.remove(at);
+            sent.controls = sent
+                .controls
+                .saturating_sub(usize::from(at < sent.controls));
+        }
+    }
+
+    /// Passes on what the supervisor can take. That it is gone is heard, not noticed here.
+    pub(super) fn pass_on(&self, sent: &mut Sent, operation: &mut Operation) {
+        let mut waiting = self.lock();
+        while let Some((id, control)) = waiting.controls.get(sent.controls)
+            && !operation.is_behind()
+        {
+            let _ = match control {
+                Control::Resize(size) => operation.resize(*id, size.rows, size.columns),
+                Control::Signal(signal) => operation.signal(*id, number(*signal).as_raw()),
+            };
+            sent.controls += 1;
+        }
+        if sent.input_answers > 0 || operation.is_behind() {
+            return;
+        }
+        if waiting.feed.waits() {
+            // The rest of a piece was dropped.
+            let taken = waiting.feed.taken_up_to();
+            waiting.feed.disconnect();
+            waiting.feed.taken(taken);
+        }
+        if let Some(piece) = waiting.feed.next(INPUT_CHUNK_BYTES) {
+            let _ = operation.input(piece.offset, &piece.data, piece.end);
+            sent.input_answers = 2;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn number(signal: Signal) -> Number {
+    match signal {
+        Signal::Hangup => Number::HUP,
+        Signal::Interrupt => Number::INT,
+        Signal::Quit => Number::QUIT,
+        Signal::Kill => Number::KILL,
+        Signal::User1 => Number::USR1,
+        Signal::User2 => Number::USR2,
+        Signal::Terminate => Number::TERM,
+        Signal::Continue => Number::CONT,
+        Signal::Stop => Number::STOP,
+    }
+}
