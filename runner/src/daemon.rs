@@ -195,6 +195,8 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         sandbox,
         sync_before_start: options.sync_before_start,
         clock: options.clock.clone(),
+        #[cfg(test)]
+        fault: None,
     })
     .await?;
     let link = Link {

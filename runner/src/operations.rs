@@ -293,3 +293,5 @@ async fn room(
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::Fault;

@@ -37,7 +37,7 @@ use tonic::{Response, Status, Streaming, service::Routes};
 use crate::{
     journal::Journal,
     key::{RunnerKey, ServerIdentity},
-    operations::{Found, Operations, OperationsService},
+    operations::{Fault, Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
 
@@ -355,6 +355,15 @@ pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been
 /// used before, in this boot of the host.
 pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, OperationsService) {
+    faulty_operations(folder, boot, None).await
+}
+
+/// The same, of a daemon that dies where `fault` says.
+pub(crate) async fn faulty_operations(
+    folder: &Path,
+    boot: &str,
+    fault: Option<Fault>,
+) -> (Operations, OperationsService) {
     let workspace = folder.join("workspace");
     std::fs::create_dir_all(&workspace).expect("a workspace");
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
@@ -384,27 +393,38 @@ pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, Operat
         sandbox: PLACE,
         sync_before_start: false,
         clock,
+        fault,
     };
     Operations::open(found).await.expect("a table")
 }
 
+/// Names the program for the processes that a test starts, so that they do not look for it again.
+pub(crate) const SUPERVISOR: &str = "STAND_IN_SUPERVISOR";
+
 /// The program as cargo builds it, built once for each run of the tests.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no main that could pass it down"
+)]
 pub(crate) fn supervisor() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let known = || std::env::var_os(SUPERVISOR).map(PathBuf::from);
     BUILT
-        .get_or_init(|| {
-            let test = std::env::current_exe().expect("this test's file");
-            let folder = test.parent().and_then(Path::parent).expect("its profile");
-            let target = folder.parent().expect("the target folder");
-            let built = std::process::Command::new(env!("CARGO"))
-                .args(["build", "--quiet", "--package", "runner-supervisor"])
-                .args(["--bin", "gantry-supervisor", "--target-dir"])
-                .arg(target)
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .expect("cargo");
-            assert!(built.success(), "gantry-supervisor cannot be built");
-            target.join("debug").join("gantry-supervisor")
-        })
+        .get_or_init(|| known().unwrap_or_else(build_supervisor))
         .clone()
+}
+
+fn build_supervisor() -> PathBuf {
+    let test = std::env::current_exe().expect("this test's file");
+    let folder = test.parent().and_then(Path::parent).expect("its profile");
+    let target = folder.parent().expect("the target folder");
+    let built = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--package", "runner-supervisor"])
+        .args(["--bin", "gantry-supervisor", "--target-dir"])
+        .arg(target)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo");
+    assert!(built.success(), "gantry-supervisor cannot be built");
+    target.join("debug").join("gantry-supervisor")
 }

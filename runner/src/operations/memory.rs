@@ -33,6 +33,9 @@ pub(crate) enum Entry {
 pub(super) struct Memory {
     pub(super) journal: Journal<Entry>,
     pub(super) known: Known,
+    /// Where the daemon dies.
+    #[cfg(test)]
+    pub(super) fault: Option<super::tests::Fault>,
 }
 
 /// Where on this host operations are.
@@ -82,11 +85,7 @@ impl Memory {
             return Ok(());
         }
         let entries: Vec<_> = records.into_iter().map(Entry::Table).collect();
-        if begins {
-            self.journal.append(&entries)?;
-        } else {
-            self.journal.append_end(&entries)?;
-        }
+        self.put(&entries, begins)?;
         if self.journal.wants_compaction() {
             self.compact(table);
         }
@@ -96,7 +95,7 @@ impl Memory {
     /// Writes down the host's present boot.
     pub(super) fn write_boot(&mut self) -> Result<(), JournalError> {
         let boot = self.known.boot.clone();
-        self.journal.append_end(&[Entry::Boot(boot)])
+        self.put(&[Entry::Boot(boot)], false)
     }
 
     /// Writes down where a command will be.
@@ -106,10 +105,11 @@ impl Memory {
         directory: &str,
     ) -> Result<(), JournalError> {
         let directory = directory.to_owned();
-        self.journal.append_end(&[Entry::Placed {
+        let entry = Entry::Placed {
             operation,
             directory: directory.clone(),
-        }])?;
+        };
+        self.put(&[entry], false)?;
         self.known.places.insert(operation, directory);
         Ok(())
     }
@@ -120,11 +120,26 @@ impl Memory {
         operation: OperationId,
         change: Change,
     ) -> Result<(), JournalError> {
-        self.journal.append_end(&[Entry::Changing {
+        let entry = Entry::Changing {
             operation,
             change: change.clone(),
-        }])?;
+        };
+        self.put(&[entry], false)?;
         self.known.changes.insert(operation, change);
+        Ok(())
+    }
+
+    /// Everything that the journal gets goes through here.
+    fn put(&mut self, entries: &[Entry], begins: bool) -> Result<(), JournalError> {
+        #[cfg(test)]
+        super::tests::Fault::reached(self.fault, entries, false);
+        if begins {
+            self.journal.append(entries)?;
+        } else {
+            self.journal.append_end(entries)?;
+        }
+        #[cfg(test)]
+        super::tests::Fault::reached(self.fault, entries, true);
         Ok(())
     }
 

@@ -43,6 +43,9 @@ pub(crate) struct Found {
     /// Whether a command waits until the disk has what is written down of it.
     pub(crate) sync_before_start: bool,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Where the daemon dies.
+    #[cfg(test)]
+    pub(crate) fault: Option<super::tests::Fault>,
 }
 
 impl Operations {
@@ -72,6 +75,8 @@ impl Operations {
             memory: Memory {
                 journal: found.journal,
                 known,
+                #[cfg(test)]
+                fault: found.fault,
             },
             orders: orders_waiting,
             wishes: wishes_waiting,

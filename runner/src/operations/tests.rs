@@ -1,6 +1,8 @@
 //! The table's task over a real host: real commands in a temporary workspace.
 
-use std::path::PathBuf;
+mod faults;
+
+use std::path::{Path, PathBuf};
 
 use proto::v1::{self, runner_frame::Kind};
 use shared_sandbox::Request;
@@ -8,10 +10,15 @@ use shared_types::{Epoch, Incarnation, limits::SPOOL_BYTES_PER_STREAM};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
-use crate::testing::{SOON, incarnation, incoming, operations, shell};
+use crate::testing::{SOON, faulty_operations, incarnation, incoming, shell};
+
+pub(crate) use faults::Fault;
 
 struct Bench {
-    directory: tempfile::TempDir,
+    /// With the workspace, the journal and the commands.
+    folder: PathBuf,
+    /// Removes the folder, where nobody else does.
+    temporary: Option<tempfile::TempDir>,
     operations: Operations,
     incarnation: Incarnation,
     service: JoinHandle<Result<(), JournalError>>,
@@ -21,18 +28,23 @@ struct Bench {
 
 impl Bench {
     async fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        Self::daemon(directory, &incarnation().boot).await
+        let temporary = tempfile::tempdir().expect("a directory");
+        let bench = Self::in_folder(temporary.path(), &incarnation().boot, None).await;
+        Self {
+            temporary: Some(temporary),
+            ..bench
+        }
     }
 
     /// A daemon in a home that may have been used before, in this boot of the host.
-    async fn daemon(directory: tempfile::TempDir, boot: &str) -> Self {
-        let (operations, service) = operations(directory.path(), boot).await;
+    async fn in_folder(folder: &Path, boot: &str, fault: Option<Fault>) -> Self {
+        let (operations, service) = faulty_operations(folder, boot, fault).await;
         let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);
         let opened = operations.open_link(outgoing).await.expect("a link");
         Self {
-            directory,
+            folder: folder.to_owned(),
+            temporary: None,
             operations,
             incarnation: opened.incarnation,
             service,
@@ -45,7 +57,10 @@ impl Bench {
     async fn kill(self, boot: &str) -> Self {
         self.service.abort();
         let _ = self.service.await;
-        Self::daemon(self.directory, boot).await
+        Self {
+            temporary: self.temporary,
+            ..Self::in_folder(&self.folder, boot, None).await
+        }
     }
 
     /// Loses the link and opens another.
@@ -101,7 +116,7 @@ impl Bench {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join("workspace").join(name)
+        self.folder.join("workspace").join(name)
     }
 }
 
@@ -118,7 +133,7 @@ fn die_as_a_host_does(record: &str) {
 }
 
 /// Makes a fate one of an earlier boot of the host.
-fn rewrite_boot(fate: &std::path::Path, record: &str) {
+fn rewrite_boot(fate: &Path, record: &str) {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot id");
     let json = record.splitn(4, ' ').nth(3).expect("a record");
     let json = json.replace(boot.trim(), "an-earlier-boot");
@@ -270,7 +285,7 @@ async fn after_another_boot_what_ran_is_lost_and_keeps_the_output_that_there_was
         .ask(1, shell("echo ran >> effects; echo out; sleep 600"), 0)
         .await;
     bench.output_of(4).await;
-    let mut supervised = std::fs::read_dir(bench.directory.path().join("commands"))
+    let mut supervised = std::fs::read_dir(bench.folder.join("commands"))
         .expect("the commands")
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.join("fate").exists());
@@ -308,7 +323,7 @@ async fn what_is_forgotten_leaves_nothing_on_disk() {
     let mut bench = Bench::new().await;
     bench.ask(1, shell("echo out"), 0).await;
     bench.read_all().await;
-    let commands = bench.directory.path().join("commands");
+    let commands = bench.folder.join("commands");
     let used = || {
         let entries = std::fs::read_dir(&commands).expect("the commands");
         let used =

@@ -1,0 +1,242 @@
+//! A daemon killed before and after every kind of record that its journal gets: the next one goes
+//! on as if nothing had been.
+
+use std::{
+    process::Command,
+    str::FromStr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use proto::v1::runner_frame;
+use shared_link::runner::Record;
+use shared_sandbox::Edit;
+
+use super::*;
+use crate::testing::{SUPERVISOR, supervisor};
+
+/// How the stand-in learns where it works, and where it dies.
+const PLACE: &str = "STAND_IN_PLACE";
+const FAULT: &str = "STAND_IN_FAULT";
+
+/// What a record of the journal says, without what it says it of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Boot,
+    Placed,
+    Changing,
+    Accepted,
+    Epoch,
+    Ended,
+    Released,
+    Receipt,
+}
+
+impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Boot,
+        Self::Placed,
+        Self::Changing,
+        Self::Accepted,
+        Self::Epoch,
+        Self::Ended,
+        Self::Released,
+        Self::Receipt,
+    ];
+
+    /// How many of it the stand-in brings about.
+    fn times(self) -> usize {
+        match self {
+            Self::Accepted | Self::Ended => 3,
+            Self::Changing => 2,
+            Self::Boot | Self::Placed | Self::Epoch | Self::Released | Self::Receipt => 1,
+        }
+    }
+
+    /// A new kind of record finds no place here, and so reminds of a death at it.
+    fn of(entry: &Entry) -> Option<Self> {
+        Some(match entry {
+            Entry::Boot(_) => Self::Boot,
+            Entry::Placed { .. } => Self::Placed,
+            Entry::Changing { .. } => Self::Changing,
+            Entry::Table(Record::Accepted(_)) => Self::Accepted,
+            Entry::Table(Record::Epoch { .. }) => Self::Epoch,
+            Entry::Table(Record::Ended { .. }) => Self::Ended,
+            Entry::Table(Record::Released(_)) => Self::Released,
+            Entry::Table(Record::Receipt(_)) => Self::Receipt,
+            // Written by a compaction only, whose deaths are tried in the journal's own tests.
+            Entry::Table(Record::Sequence(_)) => return None,
+        })
+    }
+}
+
+/// Where a daemon dies: at the nth record of a kind, before or after the journal has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    kind: Kind,
+    /// From 0.
+    nth: usize,
+    after: bool,
+}
+
+impl Fault {
+    /// The journal is about to get these records, or has got them.
+    pub(crate) fn reached(fault: Option<Self>, entries: &[Entry], after: bool) {
+        /// Records of the fault's kind that came so far.
+        static CAME: AtomicUsize = AtomicUsize::new(0);
+        let Some(fault) = fault.filter(|fault| fault.after == after) else {
+            return;
+        };
+        let kinds = entries.iter().filter_map(Kind::of);
+        let come = kinds.filter(|kind| *kind == fault.kind).count();
+        let before = CAME.fetch_add(come, Ordering::Relaxed);
+        if (before..before + come).contains(&fault.nth) {
+            let ourselves = rustix::process::getpid();
+            let _ = rustix::process::kill_process(ourselves, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let moment = if self.after { "after" } else { "before" };
+        write!(f, "{moment} {:?} {}", self.kind, self.nth)
+    }
+}
+
+impl FromStr for Fault {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let words: Vec<_> = text.split(' ').collect();
+        let [moment, kind, nth] = words[..] else {
+            return Err(());
+        };
+        let known = |known: &Kind| format!("{known:?}") == kind;
+        let kind = Kind::ALL.into_iter().find(known).ok_or(())?;
+        Ok(Self {
+            kind,
+            nth: nth.parse().map_err(|_| ())?,
+            after: moment == "after",
+        })
+    }
+}
+
+const SCRIPT: &str = "echo ran >> effects; seq 1 2000; exit 3";
+
+/// A daemon in a process of its own, so that it can be killed, and a server that asks it for one
+/// of everything and expects that it happens.
+#[tokio::test]
+#[ignore = "a process that other tests start"]
+#[expect(clippy::disallowed_methods, reason = "this is its `main`")]
+async fn stand_in() {
+    let place: PathBuf = std::env::var_os(PLACE).expect("a place").into();
+    let fault = std::env::var(FAULT).ok();
+    let fault = fault.map(|text| text.parse().expect("a fault"));
+    let mut bench = Bench::in_folder(&place, &incarnation().boot, fault).await;
+    let list = Request::List(shared_sandbox::List {
+        path: String::new(),
+        max_entries: 9,
+    });
+    bench.ask_under(Epoch(2), 9, list).await;
+    bench.read_all().await;
+
+    bench.ask_under(Epoch(2), 1, shell(SCRIPT)).await;
+    let (text, outcome) = bench.read_all().await;
+    let expected: String = (1..=2000).map(|line| format!("{line}\n")).collect();
+    assert_eq!((text, code(&outcome)), (expected, Some(3)));
+    for (number, request) in changes() {
+        bench.ask_under(Epoch(2), number, request).await;
+        let outcome = bench.read_all().await.1;
+        let changed = matches!(
+            outcome,
+            v1::ended::Outcome::Written(_) | v1::ended::Outcome::Edited(_)
+        );
+        assert!(changed, "{outcome:?}");
+    }
+    let cancel = Order::Cancel {
+        operation: OperationId::from_u128(7),
+        epoch: Epoch(2),
+        incarnation: Some(incarnation()),
+    };
+    let ordered = bench.operations.order(bench.link, cancel).await;
+    ordered.expect("a table");
+    let runner_frame::Kind::CancelAnswer(answer) = bench.next().await else {
+        panic!("no answer");
+    };
+    assert_eq!(answer.answer(), v1::cancel_answer::Answer::NeverStarted);
+}
+
+/// A file that is written, and one whose only `x` is replaced.
+fn changes() -> [(u128, Request); 2] {
+    let edit = Request::Edit(Edit {
+        path: "edited".to_owned(),
+        old: "x".to_owned(),
+        new: "y and z".to_owned(),
+        every: false,
+    });
+    [(2, write("written", b"content")), (3, edit)]
+}
+
+impl Bench {
+    async fn ask_under(&self, epoch: Epoch, number: u128, request: Request) {
+        let mut incoming = incoming(number, request);
+        incoming.epoch = epoch;
+        self.order(incoming).await;
+    }
+}
+
+/// Runs the stand-in; returns whether it died where it was to.
+fn run(place: &Path, fault: Option<Fault>) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let name = "operations::tests::faults::stand_in";
+    command
+        .args(["--exact", name, "--ignored", "--quiet"])
+        .env(PLACE, place)
+        .env(SUPERVISOR, supervisor());
+    if let Some(fault) = fault {
+        command.env(FAULT, fault.to_string());
+    }
+    let output = command.output().expect("a process");
+    let killed = output.status.signal() == Some(9);
+    assert!(
+        killed || output.status.success(),
+        "with {fault:?}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    killed
+}
+
+#[test]
+fn a_daemon_killed_at_any_record_of_its_journal_is_gone_on_for_by_the_next_one() {
+    for kind in Kind::ALL {
+        for (nth, after) in (0..kind.times()).flat_map(|nth| [(nth, false), (nth, true)]) {
+            die_and_go_on(Fault { kind, nth, after });
+        }
+    }
+}
+
+fn die_and_go_on(fault: Fault) {
+    let place = tempfile::tempdir().expect("a place");
+    let workspace = place.path().join("workspace");
+    std::fs::create_dir(&workspace).expect("a workspace");
+    std::fs::write(workspace.join("edited"), "x").expect("a file");
+    if fault.kind == Kind::Released {
+        // Only what was accepted and never began is released.
+        let accepted = Fault {
+            kind: Kind::Accepted,
+            nth: 0,
+            after: true,
+        };
+        assert!(run(place.path(), Some(accepted)), "no death {accepted}");
+    }
+    assert!(run(place.path(), Some(fault)), "no death {fault}");
+    // Twice: what the second one is told must be what the first one was told.
+    assert!(!run(place.path(), None), "a death without a fault");
+    assert!(!run(place.path(), None), "a death without a fault");
+    let read = |name| std::fs::read_to_string(workspace.join(name)).expect("a file");
+    assert_eq!(read("effects"), "ran\n", "{fault}");
+    assert_eq!(read("written"), "content", "{fault}");
+    assert_eq!(read("edited"), "y and z", "{fault}");
+}
