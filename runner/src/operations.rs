@@ -167,6 +167,7 @@ impl OperationsService {
                 Event::LinkGone => self.outgoing = None,
                 Event::NobodyLeft => return Ok(()),
             }
+            self.close_dropped();
             let now = self.table.unfinished();
             self.unfinished.send_if_modified(|before| {
                 let changed = *before != now;

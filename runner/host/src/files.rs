@@ -5,6 +5,7 @@
 
 mod announce;
 mod content;
+mod download;
 mod edit;
 mod glob;
 mod grep;
@@ -12,19 +13,22 @@ mod list;
 mod read;
 mod replace;
 mod settle;
+mod upload;
 mod walk;
 mod write;
 
 use std::{sync::Arc, time::Duration};
 
 use rustix::io::Errno;
-use shared_sandbox::{FileFailure, Outcome, Request};
+use shared_sandbox::{Download, FileFailure, Outcome, Request};
 use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 
 use crate::{change::unfinished_name, performing::Stopping, workspace::Workspace};
 
 pub(crate) use announce::Announcer;
+pub use download::OpenFile;
 pub(crate) use settle::settle;
+pub(crate) use upload::{put, receive};
 
 /// Most entries of one result, whatever is asked for.
 const MAX_RESULTS: usize = 10_000;
@@ -53,11 +57,22 @@ pub(crate) fn perform(
         Request::Exec(_) | Request::Download(_) | Request::Upload(_) => {
             Err(Failure::Refused(Refusal::new(
                 RefusalCode::Unsupported,
-                "this is not an operation on files that this runner knows",
+                "this is not an operation on files that has its result at once",
             )))
         }
     };
     outcome.unwrap_or_else(Outcome::from)
+}
+
+/// Serves a whole file.
+pub(crate) fn download(
+    download: &Download,
+    workspace: &Workspace,
+    allowance: &Allowance,
+    hand_over: impl FnOnce(OpenFile),
+) -> Outcome {
+    let outcome = download::download(download, workspace, allowance, hand_over);
+    outcome.map_or_else(Outcome::from, Outcome::Downloaded)
 }
 
 /// Why a file operation has no result.

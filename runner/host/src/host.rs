@@ -200,5 +200,7 @@ fn kind(request: &Request) -> &'static str {
     }
 }
 
+mod transfer;
+
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,8 @@ mod workspace;
 
 pub use change::{Announced, Change, Done, Settled};
 pub use environment::allowed_environment;
+pub use files::OpenFile;
 pub use host::{Host, HostOptions};
-pub use performing::{HostEvent, Performing, Stop};
+pub use performing::{HostEvent, Performing, Stop, Uploading};
 pub use plan::{Plan, Unplanned};
 pub use workspace::OpenError;

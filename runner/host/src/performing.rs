@@ -1,9 +1,9 @@
 //! A request under way: what comes out of it, and the wish to end it.
 
-use shared_sandbox::{ExitCause, Outcome};
+use shared_sandbox::{ExitCause, Input, Outcome};
 use tokio::sync::{mpsc, watch};
 
-use crate::Announced;
+use crate::{Announced, OpenFile};
 
 /// Events that wait for a slow reader: a change is announced once, and then there is the end.
 pub(crate) const EVENTS_WAITING: usize = 2;
@@ -17,11 +17,25 @@ pub struct Performing {
     pub stop: Stop,
 }
 
+/// An upload that is being performed.
+#[derive(Debug)]
+pub struct Uploading {
+    /// It, as any request.
+    pub performing: Performing,
+    /// Takes the pieces of its input, each of which continues the one before. How much is taken is
+    /// told as an event.
+    pub pieces: mpsc::Sender<Input>,
+}
+
 /// What happens while a request is performed.
 #[derive(Debug)]
 pub enum HostEvent {
     /// A file is about to be changed, and waits for the answer.
     Changing(Announced),
+    /// A download's file is open.
+    Opened(OpenFile),
+    /// Of an upload so many bytes are taken.
+    InputTaken(u64),
     /// It ended; nothing follows. Sent exactly once.
     Ended(Outcome),
 }

@@ -8,17 +8,24 @@ use std::{
 };
 
 use futures_util::{Stream, StreamExt as _};
-use runner_host::{HostEvent, Plan, Stop, Unplanned};
+use runner_host::{HostEvent, OpenFile, Plan, Stop, Unplanned, Uploading};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
-use shared_link::runner::{Act, Piece, Spool as Output};
+use shared_link::{
+    feed::Feed,
+    runner::{Act, Piece, Spool as Output},
+};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, Input, NotStarted, Outcome, OutputStream, Request,
     Retention, StreamEnd,
 };
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
-    limits::{DISCONNECTED_AT_MOST, KILL_GRACE, RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM},
+    limits::{
+        DISCONNECTED_AT_MOST, INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, KILL_GRACE,
+        RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM,
+    },
 };
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::OperationsService;
@@ -62,6 +69,25 @@ pub(super) enum Work {
     Running(Control),
     /// An operation on files.
     Files(Stop),
+    /// A file that is taken piece by piece.
+    Upload(Box<Upload>),
+}
+
+/// An upload, and what of its input its task has no room for yet.
+pub(super) struct Upload {
+    stop: Stop,
+    feed: Feed,
+    pieces: mpsc::Sender<Input>,
+}
+
+impl Upload {
+    fn pass_on(&mut self) {
+        while let Ok(room) = self.pieces.try_reserve()
+            && let Some(piece) = self.feed.next(INPUT_CHUNK_BYTES)
+        {
+            room.send(piece);
+        }
+    }
 }
 
 impl Work {
@@ -72,6 +98,7 @@ impl Work {
             }
             Self::Running(control) => control.cancel(),
             Self::Files(stop) => stop.cancel(),
+            Self::Upload(upload) => upload.stop.cancel(),
         }
     }
 
@@ -82,6 +109,7 @@ impl Work {
             }
             Self::Running(control) => control.orphan(),
             Self::Files(stop) => stop.orphan(),
+            Self::Upload(upload) => upload.stop.orphan(),
         }
     }
 
@@ -96,7 +124,21 @@ impl Work {
         match self {
             Self::Starting(_, passing) => passing.input(input),
             Self::Running(control) => control.input(input),
+            Self::Upload(upload) => {
+                if let Err(refusal) = upload.feed.offer(input) {
+                    tracing::error!(%refusal, "input came that cannot be passed on");
+                }
+                upload.pass_on();
+            }
             Self::Files(_) => {}
+        }
+    }
+
+    /// So much of an upload is taken, so that there is room for more.
+    fn taken(&mut self, up_to: u64) {
+        if let Self::Upload(upload) = self {
+            upload.feed.taken(up_to);
+            upload.pass_on();
         }
     }
 
@@ -105,7 +147,7 @@ impl Work {
         match self {
             Self::Starting(_, passing) => passing.control(id, control),
             Self::Running(running) => running.control(id, control),
-            Self::Files(_) => {}
+            Self::Files(_) | Self::Upload(_) => {}
         }
     }
 
@@ -123,6 +165,8 @@ const FILES_OPEN: usize = 64;
 #[derive(Default)]
 pub(super) struct Files {
     spools: HashMap<OperationId, Spool>,
+    /// What is downloaded: its file is its output.
+    downloads: HashMap<OperationId, OpenFile>,
     /// Those whose files may be open, the longest first.
     open: VecDeque<OperationId>,
 }
@@ -165,6 +209,16 @@ impl Output for Files {
         from: u64,
         max: usize,
     ) -> Piece {
+        if let Some(file) = self.downloads.get(&operation) {
+            return match file.read(from, max) {
+                Ok(bytes) if !bytes.is_empty() => Piece::Bytes(bytes),
+                Ok(_) => Piece::Nothing,
+                Err(error) => {
+                    tracing::warn!(operation.id = %operation, %error, "failed to read a file");
+                    Piece::Nothing
+                }
+            };
+        }
         self.opened(operation);
         let Some(spool) = self.spools.get_mut(&operation) else {
             return Piece::Nothing;
@@ -185,13 +239,31 @@ impl OperationsService {
     pub(super) fn start(&mut self, id: OperationId, request: Request, run_for: Duration) {
         match request {
             Request::Exec(exec) => self.prepare(id, exec, run_for),
+            Request::Upload(upload) => {
+                let Uploading { performing, pieces } = self.host.upload(upload, run_for);
+                let mut feed = Feed::new(INPUT_WINDOW_BYTES as usize);
+                feed.taken(0);
+                let upload = Upload {
+                    stop: performing.stop,
+                    feed,
+                    pieces,
+                };
+                self.perform(id, Work::Upload(Box::new(upload)), performing.events);
+            }
+            Request::Download(download) => {
+                let performing = self.host.download(download, run_for);
+                self.perform(id, Work::Files(performing.stop), performing.events);
+            }
             request => {
                 let performing = self.host.perform(request, run_for);
-                self.work.insert(id, Work::Files(performing.stop));
-                let events = ReceiverStream::new(performing.events).map(Happened::Host);
-                self.watch(id, events);
+                self.perform(id, Work::Files(performing.stop), performing.events);
             }
         }
+    }
+
+    fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {
+        self.work.insert(id, work);
+        self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
 
     fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
@@ -315,6 +387,16 @@ impl OperationsService {
                 }
                 Ok(())
             }
+            Happened::Host(HostEvent::Opened(file)) => {
+                self.table.output(id, [file.bytes(), 0]);
+                self.files.downloads.insert(id, file);
+                Ok(())
+            }
+            Happened::Host(HostEvent::InputTaken(up_to)) => {
+                self.work.entry(id).and_modify(|work| work.taken(up_to));
+                self.table.input_taken(id, up_to);
+                Ok(())
+            }
             Happened::Process(ProcessEvent::Output(written)) => {
                 self.table.output(id, written);
                 Ok(())
@@ -381,9 +463,17 @@ impl OperationsService {
         }
     }
 
+    /// Closes what was read by operations that are gone.
+    pub(super) fn close_dropped(&mut self) {
+        for id in self.table.take_dropped() {
+            self.files.downloads.remove(&id);
+        }
+    }
+
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
         self.memory.known.forget(id);
+        self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
             spool.remove();
         }

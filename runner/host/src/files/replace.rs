@@ -6,14 +6,14 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid},
+    fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid},
     io::Errno,
 };
 
 use super::{Allowance, Failure, failure, io_failure};
 use crate::{
     Change,
-    workspace::{Target, stat_entry, sync_directory},
+    workspace::{Target, handle_path, stat_entry, sync_directory},
 };
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
@@ -21,7 +21,7 @@ use crate::{
 const KEPT_MODE: u32 = 0o777;
 
 /// What a new file allows, less what the umask takes away.
-const NEW_MODE: u32 = 0o666;
+pub(super) const NEW_MODE: u32 = 0o666;
 
 /// What is there now; `None` where there is nothing.
 pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Failure> {
@@ -45,11 +45,42 @@ pub(super) fn replace(
     change: &Change,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
+    let unfinished = change.unfinished.as_str();
+    let file = create(target, unfinished, before);
+    let file = file.map_err(|errno| failure(&change.path, errno))?;
+    let written = fill(file, content, before);
+    rename(target, written, change, allowance)
+}
+
+/// Gives a file without a name, which has all of its content and is synced, the target's name, by
+/// way of the change's own. Mode and owner are kept as by [`replace`].
+pub(super) fn name(
+    target: &Target,
+    file: &File,
+    before: Option<&Stat>,
+    change: &Change,
+    allowance: &Allowance,
+) -> Result<(), Failure> {
+    let unfinished = change.unfinished.as_str();
+    let kept = before.map_or(Ok(()), |before| keep_owner_and_mode(file, before));
+    let named = kept.and_then(|()| {
+        let (path, follow) = (handle_path(file), AtFlags::SYMLINK_FOLLOW);
+        rustix::fs::linkat(CWD, path, &target.directory, unfinished, follow)
+    });
+    named.map_err(|errno| failure(&change.path, errno))?;
+    rename(target, file.sync_all(), change, allowance)
+}
+
+/// The last step, if all before it `went` well; else what is unfinished is removed.
+fn rename(
+    target: &Target,
+    went: io::Result<()>,
+    change: &Change,
+    allowance: &Allowance,
+) -> Result<(), Failure> {
     let failed = |errno| failure(&change.path, errno);
     let unfinished = change.unfinished.as_str();
-    let file = create(target, unfinished, before).map_err(failed)?;
-    let written = fill(file, content, before);
-    let written = written.map_err(|error| io_failure(&change.path, &error));
+    let written = went.map_err(|error| io_failure(&change.path, &error));
     // The last moment at which nothing has changed.
     let renamed = written.and_then(|()| allowance.check()).and_then(|()| {
         let name = target.name.as_os_str();

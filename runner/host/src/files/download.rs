@@ -1,0 +1,94 @@
+//! Serves a whole file of any size: opened once, its bytes read where a reader asks, its digest
+//! computed beside that.
+
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    os::unix::fs::FileExt,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use rustix::fs::Stat;
+use sha2::{Digest as _, Sha256};
+use shared_sandbox::{Download, Downloaded, FileFailure};
+use shared_types::Digest;
+
+use super::{Allowance, Failure, bytes, io_failure};
+use crate::workspace::Workspace;
+
+/// Read at once for the digest.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A file that is open to be read, whatever becomes of its name.
+#[derive(Debug, Clone)]
+pub struct OpenFile {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+impl OpenFile {
+    /// Its size when it was opened; nothing is read beyond.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What stands at `from`, at most `max` bytes of it; nothing where the file has become shorter.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn read(&self, from: u64, max: usize) -> io::Result<Bytes> {
+        let left = self.bytes.saturating_sub(from);
+        let wanted = usize::try_from(left).map_or(max, |left| left.min(max));
+        let mut buffer = vec![0; wanted];
+        let read = self.file.read_at(&mut buffer, from)?;
+        buffer.truncate(read);
+        Ok(buffer.into())
+    }
+}
+
+/// Opens the file, hands it over, and computes its digest.
+pub(super) fn download(
+    download: &Download,
+    workspace: &Workspace,
+    allowance: &Allowance,
+    hand_over: impl FnOnce(OpenFile),
+) -> Result<Downloaded, Failure> {
+    let (file, before) = workspace.open_file(&download.path)?;
+    let file = OpenFile {
+        file: Arc::new(file),
+        bytes: bytes(before.st_size),
+    };
+    hand_over(file.clone());
+    let failed = |error: io::Error| io_failure(&download.path, &error);
+    let changed = || FileFailure::Changed {
+        path: download.path.clone(),
+    };
+    let (mut hasher, mut at) = (Sha256::new(), 0);
+    while at < file.bytes {
+        allowance.check()?;
+        match file.read(at, BUFFER_BYTES) {
+            Ok(data) if data.is_empty() => return Err(changed().into()),
+            Ok(data) => {
+                hasher.update(&data);
+                at += data.len() as u64;
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let after = rustix::fs::fstat(&file.file).map_err(|errno| failed(errno.into()))?;
+    if state(&before) != state(&after) {
+        return Err(changed().into());
+    }
+    Ok(Downloaded {
+        bytes: file.bytes,
+        digest: Digest::from_slice(&hasher.finalize()).expect("SHA-256 has 32 bytes"),
+    })
+}
+
+/// What differs once a file was written to, unless somebody hides it. That it was renamed or
+/// removed meanwhile is no difference.
+fn state(stat: &Stat) -> [i64; 3] {
+    [stat.st_size, stat.st_mtime, stat.st_mtime_nsec as i64]
+}

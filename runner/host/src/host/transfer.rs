@@ -1,0 +1,138 @@
+//! Whole files of any size, both ways. They take as long as their bytes do, so only what they were
+//! given to run bounds them, and an upload takes its turn only once all of it is there.
+
+use std::{sync::Arc, time::Duration};
+
+use shared_sandbox::{Download, Input, Outcome, Upload};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::spawn_blocking,
+    time::sleep,
+};
+use tracing::Instrument as _;
+
+use super::{Host, lost, settled};
+use crate::{
+    HostEvent, Performing, Uploading,
+    files::{self, Allowance, Announcer, stopped, too_slow},
+    performing::{EVENTS_WAITING, Stopping},
+};
+
+/// Pieces of an upload that wait to be written.
+const PIECES_WAITING: usize = 2;
+
+impl Host {
+    /// Serves a whole file: tells when it is open, then its digest. As [`Host::perform`].
+    pub fn download(&self, download: Download, run_for: Duration) -> Performing {
+        let host = self.clone();
+        perform("download", |events, stopping| async move {
+            host.downloaded(download, run_for, events, stopping).await
+        })
+    }
+
+    /// Takes a whole file. As [`Host::perform`]; it ends early once nobody can send pieces.
+    pub fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
+        let host = self.clone();
+        let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
+        let performing = perform("upload", |events, stopping| async move {
+            let done = host.uploaded(upload, run_for, waiting, events, stopping);
+            done.await.unwrap_or_else(Outcome::from)
+        });
+        Uploading { performing, pieces }
+    }
+
+    async fn downloaded(
+        &self,
+        download: Download,
+        run_for: Duration,
+        events: mpsc::Sender<HostEvent>,
+        stopping: Stopping,
+    ) -> Outcome {
+        let turn = match turn(&self.reads, run_for, stopping.clone()).await {
+            Ok(turn) => turn,
+            Err(failure) => return failure.into(),
+        };
+        let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping);
+        let workspace = Arc::clone(&self.workspace);
+        settled(spawn_blocking(move || {
+            let outcome = files::download(&download, &workspace, &allowance, |file| {
+                // Nobody may be listening any more, and that changes nothing.
+                let _ = events.blocking_send(HostEvent::Opened(file));
+            });
+            drop(turn);
+            outcome
+        }))
+        .await
+    }
+
+    async fn uploaded(
+        &self,
+        upload: Upload,
+        run_for: Duration,
+        pieces: mpsc::Receiver<Input>,
+        events: mpsc::Sender<HostEvent>,
+        stopping: Stopping,
+    ) -> Result<Outcome, files::Failure> {
+        let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping.clone());
+        let announcer = Announcer::new(events.clone());
+        let workspace = Arc::clone(&self.workspace);
+        let received = spawn_blocking(move || {
+            let staged = files::receive(&upload, pieces, &workspace, &allowance, |up_to| {
+                let _ = events.blocking_send(HostEvent::InputTaken(up_to));
+            });
+            staged.map(|staged| (staged, upload, workspace, allowance))
+        });
+        let (staged, upload, workspace, allowance) = match received.await {
+            Ok(received) => received?,
+            Err(error) => {
+                tracing::error!(%error, "failed to receive a file");
+                return Ok(lost("the runner failed inside; its log says how"));
+            }
+        };
+        let turn = turn(&self.changes, run_for, stopping).await?;
+        let put = spawn_blocking(move || {
+            let put = files::put(&upload, &staged, &workspace, &allowance, &announcer);
+            drop(turn);
+            put.map_or_else(Outcome::from, Outcome::Written)
+        });
+        Ok(settled(put).await)
+    }
+}
+
+/// Performs it in a task of its own.
+fn perform<W: Future<Output = Outcome> + Send + 'static>(
+    kind: &'static str,
+    work: impl FnOnce(mpsc::Sender<HostEvent>, Stopping) -> W,
+) -> Performing {
+    let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+    let (stop, stopping) = Stopping::pair();
+    let work = tokio::spawn(work(events.clone(), stopping).in_current_span());
+    let span = tracing::debug_span!("host.perform", request.kind = kind);
+    tokio::spawn(
+        async move {
+            let _ = events.send(HostEvent::Ended(settled(work).await)).await;
+        }
+        .instrument(span),
+    );
+    Performing {
+        events: receiver,
+        stop,
+    }
+}
+
+/// Waits for a turn.
+async fn turn(
+    turns: &Arc<Semaphore>,
+    limit: Duration,
+    mut stopping: Stopping,
+) -> Result<OwnedSemaphorePermit, files::Failure> {
+    tokio::select! {
+        biased;
+        _ = stopping.wanted() => Err(stopped()),
+        turn = Arc::clone(turns).acquire_owned() => turn.map_err(|_| stopped()),
+        () = sleep(limit) => Err(too_slow(limit)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
