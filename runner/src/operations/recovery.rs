@@ -138,8 +138,7 @@ impl OperationsService {
             .filter(|(id, _)| self.table.is_open(*id))
             .collect();
         for (directory, left) in left {
-            tracing::info!(directory, "clearing what nobody will ask for");
-            clear(left);
+            clear(&directory, left);
         }
         self.memory.write(&mut self.table, false)
     }
@@ -189,9 +188,10 @@ impl OperationsService {
 }
 
 /// Removes what no operation is known for; a command that runs there is stopped first.
-fn clear(left: Left) {
+fn clear(directory: &str, left: Left) {
     match left {
         Left::Running(mut process) => {
+            tracing::warn!(directory, "stopping a command that nobody will ask for");
             process.control.orphan();
             tokio::spawn(async move {
                 while process.events.recv().await.is_some() {}
@@ -200,7 +200,13 @@ fn clear(left: Left) {
         }
         Left::Ended { files, .. } | Left::Fenced(files) => files.remove(),
         // It is evidence, and stays for a person.
-        Left::Unreadable(_) => {}
+        Left::Unreadable(reason) => {
+            tracing::warn!(
+                directory,
+                reason,
+                "leaving a directory that cannot be understood"
+            );
+        }
     }
 }
 
