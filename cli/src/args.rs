@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand};
-use shared_types::{CredentialId, Digest, SessionId};
+use shared_types::{CredentialId, Digest, OperationId, SessionId};
 use url::Url;
 
 /// Talk to AI agents whose hands are on your own machines.
@@ -52,6 +52,22 @@ pub(crate) enum Command {
     Cancel {
         /// The session
         session: SessionId,
+    },
+    /// Write what an operation wrote, as far as it is kept
+    Output {
+        /// The operation; `gantry show --json` names them
+        operation: OperationId,
+        /// What it wrote to standard error
+        #[arg(long)]
+        stderr: bool,
+        /// From this byte on; a negative number counts from the end
+        #[arg(
+            long,
+            default_value_t = 0,
+            allow_negative_numbers = true,
+            value_name = "BYTES"
+        )]
+        offset: i64,
     },
     /// List, choose, add or remove runners
     Runners {

@@ -13,6 +13,7 @@ mod chat;
 mod exit;
 mod lists;
 mod login;
+mod output;
 mod render;
 mod screen;
 mod server;
@@ -106,6 +107,14 @@ async fn run(
         Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
         Command::Show { session, json } => show::run(&client, screen, session, json).await?,
         Command::Cancel { session } => lists::cancel(&client, screen, session).await?,
+        Command::Output {
+            operation,
+            stderr,
+            offset,
+        } => {
+            let stream = if stderr { "stderr" } else { "stdout" };
+            output::run(&client, screen, operation, stream, offset).await?;
+        }
         Command::Runners { json, command } => match command {
             None => lists::runners(&client, screen, json).await?,
             Some(Runners::Use { name }) => lists::use_runner(&client, screen, &name).await?,

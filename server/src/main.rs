@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use server_api::{Door, Doors};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Model, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
-use server_store::Store;
+use server_store::{Outputs, Store};
 use shared_telemetry::MetricsHandle;
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
@@ -80,6 +80,8 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let store = Store::open(&folder.join("gantry.db"))
         .await
         .context("failed to open the database")?;
+    let outputs = Outputs::start(&folder.join("output"))
+        .context("failed to make the folder for the output of commands")?;
     let tls = tls(&settings.tls, folder)?;
     let listener = TcpListener::bind(settings.listen)
         .await
@@ -89,6 +91,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let app = App::start(Parts {
         store,
+        outputs,
         model: model(settings.model, entropy.clone())?,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
         link_keys: link_keys(folder, &*entropy)?,

@@ -15,6 +15,7 @@ mod scenarios {
     mod many_execs;
     mod operator;
     mod other_servers;
+    mod outputs;
     mod partitions;
     mod placement;
     mod restarts;

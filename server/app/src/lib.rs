@@ -14,6 +14,7 @@ pub mod keys;
 mod link_token;
 mod live;
 mod operator;
+mod outputs;
 mod ports;
 mod runners;
 mod sessions;
@@ -41,6 +42,7 @@ pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
 pub use operator::Operator;
+pub use outputs::{MAX_OUTPUT_PAGE_BYTES, OutputPage, Outputs};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::Live;
 pub use server_router::links::LinkIdentity;
@@ -64,6 +66,8 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 pub struct Parts {
     /// Where everything durable is.
     pub store: Store,
+    /// Where the output of operations is kept.
+    pub outputs: server_store::Outputs,
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// The time.
@@ -88,6 +92,7 @@ impl Parts {
     fn links(&self, hub: &LiveHub) -> Links {
         let rows = ports::Rows {
             store: self.store.clone(),
+            outputs: self.outputs.clone(),
             hub: hub.clone(),
             clock: self.clock.clone(),
             replica: self.replica,
@@ -106,6 +111,7 @@ impl Parts {
         Bench {
             engine: Engine::new(self.model.clone(), tools, limits, self.clock.clone()),
             store: self.store.clone(),
+            outputs: self.outputs.clone(),
             links: links.clone(),
             hub: hub.clone(),
             clock: self.clock.clone(),
@@ -122,6 +128,8 @@ pub struct App {
     pub access: Access,
     /// Conversations.
     pub sessions: Sessions,
+    /// What operations wrote.
+    pub outputs: Outputs,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// How runners come in.
@@ -149,6 +157,7 @@ impl App {
         let turns = Turns::start(bench, parts.stop.clone(), &tasks);
         let Parts {
             store,
+            outputs,
             clock,
             entropy,
             ..
@@ -174,6 +183,7 @@ impl App {
         Ok(Self {
             access,
             sessions,
+            outputs: Outputs::new(store.clone(), outputs),
             runners,
             enrolment,
             store,

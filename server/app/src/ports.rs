@@ -7,12 +7,13 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        Attachment, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen, Settled,
+        self, Attachment, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen, Settled,
         StoredIntent, Verdict,
     },
 };
 use server_store::{
-    LinkClaim, LostOutcome, NewOperation, NewSandbox, OperationRow, Placed, Store, StoreError,
+    LinkClaim, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey, OutputKind, Outputs,
+    Placed, Store, StoreError,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -23,12 +24,15 @@ use shared_types::{
 use crate::live::LiveHub;
 
 mod fleet;
+mod outputs;
 
 pub(crate) use fleet::{Started, UserFleet};
+pub(crate) use outputs::{TenantOutputs, kind};
 
 /// The operations of one session.
 pub(crate) struct SessionIntents {
     pub(crate) store: Store,
+    pub(crate) outputs: Outputs,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
@@ -102,6 +106,13 @@ impl Intents for SessionIntents {
         };
         settling.settle(self.tenant, id, outcome).await
     }
+
+    fn outputs(&self) -> Arc<dyn ports::Outputs> {
+        Arc::new(TenantOutputs {
+            outputs: self.outputs.clone(),
+            tenant: self.tenant,
+        })
+    }
 }
 
 impl SessionIntents {
@@ -140,6 +151,7 @@ impl SessionIntents {
 /// The rows of runners and their links.
 pub(crate) struct Rows {
     pub(crate) store: Store,
+    pub(crate) outputs: Outputs,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
@@ -157,7 +169,7 @@ impl LinkRows for Rows {
     }
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
-        let lost = Outcome::Refused(server_router::ports::forgotten());
+        let lost = Outcome::Refused(ports::forgotten());
         let claim = LinkClaim {
             replica: self.replica,
             incarnation: hello.incarnation.clone(),
@@ -249,6 +261,13 @@ impl LinkRows for Rows {
         };
         settling.settle(who.tenant, id, outcome).await.map(drop)
     }
+
+    fn outputs(&self, who: &LinkIdentity) -> Arc<dyn ports::Outputs> {
+        Arc::new(TenantOutputs {
+            outputs: self.outputs.clone(),
+            tenant: who.tenant,
+        })
+    }
 }
 
 impl Rows {
@@ -263,23 +282,42 @@ impl Rows {
             // Another server's, or one from after a backup that was restored: nobody will ask.
             Stored::Unknown => Ok(Verdict::Forget),
             Stored::Open => Ok(Verdict::Keep),
-            // The outcome is stored, but the output is not until the call has ended.
+            // A call that has not ended may be asked for the output once more.
             Stored::Settled => {
-                let closed = self
-                    .store
-                    .operation(who.tenant, id)
-                    .await?
-                    .closed_at
-                    .is_some();
-                Ok(if closed {
-                    Verdict::Forget
-                } else {
-                    Verdict::Keep
+                let row = self.store.operation(who.tenant, id).await?;
+                Ok(match row.closed_at {
+                    None => Verdict::Keep,
+                    Some(_) if self.is_kept(who.tenant, &row).await? => Verdict::Forget,
+                    Some(_) => Verdict::Settle(self.attachment(who, id).await?),
                 })
             }
             Stored::CancelRequested => Ok(Verdict::Cancel(self.attachment(who, id).await?)),
             Stored::Closed => Ok(Verdict::Settle(self.attachment(who, id).await?)),
         }
+    }
+
+    /// Whether all of the output of an operation that ended has come: a server may have died
+    /// between storing its end and keeping the last of its output.
+    async fn is_kept(&self, tenant: TenantId, row: &OperationRow) -> Result<bool, StoreError> {
+        let outcome = row.outcome.as_ref();
+        let outcome = outcome.and_then(|stored| decode(&stored.json).ok());
+        let Some(Outcome::Exited(record)) = outcome else {
+            return Ok(true);
+        };
+        for (kind, end) in [
+            (OutputKind::Stdout, record.stdout.offset),
+            (OutputKind::Stderr, record.stderr.offset),
+        ] {
+            let key = OutputKey {
+                tenant,
+                operation: row.id,
+                kind,
+            };
+            if self.outputs.end(key).await? < end {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Under the session's epoch of now: the runner has seen it, and refuses an older one.

@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
 use server_agent::Live;
 use server_llm::{Model, Practice};
-use server_store::Store;
+use server_store::{Outputs, Store};
 use shared_types::{
     Clock, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock, event::TurnOutcome,
 };
@@ -35,6 +35,7 @@ impl Fixture {
         let stop = CancellationToken::new();
         let parts = Parts {
             store: Store::open(&path).await.expect("a new database"),
+            outputs: Outputs::start(folder.path()).expect("a folder"),
             model,
             identity: SigningKey::generate(&OsEntropy),
             link_keys: vec![SigningKey::generate(&OsEntropy)],

@@ -12,7 +12,7 @@ use std::{
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts, TurnError};
 use server_router::{RemoteSandbox, links::Links};
-use server_store::{ClaimedTurn, IfRunning, Store, StoreError};
+use server_store::{ClaimedTurn, IfRunning, Outputs, Store, StoreError};
 use shared_types::{
     Clock, OperationScope, ReplicaId, SessionId, TenantId, UserId, event::TurnOutcome,
 };
@@ -43,6 +43,7 @@ type Key = (TenantId, SessionId);
 pub(crate) struct Bench {
     pub(crate) engine: Engine,
     pub(crate) store: Store,
+    pub(crate) outputs: Outputs,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
@@ -257,6 +258,7 @@ impl Worker {
     fn ports(&self, turn: &ClaimedTurn, user: UserId) -> SessionPorts {
         let Bench {
             store,
+            outputs,
             links,
             hub,
             clock,
@@ -275,6 +277,7 @@ impl Worker {
         };
         let intents = SessionIntents {
             store: store.clone(),
+            outputs: outputs.clone(),
             hub: hub.clone(),
             clock: clock.clone(),
             tenant: self.tenant,

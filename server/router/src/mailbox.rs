@@ -27,10 +27,14 @@ struct Shared {
 }
 
 impl Mailbox {
-    /// An empty mailbox whose streams begin at 0.
-    pub(crate) fn new() -> Self {
+    /// An empty mailbox whose reader has stdout and stderr up to these offsets.
+    pub(crate) fn starting_at(offsets: [u64; 2]) -> Self {
         Self {
-            shared: Arc::default(),
+            shared: Arc::new(Shared {
+                inbox: Mutex::new(Inbox::starting_at(offsets)),
+                changed: Notify::new(),
+                ..Shared::default()
+            }),
         }
     }
 

@@ -3,12 +3,15 @@
 //! Every implementor is bound to its tenant (and session, where it is one session's) when it is
 //! made, so no method names one. The router never sees SQL.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use bytes::Bytes;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
     Verdict, forgotten,
 };
-use shared_sandbox::Outcome;
+use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
     RunnerId, SandboxId, TenantId, Timestamp, event::Place,
@@ -88,6 +91,44 @@ pub trait Intents: Send + Sync {
     /// # Errors
     /// The store did not answer.
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError>;
+
+    /// Where the output of these operations is kept.
+    fn outputs(&self) -> Arc<dyn Outputs>;
+}
+
+/// Where the output of operations is kept (contract A8–A10).
+#[async_trait]
+pub trait Outputs: Send + Sync {
+    /// The first bytes that are kept of a stream from this offset on, and where they begin; nothing
+    /// where there are no more.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    async fn read(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        from: u64,
+    ) -> Result<Option<(u64, Bytes)>, PortError>;
+
+    /// Keeps bytes at their place; what is kept already is left out. Whether they can be written
+    /// is told by [`Outputs::synced`].
+    ///
+    /// # Errors
+    /// The server stops.
+    async fn append(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), PortError>;
+
+    /// Waits until what was appended is durable: how far stdout and stderr are. Never falls.
+    ///
+    /// # Errors
+    /// Some of it could not be written.
+    async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError>;
 }
 
 /// An operation that is about to be sent for the first time.
@@ -157,6 +198,9 @@ pub trait LinkRows: Send + Sync {
         id: OperationId,
         outcome: &Outcome,
     ) -> Result<(), PortError>;
+
+    /// Where the output of this runner's operations is kept.
+    fn outputs(&self, who: &LinkIdentity) -> Arc<dyn Outputs>;
 }
 
 /// Whose link it is, proved by the door.

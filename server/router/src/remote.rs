@@ -4,6 +4,7 @@
 
 mod controls;
 mod follow;
+mod recording;
 
 use std::sync::Arc;
 
@@ -137,6 +138,17 @@ impl RemoteSandbox {
         found.map_err(|error| not_stored("read the operation", &error))
     }
 
+    /// What is not told here is said by the next inventory's verdict.
+    async fn forget_once_kept(self, runner: RunnerId, operation: OperationId) {
+        if let Err(error) = self.intents.outputs().synced(operation).await {
+            tracing::error!(operation.id = %operation, %error, "the output cannot be kept; the runner is to keep it");
+            return;
+        }
+        if let Connection::Online(link) = self.settled_connection(runner).await {
+            let _ = link.forget(operation).await;
+        }
+    }
+
     async fn send_cancel(&self, link: LinkHandle, id: OperationId, epoch: Epoch) -> Cancelled {
         let within = self.links.options().cancel_within;
         match timeout(within, link.cancel(id, epoch)).await {
@@ -221,10 +233,8 @@ impl Sandbox for RemoteSandbox {
                 return;
             }
         };
-        if let Connection::Online(link) = self.settled_connection(runner).await {
-            // A link that is gone is no loss: the next inventory's verdict says it again.
-            let _ = link.forget(operation).await;
-        }
+        // Detached on purpose: a sync is bounded, and a turn does not wait for it.
+        tokio::spawn(self.clone().forget_once_kept(runner, operation));
     }
 }
 

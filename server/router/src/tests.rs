@@ -2,6 +2,7 @@
 
 mod double;
 mod links;
+mod outputs;
 mod passing;
 mod reconnect;
 mod sandbox;

@@ -1,4 +1,5 @@
-//! The durable truth of the server, on SQLite.
+//! The durable truth of the server: a database on SQLite, and beside it the output of operations
+//! in files ([`Outputs`]).
 //!
 //! One concrete [`Store`], one file per noun. Rules:
 //!
@@ -28,6 +29,7 @@ mod error;
 mod event;
 mod join_token;
 mod operation;
+mod output;
 mod runner;
 mod sandbox;
 mod session;
@@ -45,6 +47,7 @@ pub use join_token::{JoinTokenRow, NewJoinToken};
 pub use operation::{
     MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,
 };
+pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use runner::{
     EnrolRefusal, JoinState, LinkClaim, LinkClaimed, LinkRow, LostOutcome, NewRunner, RunnerRow,
 };

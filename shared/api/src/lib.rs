@@ -148,6 +148,26 @@ messages! {
         pub more: bool,
     }
 
+    /// A run of bytes that an operation wrote.
+    pub struct Output {
+        /// The operation.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub operation: OperationId,
+        /// `stdout` or `stderr`.
+        pub stream: String,
+        /// Where the bytes stand in the stream, from 0. What lies between the offset that was asked
+        /// for and this one is not kept.
+        pub base: u64,
+        /// How many bytes there are; where there are none, the stream has no more.
+        pub bytes: u64,
+        /// The bytes in base64.
+        pub data: String,
+        /// Where the stream ends as far as it is known.
+        pub end: u64,
+        /// Whether the operation has ended, so that the stream grows no more.
+        pub ended: bool,
+    }
+
     /// An enrolled runner.
     pub struct Runner {
         /// Its id.

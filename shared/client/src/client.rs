@@ -5,11 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, Runner, Runners, SendMessage, Session, Sessions, SignIn, SignedIn,
-    UseRunner,
+    Keys, Me, MessageAccepted, Output, Runner, Runners, SendMessage, Session, Sessions, SignIn,
+    SignedIn, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Entropy, RunnerId, SessionId};
+use shared_types::{CredentialId, Entropy, OperationId, RunnerId, SessionId};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -99,7 +99,7 @@ impl Client {
     pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
         let found: Sessions = self
             .http
-            .get(&["sessions"], &[("limit", limit.into())])
+            .get(&["sessions"], &[("limit", limit.to_string())])
             .await?;
         Ok(found.sessions)
     }
@@ -133,7 +133,7 @@ impl Client {
         after: u64,
         limit: u32,
     ) -> Result<Events, ClientError> {
-        let query = [("after", after), ("limit", limit.into())];
+        let query = [("after", after.to_string()), ("limit", limit.to_string())];
         self.http
             .get(&["sessions", &id.to_string(), "events"], &query)
             .await
@@ -172,6 +172,25 @@ impl Client {
                 answer => return answer,
             }
         }
+    }
+
+    /// What an operation wrote to `stdout` or `stderr` from this offset on, one run of bytes; a
+    /// negative offset counts from the end.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn output(
+        &self,
+        operation: OperationId,
+        stream: &str,
+        offset: i64,
+    ) -> Result<Output, ClientError> {
+        let path = ["operations", &operation.to_string(), "output"];
+        let query = [
+            ("stream", stream.to_owned()),
+            ("offset", offset.to_string()),
+        ];
+        self.http.get(&path, &query).await
     }
 
     /// Stops the turn that is under way, down to its processes. Asking twice changes nothing.

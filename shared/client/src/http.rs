@@ -75,12 +75,11 @@ impl Http {
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         path: &[&str],
-        query: &[(&str, u64)],
+        query: &[(&str, String)],
     ) -> Result<T, ClientError> {
         let mut url = self.base.api(path);
         if !query.is_empty() {
-            url.query_pairs_mut()
-                .extend_pairs(query.iter().map(|(name, value)| (name, value.to_string())));
+            url.query_pairs_mut().extend_pairs(query.iter());
         }
         self.read(self.client.request(Method::GET, url)).await
     }

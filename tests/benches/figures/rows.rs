@@ -2,15 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use server_router::ports::{
     Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows, NewIntent,
-    PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
+    Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
 };
-use shared_sandbox::Outcome;
+use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{Generation, Isolation, OperationId};
 
 /// What a store would keep.
@@ -78,6 +79,10 @@ impl Intents for Rows {
         intent.outcome = Some(outcome.clone());
         Ok(Settled::First)
     }
+
+    fn outputs(&self) -> Arc<dyn Outputs> {
+        Arc::new(Unkept)
+    }
 }
 
 #[async_trait]
@@ -119,5 +124,38 @@ impl LinkRows for Rows {
         outcome: &Outcome,
     ) -> Result<(), PortError> {
         Intents::settle(self, id, outcome).await.map(drop)
+    }
+
+    fn outputs(&self, _who: &LinkIdentity) -> Arc<dyn Outputs> {
+        Arc::new(Unkept)
+    }
+}
+
+/// Output goes to whoever reads, and is not kept: the link is what is measured.
+struct Unkept;
+
+#[async_trait]
+impl Outputs for Unkept {
+    async fn read(
+        &self,
+        _id: OperationId,
+        _stream: OutputStream,
+        _from: u64,
+    ) -> Result<Option<(u64, Bytes)>, PortError> {
+        Ok(None)
+    }
+
+    async fn append(
+        &self,
+        _id: OperationId,
+        _stream: OutputStream,
+        _offset: u64,
+        _data: Bytes,
+    ) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    async fn synced(&self, _id: OperationId) -> Result<[u64; 2], PortError> {
+        Ok([0, 0])
     }
 }

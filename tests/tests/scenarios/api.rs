@@ -4,16 +4,18 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use shared_types::{Event, OperationId};
 use tests::{
     gantry::{Answer, Gantry},
     openapi::{Document, Operation},
 };
 
 /// An id of every kind, of things that do not exist.
-const NOTHING: [&str; 3] = [
+const NOTHING: [&str; 4] = [
     "ses_00000000000000000000000000",
     "run_00000000000000000000000000",
     "crd_00000000000000000000000000",
+    "op_00000000000000000000000000",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,6 +87,16 @@ async fn every_good_answer_has_the_documented_shape() {
         .await;
     assert!(!events["events"].as_array().expect("a list").is_empty());
 
+    let operation = told.events.iter().find_map(|event| match event.known() {
+        Some(Event::CallPlaced { operation, .. }) => Some(operation.to_string()),
+        _ => None,
+    });
+    let operation = operation.expect("the call was placed");
+    let output = api
+        .call("get", "/api/v1/operations/{id}/output", &operation, None)
+        .await;
+    assert_eq!(output["data"], "aGkK");
+
     let runners = api.call("get", "/api/v1/runners", "", None).await;
     assert_eq!(runners["runners"].as_array().expect("a list").len(), 1);
     let choice = json!({ "runner": "laptop" });
@@ -129,7 +141,11 @@ async fn a_field_that_is_not_documented_is_refused_by_its_name() {
         .id;
     let mut refused = 0;
     for operation in document.operations() {
-        let path = operation.path.replace("{id}", &session.to_string());
+        let id = match operation.path.contains("/operations/") {
+            true => OperationId::from_u128(1).to_string(),
+            false => session.to_string(),
+        };
+        let path = operation.path.replace("{id}", &id);
         let mut answers = Vec::new();
         if operation.has_body() {
             let body = json!({ "surprise": true }).to_string();

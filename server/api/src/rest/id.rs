@@ -7,7 +7,7 @@ use axum::{
     http::request::Parts,
 };
 use server_app::AppError;
-use shared_types::{CredentialId, RunnerId, SessionId};
+use shared_types::{CredentialId, OperationId, RunnerId, SessionId};
 
 use super::problem::Refused;
 
@@ -21,6 +21,10 @@ pub(crate) trait Names: FromStr {
 
 impl Names for SessionId {
     const NOUN: &'static str = "session";
+}
+
+impl Names for OperationId {
+    const NOUN: &'static str = "operation";
 }
 
 impl Names for RunnerId {

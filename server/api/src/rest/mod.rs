@@ -4,6 +4,7 @@
 mod access;
 mod document;
 mod id;
+mod outputs;
 mod problem;
 mod runners;
 mod sessions;
@@ -54,4 +55,5 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::send))
         .routes(routes!(sessions::cancel))
+        .routes(routes!(outputs::output))
 }

@@ -20,14 +20,7 @@ const REPLICA: ReplicaId = ReplicaId::from_u128(6);
 #[tokio::test]
 async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("gantry.db");
-    let store = Store::open(&path).await.expect("a new database");
-    let rows = Rows {
-        store: store.clone(),
-        hub: LiveHub::start(),
-        clock: Arc::new(SystemClock::new()),
-        replica: REPLICA,
-    };
+    let (store, rows) = rows(folder.path()).await;
     let who = linked_runner(&store, &rows).await;
     call_without_an_outcome(&store, &who).await;
 
@@ -41,6 +34,61 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     let log = log.expect("the session is there");
     let last = log.last().and_then(|event| event.known());
     assert!(matches!(last, Some(Event::OperationSettled { .. })));
+}
+
+#[tokio::test]
+async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (store, rows) = rows(folder.path()).await;
+    let who = linked_runner(&store, &rows).await;
+    call_without_an_outcome(&store, &who).await;
+    let verdict = async || {
+        let verdicts = rows.verdicts(&who, &[OPERATION]).await;
+        verdicts.expect("the store answers").remove(0).1
+    };
+    assert!(matches!(verdict().await, Verdict::Settle(_)));
+
+    let settled = LinkRows::settle(&rows, &who, OPERATION, &exited(5)).await;
+    settled.expect("the store answers");
+    assert!(matches!(verdict().await, Verdict::Settle(_)));
+    let outputs = rows.outputs(&who);
+    for (offset, data) in [(0, "ab"), (2, "cde")] {
+        assert!(matches!(verdict().await, Verdict::Settle(_)));
+        let stream = shared_sandbox::OutputStream::Stdout;
+        let kept = outputs.append(OPERATION, stream, offset, data.into()).await;
+        kept.expect("the area is there");
+    }
+    assert_eq!(verdict().await, Verdict::Forget);
+}
+
+fn exited(stdout: u64) -> Outcome {
+    let end = |offset| shared_sandbox::StreamEnd {
+        offset,
+        checksum: None,
+    };
+    Outcome::Exited(shared_sandbox::ExitRecord {
+        status: shared_sandbox::ExitStatus::Code(0),
+        cause: shared_sandbox::ExitCause::Exited,
+        stdout: end(stdout),
+        stderr: end(0),
+        wall_ms: 1,
+        cpu_us: 0,
+        max_rss_bytes: 0,
+        tree_gone: true,
+    })
+}
+
+async fn rows(folder: &std::path::Path) -> (Store, Rows) {
+    let store = Store::open(&folder.join("gantry.db")).await;
+    let store = store.expect("a new database");
+    let rows = Rows {
+        store: store.clone(),
+        outputs: Outputs::start(&folder.join("output")).expect("a folder"),
+        hub: LiveHub::start(),
+        clock: Arc::new(SystemClock::new()),
+        replica: REPLICA,
+    };
+    (store, rows)
 }
 
 async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {

@@ -8,6 +8,7 @@ use shared_link::server::{
     fetch::{self, Fetched},
 };
 use shared_sandbox::Outcome;
+use shared_types::OperationId;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::{LinkHandle, LinkIdentity, Reader};
@@ -39,10 +40,15 @@ impl Settler {
             while running.join_next().await.is_some() {}
         })
     }
-    /// Reads one operation to its end, throws its output away and stores the outcome.
+
+    /// Reads one operation to its end, keeps its output and stores the outcome.
     async fn settle(&self, operation: Unsettled) {
         let id = operation.id;
-        let mut mailbox = Mailbox::new();
+        let outputs = self.rows.outputs(&self.who);
+        let Ok(kept) = outputs.synced(id).await else {
+            return;
+        };
+        let mut mailbox = Mailbox::starting_at(kept);
         let (post, _) = mailbox.attach();
         let key = self.link.reader();
         let reader = Reader {
@@ -52,13 +58,17 @@ impl Settler {
             expects: |_| true,
             yields: true,
         };
-        let frame = fetch::frame(&operation, self.link.incarnation());
+        let frame = fetch::frame(&operation, self.link.incarnation(), kept);
         if self.link.attach(id, frame, reader).await.is_err() {
             return;
         }
         loop {
             match fetch::mail(mailbox.next().await) {
-                Fetched::Taken(stream, up_to) => {
+                Fetched::Taken(stream, up_to, data) => {
+                    let offset = up_to - data.len() as u64;
+                    if outputs.append(id, stream, offset, data).await.is_err() {
+                        return;
+                    }
                     if let Some(up_to) = mailbox.taken(stream, up_to)
                         && self.link.grant(id, key, stream, up_to).await.is_err()
                     {
@@ -71,11 +81,20 @@ impl Settler {
         }
     }
 
+    /// What is not told here is said by the next inventory's verdict.
+    async fn forget(&self, id: OperationId) {
+        match self.rows.outputs(&self.who).synced(id).await {
+            Ok(_) => drop(self.link.forget(id).await),
+            Err(error) => {
+                tracing::error!(operation.id = %id, %error, "the output cannot be kept; the runner is to keep it");
+            }
+        }
+    }
+
     async fn store(&self, operation: &Unsettled, outcome: &Outcome) {
         let id = operation.id;
         match self.rows.settle(&self.who, id, outcome).await {
-            // A link that is gone is no loss: the next inventory's verdict says it again.
-            Ok(()) if operation.abandoned => drop(self.link.forget(id).await),
+            Ok(()) if operation.abandoned => self.forget(id).await,
             Ok(()) => {}
             Err(error) => {
                 tracing::warn!(operation.id = %id, %error, "failed to store an outcome");

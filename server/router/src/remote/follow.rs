@@ -3,7 +3,8 @@
 //!
 //! Who reads may store the outcome itself, in one transaction with what it concludes from it; what
 //! is not stored once the reader has gone, is stored here. So following goes on without a reader,
-//! and ends early only when the runner is away: then the next inventory brings the outcome.
+//! and ends early only when the runner is away: then the next inventory brings the outcome. The
+//! output is kept on the way (`recording`): a reader that comes again reads that first.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ use super::{
     RemoteSandbox,
     controls::{Answer, RemoteControls, Wishes},
     linked,
+    recording::Recording,
 };
 use crate::{
     links::{Connection, Gone, LinkHandle, Reader},
@@ -55,19 +57,25 @@ pub(super) fn start(
         runner.id = %place.runner
     );
     let runner = place.runner;
-    let follow = Follow {
-        sandbox,
-        machine: server::Follow::new(operation, intent, fresh),
-        mailbox: Mailbox::new(),
-        link: None,
-        events,
-        wishes,
-        waiters: HashMap::new(),
-        waited: 0,
-    };
     // Detached on purpose: it ends with the operation, or as the header says.
     tokio::spawn(
         async move {
+            let mut recording = Recording::of(&operation, sandbox.intents.outputs());
+            let told = match fresh {
+                Some(_) => [0, 0],
+                None => recording.replay(&events).await,
+            };
+            let follow = Follow {
+                sandbox,
+                machine: server::Follow::new(operation, intent, fresh, told),
+                mailbox: Mailbox::starting_at(told),
+                recording,
+                link: None,
+                events,
+                wishes,
+                waiters: HashMap::new(),
+                waited: 0,
+            };
             if let Err(error) = follow.run(runner).await {
                 tracing::error!(%error, "gave an operation's stream up: the store does not answer");
             }
@@ -85,6 +93,7 @@ struct Follow {
     sandbox: RemoteSandbox,
     machine: server::Follow,
     mailbox: Mailbox,
+    recording: Recording,
     /// The one that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
     events: mpsc::Sender<OperationEvent>,
@@ -103,6 +112,7 @@ enum Event {
     Input(Input, Answer<u64>),
     Control(Control, Answer<()>),
     Committed,
+    Kept(Vec<(OutputStream, u64)>),
 }
 
 impl Follow {
@@ -151,6 +161,7 @@ impl Follow {
                 }
                 // A slow reader holds up nothing that is passed on.
                 Step::Tell(event) => {
+                    self.recording.keep(&event).await;
                     let mut untold = Some(event);
                     while untold.is_some() {
                         let event = self.next_event(&mut untold).await;
@@ -185,6 +196,7 @@ impl Follow {
                 Event::Control(control, answer)
             }
             Ok(()) = commits.changed() => Event::Committed,
+            grown = self.recording.committed() => Event::Kept(grown),
             room = self.events.reserve(), if untold.is_some() => {
                 // A reader that has gone needs nothing.
                 if let (Ok(room), Some(event)) = (room, untold.take()) {
@@ -218,6 +230,11 @@ impl Follow {
                 let [stdout, stderr] = *self.wishes.commits.borrow_and_update();
                 self.machine.commit(OutputStream::Stdout, stdout);
                 self.machine.commit(OutputStream::Stderr, stderr);
+            }
+            Event::Kept(grown) => {
+                for (stream, up_to) in grown {
+                    self.machine.commit(stream, up_to);
+                }
             }
         }
     }

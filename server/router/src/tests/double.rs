@@ -93,6 +93,7 @@ impl World {
             to_server,
             from_server,
             end,
+            commits: Vec::new(),
         }
     }
 
@@ -179,6 +180,8 @@ pub(super) struct Link {
     to_server: mpsc::Sender<v1::RunnerFrame>,
     from_server: mpsc::Receiver<v1::ServerFrame>,
     end: JoinHandle<LinkEnd>,
+    /// What the server says is durable; it comes whenever it likes.
+    commits: Vec<u64>,
 }
 
 impl Link {
@@ -207,7 +210,7 @@ impl Link {
     }
 
     pub(super) async fn operation(&mut self) -> v1::Operation {
-        match self.next().await {
+        match self.next_order().await {
             server_frame::Kind::Operation(operation) => *operation,
             other => panic!("expected an operation, got {other:?}"),
         }
@@ -220,8 +223,30 @@ impl Link {
         }
     }
 
+    /// The next frame but for what is committed, which comes whenever it likes and is noted.
+    async fn next_order(&mut self) -> server_frame::Kind {
+        loop {
+            match self.next().await {
+                server_frame::Kind::Commit(commit) => self.commits.push(commit.up_to),
+                kind => return kind,
+            }
+        }
+    }
+
+    /// Waits until output up to this offset is committed; returns all that was said on the way.
+    pub(super) async fn committed(&mut self, up_to: u64) -> Vec<u64> {
+        while self.commits.last().is_none_or(|last| *last < up_to) {
+            match self.next().await {
+                server_frame::Kind::Commit(commit) => self.commits.push(commit.up_to),
+                server_frame::Kind::Credit(_) => {}
+                other => panic!("expected a commit, got {other:?}"),
+            }
+        }
+        self.commits.clone()
+    }
+
     pub(super) async fn credit(&mut self) -> v1::Credit {
-        match self.next().await {
+        match self.next_order().await {
             server_frame::Kind::Credit(credit) => credit,
             other => panic!("expected credit, got {other:?}"),
         }

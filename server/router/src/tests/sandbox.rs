@@ -253,7 +253,7 @@ async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_i
 }
 
 #[tokio::test]
-async fn a_second_start_reads_everything_from_the_beginning_and_ends_the_first_stream() {
+async fn a_second_start_reads_what_is_kept_then_the_rest_and_ends_the_first_stream() {
     let world = World::new();
     let runner = Runner::new(1, "one");
     let mut link = world.link(&runner).await;
@@ -264,13 +264,14 @@ async fn a_second_start_reads_everything_from_the_beginning_and_ends_the_first_s
     link.output(&id, 0, "abc").await;
     assert_eq!(next(&mut first).await, stdout(0, "abc"));
     let mut second = world.sandbox.start(exec(10)).await.expect("it attaches");
-    assert_eq!(link.operation().await.stdout_from, 0);
+    assert_eq!(next(&mut second).await, stdout(0, "abc"));
+    assert_eq!(link.operation().await.stdout_from, 3);
     // Still for the first reader: it must not be taken for a hole in the second one's stream.
     link.output(&id, 3, "late").await;
     link.accept(&id).await;
     link.output(&id, 0, "abclate").await;
     link.exit(&id, 7).await;
-    assert_eq!(next(&mut second).await, stdout(0, "abclate"));
+    assert_eq!(next(&mut second).await, stdout(3, "late"));
     assert_eq!(next(&mut second).await, OperationEvent::Ended(exited(7)));
     assert_eq!(within(first.events.recv()).await, None);
 }

@@ -1,6 +1,7 @@
 //! Fetches the outcome of an operation for which nobody waits any more: the truth is stored
-//! although the turn that asked is long over (contract A15). Its output is thrown away.
+//! although the turn that asked is long over (contract A15). Its output is kept like any other.
 
+use bytes::Bytes;
 use proto::v1;
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::Incarnation;
@@ -10,16 +11,17 @@ use super::{Mail, Unsettled};
 /// What is to be done about a mail.
 #[derive(Debug, PartialEq)]
 pub enum Fetched {
-    /// The inbox is told that this was taken.
-    Taken(OutputStream, u64),
+    /// The bytes that end at this offset are to be kept, none where they are missing; then the
+    /// inbox is told that this was taken.
+    Taken(OutputStream, u64, Bytes),
     /// Store it; then the runner may forget the operation, if it is abandoned.
     Store(Outcome),
     /// The next inventory's verdict says it again.
     GivenUp,
 }
 
-/// The frame that attaches and can start nothing.
-pub fn frame(operation: &Unsettled, incarnation: &Incarnation) -> v1::Operation {
+/// The frame that attaches, from these offsets on, and can start nothing.
+pub fn frame(operation: &Unsettled, incarnation: &Incarnation, from: [u64; 2]) -> v1::Operation {
     let attachment = &operation.attachment;
     v1::Operation {
         operation: operation.id.to_string(),
@@ -28,6 +30,8 @@ pub fn frame(operation: &Unsettled, incarnation: &Incarnation) -> v1::Operation 
         owner: attachment.owner.to_string(),
         epoch: attachment.epoch.0,
         incarnation: Some(incarnation.into()),
+        stdout_from: from[0],
+        stderr_from: from[1],
         ..v1::Operation::default()
     }
 }
@@ -39,8 +43,8 @@ pub fn mail(mail: Mail) -> Fetched {
             stream,
             offset,
             data,
-        } => Fetched::Taken(stream, offset + data.len() as u64),
-        Mail::Gap { stream, to, .. } => Fetched::Taken(stream, to),
+        } => Fetched::Taken(stream, offset + data.len() as u64, data),
+        Mail::Gap { stream, to, .. } => Fetched::Taken(stream, to, Bytes::new()),
         Mail::Ended(outcome) => Fetched::Store(outcome),
         Mail::Refused(_) | Mail::Detached | Mail::Superseded => Fetched::GivenUp,
     }

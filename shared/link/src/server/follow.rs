@@ -153,14 +153,20 @@ struct Attempt {
 
 impl Follow {
     /// Follows an operation whose intent is stored. `fresh`: it has just been committed, while
-    /// the link of this generation was there.
-    pub fn new(operation: Operation, intent: StoredIntent, fresh: Option<Generation>) -> Self {
+    /// the link of this generation was there. `told`: how much of stdout and stderr the reader
+    /// has, because it is kept here.
+    pub fn new(
+        operation: Operation,
+        intent: StoredIntent,
+        fresh: Option<Generation>,
+        told: [u64; 2],
+    ) -> Self {
         let mut follow = Self {
             place: intent.place.clone(),
             incarnation: intent.incarnation.clone(),
             linked: intent.incarnation.clone(),
             fresh: None,
-            told: [0, 0],
+            told,
             told_unreachable: false,
             phase: Phase::Connecting,
             steps: VecDeque::new(),

@@ -109,13 +109,18 @@ enum Content {
 impl Inbox {
     /// An empty one whose streams begin at 0.
     pub fn new() -> Self {
-        let stream = || Stream {
-            received: Received::new(0, CREDIT_WINDOW_BYTES),
+        Self::starting_at([0, 0])
+    }
+
+    /// An empty one whose reader has stdout and stderr up to these offsets.
+    pub fn starting_at(offsets: [u64; 2]) -> Self {
+        let stream = |from| Stream {
+            received: Received::new(from, CREDIT_WINDOW_BYTES),
             pieces: VecDeque::new(),
         };
         Self {
             seat: Seat(0),
-            streams: [stream(), stream()],
+            streams: offsets.map(stream),
             arrived: 0,
             last: None,
             answers: VecDeque::new(),

@@ -2,11 +2,15 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
-use shared_sandbox::{Operation, Outcome};
+use bytes::Bytes;
+use shared_sandbox::{Operation, Outcome, OutputStream};
 use shared_types::{Epoch, Generation, Isolation, OperationId, RunnerId, SandboxId, Timestamp};
 
 use super::{NOW, Runner, owner};
@@ -14,7 +18,14 @@ use crate::{links::LinkIdentity, ports::*};
 
 /// A store in memory that keeps the ports' promises.
 #[derive(Default)]
-pub(in crate::tests) struct Store(Mutex<Rows>);
+pub(in crate::tests) struct Store(Mutex<Rows>, Arc<Area>);
+
+/// Output in memory, until the disk is full.
+#[derive(Default)]
+pub(in crate::tests) struct Area(
+    AtomicBool,
+    Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
+);
 
 #[derive(Default)]
 pub(in crate::tests) struct Rows {
@@ -80,6 +91,10 @@ impl Store {
         rows.intents.get(&operation.id)?.outcome.clone()
     }
 
+    pub(in crate::tests) fn fill_the_disk(&self) {
+        self.1.0.store(true, Ordering::Relaxed);
+    }
+
     /// The engine stores an end together with what it concludes from it.
     pub(in crate::tests) fn keep_end(&self, operation: &Operation, outcome: Outcome) {
         let mut rows = self.rows();
@@ -99,6 +114,52 @@ impl Store {
             }
         }
     }
+}
+
+#[async_trait]
+impl Outputs for Area {
+    async fn read(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        from: u64,
+    ) -> Result<Option<(u64, Bytes)>, PortError> {
+        let kept = self.1.lock().expect("no test panics with it");
+        let mut pieces = kept.get(&(id, stream)).into_iter().flatten();
+        Ok(pieces.find(|(offset, _)| *offset >= from).cloned())
+    }
+
+    async fn append(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), PortError> {
+        let mut kept = self.1.lock().expect("no test panics with it");
+        let pieces = kept.entry((id, stream)).or_default();
+        if offset >= end(pieces) {
+            pieces.push((offset, data));
+        }
+        Ok(())
+    }
+
+    async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
+        if self.0.load(Ordering::Relaxed) {
+            return Err(PortError::new("the disk is full"));
+        }
+        let kept = self.1.lock().expect("no test panics with it");
+        let streams = [OutputStream::Stdout, OutputStream::Stderr];
+        Ok(streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces))))
+    }
+}
+
+/// Bytes and where they stand.
+type Pieces = Vec<(u64, Bytes)>;
+
+fn end(pieces: &[(u64, Bytes)]) -> u64 {
+    let last = pieces.last();
+    last.map_or(0, |(offset, data)| offset + data.len() as u64)
 }
 
 #[async_trait]
@@ -146,6 +207,10 @@ impl Intents for Store {
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
         Ok(self.settle_row(id, outcome))
+    }
+
+    fn outputs(&self) -> Arc<dyn Outputs> {
+        self.1.clone()
     }
 }
 
@@ -237,5 +302,9 @@ impl LinkRows for Store {
     ) -> Result<(), PortError> {
         self.settle_row(id, outcome);
         Ok(())
+    }
+
+    fn outputs(&self, _who: &LinkIdentity) -> Arc<dyn Outputs> {
+        self.1.clone()
     }
 }

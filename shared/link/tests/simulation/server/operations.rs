@@ -32,7 +32,7 @@ impl World {
         let key = self.fresh();
         link.wishes.push_back(Command::Attach {
             id: operation.id,
-            frame: Box::new(fetch::frame(&operation, &linked.incarnation)),
+            frame: Box::new(fetch::frame(&operation, &linked.incarnation, [0, 0])),
             reader: Reader {
                 key,
                 post,
@@ -58,7 +58,7 @@ impl World {
         let mail = fetching.inbox.borrow_mut().take();
         match mail.map(fetch::mail) {
             None => {}
-            Some(Fetched::Taken(stream, up_to)) => {
+            Some(Fetched::Taken(stream, up_to, _)) => {
                 let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
                 if let Some(up_to) = granted {
                     self.server().wish(
@@ -105,7 +105,7 @@ impl World {
         let following = Following {
             id,
             key,
-            machine: Follow::new(operation, row.intent.clone(), fresh),
+            machine: Follow::new(operation, row.intent.clone(), fresh, [0, 0]),
             inbox: Rc::new(RefCell::new(Inbox::new())),
             seen: None,
             link: None,

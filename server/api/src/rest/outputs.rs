@@ -1,0 +1,64 @@
+//! What operations wrote.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Deserialize;
+use server_app::{AppError, MAX_OUTPUT_PAGE_BYTES, OutputStream};
+use shared_api::{Output, Problem};
+use shared_types::OperationId;
+
+use super::{Signed, id::Id, problem::Refused};
+use crate::Doors;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OutputQuery {
+    /// `stdout` or `stderr`.
+    #[serde(default = "stdout")]
+    #[param(value_type = String)]
+    stream: OutputStream,
+    /// Where to begin, in bytes from 0; a negative number counts from the end.
+    #[serde(default)]
+    offset: i64,
+    /// At most this many bytes, from 1 to 1048576.
+    #[serde(default = "a_page")]
+    limit: usize,
+}
+
+fn stdout() -> OutputStream {
+    OutputStream::Stdout
+}
+
+fn a_page() -> usize {
+    MAX_OUTPUT_PAGE_BYTES
+}
+
+/// What an operation wrote to one of its streams, from an offset on, while it runs and afterwards.
+#[utoipa::path(get, path = "/api/v1/operations/{id}/output", params(("id" = String, Path), OutputQuery), responses(
+    (status = 200, body = Output), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn output(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<OperationId>,
+    query: Result<Query<OutputQuery>, QueryRejection>,
+) -> Result<Json<Output>, Refused> {
+    let Query(query) = query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
+    let page = doors
+        .app
+        .outputs
+        .read(&ctx, id, query.stream, query.offset, query.limit)
+        .await?;
+    Ok(Json(Output {
+        operation: id,
+        stream: query.stream.to_string(),
+        base: page.base,
+        bytes: page.data.len() as u64,
+        data: STANDARD.encode(&page.data),
+        end: page.end,
+        ended: page.ended,
+    }))
+}

@@ -1,0 +1,68 @@
+//! The router's port for output over the store's area.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use server_router::ports::{self, PortError};
+use server_store::{OutputKey, OutputKind, Outputs};
+use shared_sandbox::OutputStream;
+use shared_types::{OperationId, TenantId, limits::OUTPUT_CHUNK_BYTES};
+
+/// The output of one tenant's operations.
+pub(crate) struct TenantOutputs {
+    pub(crate) outputs: Outputs,
+    pub(crate) tenant: TenantId,
+}
+
+impl TenantOutputs {
+    fn key(&self, operation: OperationId, stream: OutputStream) -> OutputKey {
+        OutputKey {
+            tenant: self.tenant,
+            operation,
+            kind: kind(stream),
+        }
+    }
+}
+
+/// The stream in the store's words.
+pub(crate) fn kind(stream: OutputStream) -> OutputKind {
+    match stream {
+        OutputStream::Stdout => OutputKind::Stdout,
+        OutputStream::Stderr => OutputKind::Stderr,
+    }
+}
+
+#[async_trait]
+impl ports::Outputs for TenantOutputs {
+    async fn read(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        from: u64,
+    ) -> Result<Option<(u64, Bytes)>, PortError> {
+        let key = self.key(id, stream);
+        let kept = self.outputs.read(key, from, OUTPUT_CHUNK_BYTES).await;
+        let kept = kept.map_err(PortError::new)?;
+        Ok(kept.map(|kept| (kept.offset, kept.data.into())))
+    }
+
+    async fn append(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(), PortError> {
+        let appended = self
+            .outputs
+            .append(self.key(id, stream), offset, data.into())
+            .await;
+        appended.map_err(PortError::new)
+    }
+
+    async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
+        let stdout = self.outputs.synced(self.key(id, OutputStream::Stdout));
+        let stderr = self.outputs.synced(self.key(id, OutputStream::Stderr));
+        let (stdout, stderr) = tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
+        Ok([stdout, stderr])
+    }
+}

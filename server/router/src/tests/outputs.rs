@@ -1,0 +1,126 @@
+use proto::v1::{self, server_frame};
+use shared_sandbox::{OperationEvent, Outcome, OutputStream, Sandbox};
+use shared_types::limits::OUTPUT_CHUNK_BYTES;
+
+use super::double::*;
+use crate::ports::Intents as _;
+
+/// A runner that is chosen, and an operation of it that has said "hello ".
+async fn half_said() -> (World, Runner, Link, String, shared_sandbox::Running) {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.output(&id, 0, "hello ").await;
+    assert_eq!(next(&mut running).await, stdout(0, "hello "));
+    (world, runner, link, id, running)
+}
+
+async fn kept(world: &World) -> Vec<u8> {
+    let (outputs, mut kept) = (world.store.outputs(), Vec::new());
+    let stream = OutputStream::Stdout;
+    while let Some((offset, data)) = outputs
+        .read(exec(10).id, stream, kept.len() as u64)
+        .await
+        .expect("it is read")
+    {
+        assert_eq!(offset, kept.len() as u64);
+        kept.extend_from_slice(&data);
+    }
+    kept
+}
+
+/// Output from this offset up to that one, which the reader takes.
+async fn say_more(
+    link: &Link,
+    id: &str,
+    running: &mut shared_sandbox::Running,
+    from: u64,
+    to: u64,
+) {
+    let mut at = from;
+    while at < to {
+        let piece = vec![b'x'; OUTPUT_CHUNK_BYTES.min((to - at) as usize)];
+        at += piece.len() as u64;
+        link.output(id, at - piece.len() as u64, piece).await;
+        match next(running).await {
+            OperationEvent::Output { offset, data, .. } => {
+                assert_eq!(offset + data.len() as u64, at);
+            }
+            other => panic!("expected output, got {other:?}"),
+        }
+    }
+}
+
+/// Enough for the runner to be told.
+const MUCH: u64 = 512 * 1024;
+
+#[tokio::test]
+async fn what_is_durable_is_told_to_the_runner_and_never_falls() {
+    let (_world, _, mut link, id, mut running) = half_said().await;
+    say_more(&link, &id, &mut running, 6, MUCH).await;
+    let first = link.committed(MUCH / 2).await;
+    say_more(&link, &id, &mut running, MUCH, 2 * MUCH).await;
+    let all = link.committed(3 * MUCH / 2).await;
+    assert!(all.starts_with(&first) && all.is_sorted(), "{all:?}");
+    assert!(all.iter().all(|up_to| *up_to <= 2 * MUCH), "{all:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
+    let (world, _, mut link, id, mut running) = half_said().await;
+    world.store.fill_the_disk();
+    say_more(&link, &id, &mut running, 6, MUCH).await;
+    link.exit(&id, MUCH).await;
+    let ended = next(&mut running).await;
+    assert_eq!(ended, OperationEvent::Ended(exited(MUCH)));
+    world.store.keep_end(&exec(10), exited(MUCH));
+    drop(running);
+    world.sandbox.forget(exec(10).id).await;
+    // Whatever was to be said of it would come before another operation.
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
+    loop {
+        match link.next().await {
+            server_frame::Kind::Credit(_) => {}
+            server_frame::Kind::Operation(_) => break,
+            other => panic!("expected an operation, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_operation_whose_end_and_output_are_kept_needs_no_runner() {
+    let (world, runner, link, id, mut running) = half_said().await;
+    link.exit(&id, 6).await;
+    let ended = OperationEvent::Ended(exited(6));
+    assert_eq!(next(&mut running).await, ended);
+    world.store.keep_end(&exec(10), exited(6));
+    drop(running);
+    world.lose(&runner, link).await;
+    let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
+    assert_eq!(next(&mut again).await, stdout(0, "hello "));
+    assert_eq!(next(&mut again).await, ended);
+}
+
+#[tokio::test]
+async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands() {
+    let (world, runner, link, id, running) = half_said().await;
+    drop(running);
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(exec(10).id);
+    let back = runner.remembering(&exec(10), true);
+    let mut link = world.link(&back).await;
+    let frame = link.operation().await;
+    assert_eq!((frame.request, frame.stdout_from), (None, 6));
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    let forget = v1::Forget { operation: id };
+    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    assert_eq!(kept(&world).await, b"hello world");
+    let outcome: Option<Outcome> = world.store.outcome(&exec(10));
+    assert_eq!(outcome, Some(exited(11)));
+}

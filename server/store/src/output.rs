@@ -1,0 +1,295 @@
+//! The output of operations: byte streams with offsets, in files and not in the database (contract
+//! A8–A10).
+//!
+//! Of each stream its head and its tail are kept; what lies between them, or never came, is a gap.
+//! What is appended is on its way to disk, and [`Outputs::synced`] says how far it is there: only
+//! that may be given up elsewhere. One task owns the files; many streams share its syncs. A stream
+//! that cannot be written keeps what it has, takes no more, and says so whenever it is asked.
+//! The area belongs to one replica; one that several share can take its place behind this handle.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use shared_types::{OperationId, TenantId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+
+use crate::StoreError;
+
+mod stream;
+
+pub use stream::OUTPUT_KEPT_BYTES;
+use stream::StreamFiles;
+
+/// Wishes that may wait for the task; whoever has one more waits itself. An append carries a chunk
+/// of output, so this bounds the memory as well.
+const WISHES: usize = 64;
+
+/// How long what was appended may wait for a sync.
+const SYNC_AFTER: Duration = Duration::from_millis(100);
+
+/// Streams above which those that have nothing to be written are let go of.
+const OPEN_STREAMS: usize = 1024;
+
+/// One of the two streams of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputKind {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A stream of an operation of a tenant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OutputKey {
+    /// The operation's tenant.
+    pub tenant: TenantId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The stream.
+    pub kind: OutputKind,
+}
+
+/// Bytes that are kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptOutput {
+    /// Where they stand in the stream.
+    pub offset: u64,
+    /// At least one.
+    pub data: Vec<u8>,
+}
+
+/// A handle to the area. The task ends, and syncs what it has, when the last one is dropped.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    wishes: mpsc::Sender<Wish>,
+}
+
+#[derive(Debug)]
+enum Wish {
+    Append {
+        key: OutputKey,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    Read {
+        key: OutputKey,
+        from: u64,
+        max_bytes: usize,
+        reply: oneshot::Sender<io::Result<Option<KeptOutput>>>,
+    },
+    End {
+        key: OutputKey,
+        reply: oneshot::Sender<io::Result<u64>>,
+    },
+    Synced {
+        key: OutputKey,
+        reply: oneshot::Sender<io::Result<u64>>,
+    },
+}
+
+impl Outputs {
+    /// Starts the task over a folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn start(folder: &Path) -> io::Result<Self> {
+        stream::make_folder(folder)?;
+        let (wishes, inbox) = mpsc::channel(WISHES);
+        let area = Area {
+            folder: folder.to_owned(),
+            streams: HashMap::new(),
+            waiting: Vec::new(),
+        };
+        // Detached on purpose: it ends with the last handle.
+        tokio::spawn(run(area, inbox));
+        Ok(Self { wishes })
+    }
+
+    /// Appends bytes at their place. What is there already is left out; bytes further on leave a
+    /// gap. That it cannot be written is told by [`Outputs::synced`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the server stops.
+    pub async fn append(
+        &self,
+        key: OutputKey,
+        offset: u64,
+        data: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.wish(Wish::Append { key, offset, data }).await
+    }
+
+    /// The first bytes that are kept from this offset on, `max_bytes` at most; they begin later
+    /// where there is a gap. Nothing, where the stream has no more.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the files cannot be read.
+    pub async fn read(
+        &self,
+        key: OutputKey,
+        from: u64,
+        max_bytes: usize,
+    ) -> Result<Option<KeptOutput>, StoreError> {
+        let ask = |reply| Wish::Read {
+            key,
+            from,
+            max_bytes,
+            reply,
+        };
+        self.ask(ask).await
+    }
+
+    /// Where the stream ends as far as it came; 0 where nothing is kept of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the files cannot be read.
+    pub async fn end(&self, key: OutputKey) -> Result<u64, StoreError> {
+        self.ask(|reply| Wish::End { key, reply }).await
+    }
+
+    /// Waits until everything that was appended to the stream before is synced to disk, and says
+    /// up to which offset that is. It never falls.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if some of it could not be written.
+    pub async fn synced(&self, key: OutputKey) -> Result<u64, StoreError> {
+        self.ask(|reply| Wish::Synced { key, reply }).await
+    }
+
+    async fn ask<T>(
+        &self,
+        wish: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Wish,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.wish(wish(reply)).await?;
+        let answer = answer.await.map_err(|_| stopped())?;
+        answer.map_err(|error| StoreError::Unavailable(Box::new(error)))
+    }
+
+    async fn wish(&self, wish: Wish) -> Result<(), StoreError> {
+        self.wishes.send(wish).await.map_err(|_| stopped())
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Unavailable("the output area has stopped".into())
+}
+
+async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
+    let mut sync_at = None;
+    loop {
+        let mut batch = Vec::new();
+        let next = inbox.recv_many(&mut batch, WISHES);
+        let came = match sync_at {
+            Some(at) => timeout_at(at, next).await.ok(),
+            None => Some(next.await),
+        };
+        let over = came == Some(0);
+        let sync = over || sync_at.is_some_and(|at| Instant::now() >= at);
+        // A task that blocks must not hold up the others.
+        let worked = spawn_blocking(move || {
+            batch.into_iter().for_each(|wish| area.grant(wish));
+            if sync {
+                area.sync();
+            }
+            area
+        });
+        area = match worked.await {
+            Ok(area) => area,
+            Err(error) => {
+                tracing::error!(%error, "the output area is given up");
+                return;
+            }
+        };
+        if over {
+            return;
+        }
+        sync_at = match area.is_dirty() {
+            true if sync => Some(Instant::now() + SYNC_AFTER),
+            true => sync_at.or_else(|| Some(Instant::now() + SYNC_AFTER)),
+            false => None,
+        };
+    }
+}
+
+struct Area {
+    folder: PathBuf,
+    streams: HashMap<OutputKey, StreamFiles>,
+    /// Who waits for the next sync.
+    waiting: Vec<(OutputKey, oneshot::Sender<io::Result<u64>>)>,
+}
+
+impl Area {
+    fn grant(&mut self, wish: Wish) {
+        // Whoever stopped waiting misses nothing.
+        match wish {
+            Wish::Append { key, offset, data } => match self.stream(key) {
+                Ok(stream) => stream.append(offset, &data),
+                Err(error) => {
+                    tracing::warn!(operation.id = %key.operation, %error, "output is not kept");
+                }
+            },
+            Wish::Read {
+                key,
+                from,
+                max_bytes,
+                reply,
+            } => {
+                let read = |stream: &mut StreamFiles| stream.read(from, max_bytes);
+                drop(reply.send(self.stream(key).and_then(read)));
+            }
+            Wish::End { key, reply } => {
+                drop(reply.send(self.stream(key).map(|stream| stream.end())));
+            }
+            Wish::Synced { key, reply } => match self.stream(key) {
+                Ok(stream) if stream.is_dirty() => self.waiting.push((key, reply)),
+                Ok(stream) => drop(reply.send(stream.synced())),
+                Err(error) => drop(reply.send(Err(error))),
+            },
+        }
+    }
+
+    /// The stream, read from its files where it is not open.
+    fn stream(&mut self, key: OutputKey) -> io::Result<&mut StreamFiles> {
+        if self.streams.len() >= OPEN_STREAMS && !self.streams.contains_key(&key) {
+            self.streams.retain(|_, stream| stream.is_needed());
+        }
+        match self.streams.entry(key) {
+            std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                Ok(entry.insert(StreamFiles::open(&self.folder, key)?))
+            }
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.waiting.is_empty() || self.streams.values().any(StreamFiles::is_dirty)
+    }
+
+    fn sync(&mut self) {
+        for (key, stream) in &mut self.streams {
+            if stream.is_dirty() {
+                stream.sync();
+                if let Err(error) = stream.synced() {
+                    tracing::error!(operation.id = %key.operation, %error, "output cannot be written");
+                }
+            }
+        }
+        for (key, reply) in std::mem::take(&mut self.waiting) {
+            let synced = self.stream(key).and_then(|stream| stream.synced());
+            drop(reply.send(synced));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
+use super::*;
+
+const MIB: u64 = 1024 * 1024;
+
+fn key(kind: OutputKind) -> OutputKey {
+    OutputKey {
+        tenant: TenantId::from_u128(1),
+        operation: OperationId::from_u128(2),
+        kind,
+    }
+}
+
+const OUT: OutputKind = OutputKind::Stdout;
+
+/// What a stream of the tests has at an offset.
+fn bytes(offset: u64, len: usize) -> Vec<u8> {
+    (offset..).take(len).map(|at| (at % 251) as u8).collect()
+}
+
+async fn append(area: &Outputs, offset: u64, len: usize) {
+    let data = bytes(offset, len);
+    area.append(key(OUT), offset, data).await.expect("it runs");
+}
+
+/// What is kept: where each run begins and ends. Its bytes are checked.
+async fn kept(area: &Outputs, page: usize) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let mut from = 0;
+    while let Some(piece) = area.read(key(OUT), from, page).await.expect("it is read") {
+        assert!(piece.offset >= from && piece.data.len() <= page);
+        assert!(piece.data == bytes(piece.offset, piece.data.len()));
+        from = piece.end();
+        match runs.last_mut() {
+            Some((_, end)) if *end == piece.offset => *end = from,
+            _ => runs.push((piece.offset, from)),
+        }
+    }
+    runs
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let tenant = folder.join(TenantId::from_u128(1).to_string());
+    let found = fs::read_dir(tenant).expect("it is there");
+    found
+        .map(|file| file.expect("it is there").path())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_was_appended_is_kept_over_a_restart_and_repeats_are_left_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    append(&area, 5, 10).await;
+    append(&area, 2, 3).await;
+    assert_eq!(kept(&area, 4).await, [(0, 15)]);
+    assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 15);
+    drop(area);
+    let area = Outputs::start(folder.path()).expect("it is there");
+    assert_eq!(area.end(key(OUT)).await.expect("it is read"), 15);
+    append(&area, 10, 20).await;
+    assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 30);
+    assert_eq!(kept(&area, 1000).await, [(0, 30)]);
+    let stderr = area.read(key(OutputKind::Stderr), 0, 10).await;
+    assert_eq!(stderr.expect("it is read"), None);
+}
+
+#[tokio::test]
+async fn the_head_and_the_tail_are_kept_and_the_gap_between_them_is_seen() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    let end = 9 * MIB + 12_345;
+    for offset in (0..end).step_by(50_000) {
+        append(&area, offset, (end - offset).min(50_000) as usize).await;
+    }
+    let runs = kept(&area, 100_000).await;
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    assert!(runs[0].0 == 0 && runs[0].1 >= MIB, "{runs:?}");
+    assert!(runs[1].0 <= end - MIB && runs[1].1 == end, "{runs:?}");
+    area.synced(key(OUT)).await.expect("it is written");
+    let on_disk: u64 = files(folder.path())
+        .iter()
+        .map(|path| fs::metadata(path).expect("it is there").len())
+        .sum();
+    assert!(on_disk < 7 * MIB / 2, "{on_disk} bytes");
+    drop(area);
+    let area = Outputs::start(folder.path()).expect("it is there");
+    assert_eq!(kept(&area, 3 * MIB as usize).await, runs);
+}
+
+#[tokio::test]
+async fn a_gap_that_came_stays_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    append(&area, 500, 10).await;
+    append(&area, 100, 10).await;
+    assert_eq!(kept(&area, 1000).await, [(0, 10), (500, 510)]);
+    let tail = area.read(key(OUT), 505, 1000).await.expect("it is read");
+    assert_eq!(tail.map(|piece| piece.offset), Some(505));
+}
+
+#[tokio::test]
+async fn a_torn_end_is_cut_off_and_goes_on_where_it_stands() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    area.synced(key(OUT)).await.expect("it is written");
+    append(&area, 10, 10).await;
+    area.synced(key(OUT)).await.expect("it is written");
+    drop(area);
+    let file = files(folder.path()).pop().expect("there is one");
+    let whole = fs::read(&file).expect("it is there");
+    for torn in [whole.len() - 1, 27] {
+        let mut broken = whole.clone();
+        broken.truncate(torn);
+        broken.extend_from_slice(&[7; 40]);
+        fs::write(&file, broken).expect("it is written");
+        let area = Outputs::start(folder.path()).expect("it is there");
+        assert_eq!(kept(&area, 1000).await, [(0, 10)]);
+        append(&area, 10, 10).await;
+        assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 20);
+        assert_eq!(kept(&area, 1000).await, [(0, 20)]);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_said_and_what_was_written_stays() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 10);
+    // Where its tail would be is a folder, so that no file can be made.
+    let tail = files(folder.path())[0].with_extension("tail0");
+    fs::create_dir(&tail).expect("it is made");
+    for offset in (10..2 * MIB).step_by(50_000) {
+        append(&area, offset, 50_000).await;
+    }
+    let synced = area.synced(key(OUT)).await;
+    assert!(matches!(synced, Err(StoreError::Unavailable(_))));
+    let runs = kept(&area, 100_000).await;
+    assert!(runs.len() == 1 && runs[0].1 >= MIB, "{runs:?}");
+    let folder_mode = fs::metadata(files(folder.path())[0].parent().expect("it has one"));
+    let mode = folder_mode.expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
