@@ -338,7 +338,7 @@ impl Link {
 
     /// Waits for the server's goodbye and the link's end.
     pub(super) async fn goodbye(mut self) -> (String, LinkEnd) {
-        let goodbye = self.next().await;
+        let goodbye = self.next_order().await;
         let server_frame::Kind::Goodbye(goodbye) = goodbye else {
             panic!("expected a goodbye, got {goodbye:?}");
         };

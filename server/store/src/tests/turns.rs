@@ -447,8 +447,10 @@ async fn a_write_that_is_dropped_half_way_has_written_everything_or_nothing(fixt
         });
         let sent = sent.await;
         drop(sending);
-        // The next writer comes after whatever the dropped one leaves behind.
-        drop(db.write().await.expect("the dropped one is out of the way"));
+        // The next writer comes after whatever the dropped one leaves behind, and is committed with
+        // it or after it.
+        let next = db.write().await.expect("the dropped one is out of the way");
+        next.commit().await.expect("it is committed");
         let turn = db.turn(ours.id, input.turn).await;
         let added = kinds(&ours, session).await.len() - before;
         match &turn {
