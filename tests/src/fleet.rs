@@ -18,7 +18,7 @@ use tokio::{
 };
 use tonic::{Code, Status};
 
-pub use route::Route;
+pub use route::{Route, connector};
 
 use crate::{
     gantry::Gantry,

@@ -15,15 +15,21 @@ use crate::{
     door::Door,
     local,
     rows::Rows,
+    ssh::Ssh,
     table::{Figure, Goal, Stopwatch, Unit, median},
 };
 
 const ROUNDS: usize = 15;
 /// Samples of each side in one round.
 const SAMPLES: usize = 100;
+/// The same where the peer is ssh, which takes its time.
+const ROUNDS_WITH_SSH: usize = 5;
+const SAMPLES_WITH_SSH: usize = 10;
 const AT_ONCE: usize = 64;
 /// Commands of each side in one round of many at once.
 const MANY: usize = 512;
+
+pub(crate) const TRUE: &[&str] = &["/usr/bin/true"];
 
 /// Output that is small enough to be kept whole.
 const KEPT: &[&str] = &["/usr/bin/head", "-c", "1000000", "/dev/zero"];
@@ -50,6 +56,32 @@ pub(crate) async fn round_trip(
         figure.round(median(&ours), median(&peer));
     }
     figure
+}
+
+/// The p50 of one command at a time, against ssh over a kept connection and over fresh ones.
+pub(crate) async fn against_ssh(door: &Door, ssh: &Ssh, watch: &Stopwatch) -> Vec<Figure> {
+    let hands = Hands::of(door);
+    let figure = |kept: &str, goal| {
+        let what = format!("exec `true`, TLS link (peer: ssh, {kept})");
+        Figure::new(what, Unit::Seconds, Goal::RatioAtMost(goal))
+    };
+    let kept = figure("kept master connection; goal 5 times faster", 0.2);
+    let fresh = figure("fresh connection; goal 50 times faster", 0.02);
+    let mut figures = Vec::new();
+    for (mut figure, kept) in [(kept, true), (fresh, false)] {
+        for _ in 0..ROUNDS_WITH_SSH {
+            let (mut ours, mut peer) = (Vec::new(), Vec::new());
+            for _ in 0..SAMPLES_WITH_SSH {
+                let (took, (id, _)) = watch.time(hands.run(TRUE)).await;
+                ours.push(took);
+                hands.forget(id).await;
+                peer.push(watch.time_here(|| ssh.run(kept, TRUE)).0);
+            }
+            figure.round(median(&ours), median(&peer));
+        }
+        figures.push(figure);
+    }
+    figures
 }
 
 /// Commands per second with 64 in flight.

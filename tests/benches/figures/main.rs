@@ -6,9 +6,11 @@
 //! - *exec*: the router, HTTP/2 (and TLS) on loopback, and the release runner; placement and the
 //!   intent's and result's records happen in memory, so none of the server's commits is in it;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
-//! - *links*: the release server over TLS, and runners that speak the whole protocol but run nothing.
+//! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
+//!   run nothing.
 //!
-//! Words after the program's name choose groups of lines: `execs`, `server`, `links`.
+//! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
+//! `execs`, `ssh`, `server`, `links`, `many-links`, `storm`.
 
 mod door;
 mod execs;
@@ -17,16 +19,18 @@ mod local;
 mod memory;
 mod rows;
 mod server;
+mod ssh;
+mod storm;
 mod table;
 
 use door::Door;
+use execs::TRUE;
 use table::Stopwatch;
 
-const TRUE: &[&str] = &["/usr/bin/true"];
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 
 /// Idle links: as many as a team has, and as many as one server is to hold.
-const LINKS: [usize; 2] = [1_000, 10_000];
+const LINKS: [(&str, usize); 2] = [("links", 1_000), ("many-links", 10_000)];
 
 #[tokio::main]
 async fn main() {
@@ -48,13 +52,22 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     if wanted("execs") {
         figures.extend(exec_figures(watch).await);
     }
+    if wanted("ssh")
+        && let Some(ssh) = ssh::Ssh::start().await
+    {
+        let door = Door::open(true).await;
+        figures.extend(execs::against_ssh(&door, &ssh, watch).await);
+    }
     if wanted("server") {
         figures.extend(server::figures(watch).await);
     }
-    if wanted("links") {
-        for count in LINKS {
+    for (group, count) in LINKS {
+        if wanted(group) {
             figures.extend(links::idle(count).await);
         }
+    }
+    if wanted("storm") {
+        figures.extend(storm::figures(watch).await);
     }
     figures
 }

@@ -71,10 +71,15 @@ impl Figure {
         self.rounds.push(Round { ours, peer });
     }
 
+    /// Adds a round in which nobody is compared with.
+    pub(crate) fn lone_round(&mut self, ours: f64) {
+        self.rounds.push(Round { ours, peer: None });
+    }
+
     /// A number that stands alone.
     pub(crate) fn alone(what: impl Into<String>, unit: Unit, goal: Goal, ours: f64) -> Self {
         let mut figure = Self::new(what, unit, goal);
-        figure.rounds.push(Round { ours, peer: None });
+        figure.lone_round(ours);
         figure
     }
 
@@ -92,6 +97,10 @@ impl Figure {
             self.spread(&ours),
             self.spread(&peer),
             match Spread::of(&ratios) {
+                // Two digits that say something, also where ours is a small part of the peer's.
+                Some(ratio) if ratio.median < 0.1 => {
+                    format!("{:.4} ({:.4}–{:.4})", ratio.median, ratio.min, ratio.max)
+                }
                 Some(ratio) => format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max),
                 None => "–".to_owned(),
             },

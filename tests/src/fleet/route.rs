@@ -4,13 +4,14 @@ use std::{io, sync::Arc};
 
 use anyhow::Context as _;
 use hyper_util::rt::TokioIo;
-use shared_tls::client_config;
+use shared_tls::{Trust, client_config};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
 use tokio_rustls::{
     TlsConnector,
+    client::TlsStream,
     rustls::{client::Resumption, pki_types::ServerName},
 };
 use tonic::transport::{Channel, Endpoint};
@@ -31,15 +32,7 @@ impl Route {
             .url()
             .split_once("://")
             .expect("it prints an address");
-        let tls = (scheme == "https").then(|| {
-            shared_tls::install_provider();
-            let config = client_config(gantry.trust().clone()).expect("a pin needs no roots");
-            let mut config = (*config).clone();
-            config.alpn_protocols = vec![b"h2".to_vec()];
-            // Each runner is a host of its own: none may profit from another's handshake.
-            config.resumption = Resumption::disabled();
-            TlsConnector::from(Arc::new(config))
-        });
+        let tls = (scheme == "https").then(|| connector(gantry.trust().clone()));
         Self {
             authority: authority.to_owned(),
             tls,
@@ -54,13 +47,20 @@ impl Route {
         let socket = TcpStream::connect(&self.authority).await;
         let socket = socket.context("the server cannot be reached")?;
         socket.set_nodelay(true)?;
-        let Some(tls) = &self.tls else {
-            return self.speak(socket).await;
-        };
+        match &self.tls {
+            Some(tls) => self.speak(self.shake_hands(tls, socket).await?).await,
+            None => self.speak(socket).await,
+        }
+    }
+
+    async fn shake_hands(
+        &self,
+        tls: &TlsConnector,
+        socket: TcpStream,
+    ) -> anyhow::Result<TlsStream<TcpStream>> {
         let host = self.authority.rsplit_once(':').map_or("", |(host, _)| host);
         let name = ServerName::try_from(host.to_owned())?;
-        let stream = tls.connect(name, socket).await.context("no TLS")?;
-        self.speak(stream).await
+        tls.connect(name, socket).await.context("no TLS")
     }
 
     async fn speak(
@@ -76,4 +76,15 @@ impl Route {
         let endpoint = Endpoint::from_shared(format!("http://{}", self.authority))?;
         Ok(endpoint.connect_with_connector(connector).await?)
     }
+}
+
+/// Makes every handshake a whole one: each runner is a host of its own, and none may profit from
+/// another's.
+pub fn connector(trust: Trust) -> TlsConnector {
+    shared_tls::install_provider();
+    let config = client_config(trust).expect("a pin needs no roots");
+    let mut config = (*config).clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.resumption = Resumption::disabled();
+    TlsConnector::from(Arc::new(config))
 }
