@@ -125,7 +125,8 @@ impl Connection {
         match tls {
             None => self.serve_http(stream).await,
             Some(acceptor) => match timeout(FIRST_REQUEST_WITHIN, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => self.serve_http(stream).await,
+                // Boxed, because every future that it passes through would keep room for it.
+                Ok(Ok(stream)) => self.serve_http(Box::new(stream)).await,
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
             },

@@ -241,7 +241,7 @@ impl App {
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
         if matches!(end, LinkEnd::Goodbye(_))
-            && let Err(error) = self.runners.said_goodbye(&who).await
+            && let Err(error) = Box::pin(self.runners.said_goodbye(&who)).await
         {
             tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be looked up");
         }

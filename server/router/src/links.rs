@@ -22,7 +22,10 @@ use shared_types::{
     Clock, Entropy, RunnerId,
     limits::{HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -149,13 +152,24 @@ impl Links {
             runner.name = %identity.name,
             link.generation = tracing::field::Empty
         );
-        let links = self.clone();
-        // A task of its own, so that it also cleans up after a caller that is dropped.
-        let serve = link::serve(links, identity, hello, inbound, outbound);
-        match tokio::spawn(serve.instrument(span)).await {
+        match self.spawn(span, identity, hello, inbound, outbound).await {
             Ok(end) => end,
             Err(error) => LinkEnd::Failed(error.to_string()),
         }
+    }
+
+    /// A task of its own, so that it also cleans up after a caller that is dropped. Started from a
+    /// plain function, because an async one would keep room for the task in itself.
+    fn spawn(
+        &self,
+        span: tracing::Span,
+        identity: LinkIdentity,
+        hello: v1::Hello,
+        inbound: mpsc::Receiver<v1::RunnerFrame>,
+        outbound: mpsc::Sender<v1::ServerFrame>,
+    ) -> JoinHandle<LinkEnd> {
+        let serve = link::serve(self.clone(), identity, hello, inbound, outbound);
+        tokio::spawn(serve.instrument(span))
     }
 
     /// Ends the runner's link and every stream of its operations, and turns it away from now on.

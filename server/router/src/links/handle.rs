@@ -25,7 +25,7 @@ pub(crate) struct LinkHandle {
     linked: Arc<Linked>,
     /// Keys that were given so far.
     keys: Arc<AtomicU64>,
-    wishes: mpsc::Sender<Wish>,
+    wishes: mpsc::Sender<Box<Wish>>,
 }
 
 /// The link is gone; the operation goes on.
@@ -45,7 +45,7 @@ pub(super) type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
 
 impl LinkHandle {
     /// A handle and the queue of what is wanted through it.
-    pub(super) fn new(linked: Linked) -> (Self, mpsc::Receiver<Wish>) {
+    pub(super) fn new(linked: Linked) -> (Self, mpsc::Receiver<Box<Wish>>) {
         let (wishes, queue) = mpsc::channel(WISHES);
         let handle = Self {
             linked: Arc::new(linked),
@@ -141,7 +141,7 @@ impl LinkHandle {
     }
 
     async fn wish(&self, command: Command<Post>, answer: Option<CancelWaiter>) -> Result<(), Gone> {
-        let wish = Wish { command, answer };
+        let wish = Box::new(Wish { command, answer });
         self.wishes.send(wish).await.map_err(|_| Gone)
     }
 }

@@ -114,7 +114,7 @@ enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, v1::ServerFrame>>),
-    Wish(Option<Wish>),
+    Wish(Option<Box<Wish>>),
     Time,
 }
 
@@ -226,7 +226,7 @@ impl Link {
         &self,
         inbound: &mut mpsc::Receiver<v1::RunnerFrame>,
         outbound: &'a mpsc::Sender<v1::ServerFrame>,
-        wishes: &mut mpsc::Receiver<Wish>,
+        wishes: &mut mpsc::Receiver<Box<Wish>>,
         stop: &mut oneshot::Receiver<TurnedAway>,
     ) -> Event<'a> {
         let idle = !self.machine.has_frames();
@@ -255,7 +255,7 @@ impl Link {
                     permit.send(frame);
                 }
             }
-            Event::Wish(Some(wish)) => self.wish(wish),
+            Event::Wish(Some(wish)) => self.wish(*wish),
             // The settler and the registry hold handles as long as the link runs.
             Event::Wish(None) => return Err(LinkEnd::Replaced),
             Event::Time => {
