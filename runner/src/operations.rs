@@ -212,6 +212,9 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) -> Result<(), JournalError> {
+        if matches!(order, Order::Operation(_)) {
+            self.table.disk_is_short(self.processes.disk_is_short());
+        }
         let act = self.table.order(link, order, self.clock.monotonic());
         let begins = matches!(act, Some(Act::Start { .. }));
         if let Err(error) = self.memory.write(&mut self.table, begins) {

@@ -50,6 +50,9 @@ const SETTLED_AT_ONCE: usize = 16;
 /// Events that wait for a slow reader; what is new of the output is told in one.
 const EVENTS_WAITING: usize = 2;
 
+/// Room on the disk that is never taken for output, at most, in bytes.
+const KEPT_FREE_AT_MOST: u64 = 1024 * 1024 * 1024;
+
 /// How commands are supervised.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcessOptions {
@@ -83,6 +86,7 @@ pub(crate) struct ProcessTerms {
 pub(crate) struct Processes {
     pool: Arc<Pool>,
     starts: Arc<Semaphore>,
+    root: Arc<Path>,
 }
 
 /// A supervisor that waits for its command. Dropped, it ends and nothing ever runs in it.
@@ -187,6 +191,7 @@ impl Processes {
             source,
         })?;
         let program = options.supervisor.clone();
+        let root = Arc::from(options.root.as_path());
         let pool = PoolOptions {
             program: options.supervisor,
             root: options.root,
@@ -204,8 +209,20 @@ impl Processes {
         let processes = Self {
             pool: Arc::new(pool),
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+            root,
         };
         Ok((processes, left))
+    }
+
+    /// Whether the disk of the directories has less room than is to be kept free (contract A11):
+    /// a twentieth of it, but no more than [`KEPT_FREE_AT_MOST`].
+    pub(crate) fn disk_is_short(&self) -> bool {
+        // A host that does not say shows it by the first write that fails.
+        rustix::fs::statvfs(&*self.root).is_ok_and(|disk| {
+            let kept_free = disk.f_blocks / 20;
+            let most = KEPT_FREE_AT_MOST / disk.f_frsize.max(1);
+            disk.f_bavail < kept_free.min(most)
+        })
     }
 
     /// A supervisor that waits; started off the async threads where none does.

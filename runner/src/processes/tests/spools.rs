@@ -88,6 +88,15 @@ async fn what_is_committed_leaves_the_disk_and_lets_a_waiting_command_go_on() {
 }
 
 #[tokio::test]
+async fn a_disk_says_that_it_is_short_before_it_is_full_on_a_small_disk() {
+    let scene = Scene::small("8m");
+    let processes = scene.open().await;
+    assert!(!processes.disk_is_short());
+    scene.fill();
+    assert!(processes.disk_is_short());
+}
+
+#[tokio::test]
 async fn output_that_finds_no_room_on_a_small_disk_has_its_own_end() {
     let scene = Scene::small("768k");
     let processes = scene.open().await;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use shared_sandbox::Request;
 use shared_types::{
     Digest, Epoch, Incarnation, Refusal, RefusalCode, SandboxId, limits::SPOOL_BYTES_PER_STREAM,
 };
@@ -47,6 +48,8 @@ pub(super) struct Load {
     pub(super) remembered: usize,
     pub(super) retained_bytes: u64,
     pub(super) receipts_full: bool,
+    /// Whether the disk has no more room than is to be kept free.
+    pub(super) disk_short: bool,
 }
 
 /// What is to be done about an operation.
@@ -108,6 +111,12 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
         ),
         (view.load.receipts_full, "keeps receipts of"),
     ];
+    let reads = operation.request.as_ref().is_some_and(Request::only_reads);
+    if view.load.disk_short && !reads {
+        let message = "the runner's disk is nearly full, and what is left is kept free: free some";
+        let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
+        return Admission::Refuse(refusal.retry_after(RETRY_AFTER));
+    }
     if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
         let message = format!("the runner {what} as many operations as it can: try again later");
         let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);

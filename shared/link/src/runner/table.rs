@@ -111,6 +111,7 @@ pub struct Table {
     /// What the journal does not have yet.
     unwritten: Vec<Record>,
     draining: bool,
+    disk_short: bool,
     /// The present link, or the last one.
     link: LinkId,
     linked: bool,
@@ -165,6 +166,7 @@ impl Table {
             accepted: 0,
             unwritten: Vec::new(),
             draining: false,
+            disk_short: false,
             link: LinkId(0),
             linked: false,
             running: 0,
@@ -253,6 +255,12 @@ impl Table {
     /// Takes nothing new from now on.
     pub fn drain(&mut self) {
         self.draining = true;
+    }
+
+    /// Whether the disk has no more room than is to be kept free: then nothing starts that needs
+    /// some.
+    pub fn disk_is_short(&mut self, short: bool) {
+        self.disk_short = short;
     }
 
     /// Does what the server wants over this link, at `now` of any monotonic clock; nothing, if it
@@ -424,6 +432,7 @@ impl Table {
             remembered: self.entries.len(),
             retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
             receipts_full: self.receipts.is_full(),
+            disk_short: self.disk_short,
         }
     }
 

@@ -45,7 +45,8 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 12] = [
+    let rules: [Change; 13] = [
+        (|v| v.load.disk_short = true, |_| {}, ResourceExhausted),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
             |_| {},
@@ -125,4 +126,19 @@ fn all_that_may_run_at_once_fits_into_the_memory_that_may_be_kept() {
     let mut full = view(&incarnation);
     full.load.retained_bytes = (MAX_RUNNING as u64 - 1) * RESERVED_BYTES;
     assert_eq!(admit(&full, &incoming(1, read)), Admission::Start);
+}
+
+#[test]
+fn a_disk_that_is_nearly_full_is_still_read() {
+    let read = Request::Read(Read {
+        path: "a".into(),
+        first_line: 1,
+        max_lines: 1,
+        max_bytes: 1,
+    });
+    let admission = decide(
+        |view| view.load.disk_short = true,
+        |operation| operation.request = Some(read),
+    );
+    assert_eq!(admission, Admission::Start);
 }
