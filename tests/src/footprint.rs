@@ -24,6 +24,26 @@ pub async fn behaving() -> (Gantry, Runner, Footprint) {
     (gantry, laptop, before)
 }
 
+/// Lets the peak of a process's memory count from here (proc(5), clear_refs).
+///
+/// # Panics
+/// If it is not a process of ours.
+pub fn peak_from_here(pid: u32) {
+    std::fs::write(format!("/proc/{pid}/clear_refs"), "5").expect("it is our process");
+}
+
+/// The most memory that a process had at once, in bytes.
+///
+/// # Panics
+/// If there is no such process.
+pub fn peak_of(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|rest| rest.split_whitespace().next());
+    let kilobytes = kilobytes.and_then(|kb| kb.parse::<u64>().ok());
+    1024 * kilobytes.expect("a number")
+}
+
 impl Footprint {
     /// What the server holds now.
     pub fn of(gantry: &Gantry) -> Self {

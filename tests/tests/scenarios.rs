@@ -17,6 +17,7 @@ mod scenarios {
     mod other_servers;
     mod outputs;
     mod partitions;
+    mod passing;
     mod placement;
     mod restarts;
     mod stops;

@@ -11,10 +11,10 @@ use shared_types::{
     Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
 };
 
+use tests::door::{Door, Rows};
+
 use crate::{
-    door::Door,
     local,
-    rows::Rows,
     ssh::Ssh,
     table::{Figure, Goal, Stopwatch, Unit, median},
 };

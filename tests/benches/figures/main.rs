@@ -12,20 +12,18 @@
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
 //! `execs`, `ssh`, `server`, `links`, `many-links`, `storm`.
 
-mod door;
 mod execs;
 mod links;
 mod local;
 mod memory;
-mod rows;
 mod server;
 mod ssh;
 mod storm;
 mod table;
 
-use door::Door;
 use execs::TRUE;
 use table::Stopwatch;
+use tests::door::Door;
 
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 

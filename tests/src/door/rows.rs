@@ -16,7 +16,7 @@ use shared_types::{Generation, Isolation, OperationId};
 
 /// What a store would keep.
 #[derive(Default)]
-pub(crate) struct Rows(Mutex<Kept>);
+pub struct Rows(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -31,7 +31,7 @@ impl Rows {
     }
 
     /// Drops an operation.
-    pub(crate) fn drop_intent(&self, id: OperationId) {
+    pub fn drop_intent(&self, id: OperationId) {
         self.kept().intents.remove(&id);
     }
 }
@@ -114,7 +114,16 @@ impl LinkRows for Rows {
         _who: &LinkIdentity,
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
-        Ok(operations.iter().map(|id| (*id, Verdict::Forget)).collect())
+        let kept = self.kept();
+        let open = |id| {
+            let intent = kept.intents.get(id);
+            intent.is_some_and(|intent| intent.outcome.is_none())
+        };
+        let verdict = |id| match open(id) {
+            true => Verdict::Keep,
+            false => Verdict::Forget,
+        };
+        Ok(operations.iter().map(|id| (*id, verdict(id))).collect())
     }
 
     async fn settle(

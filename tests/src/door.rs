@@ -2,6 +2,8 @@
 //! (and TLS), with ports in memory. What is left out of the server is its store, and with it
 //! every commit; the runner is the real release program, and cannot tell the difference.
 
+mod rows;
+
 use std::{pin::Pin, sync::Arc};
 
 use proto::v1::{
@@ -15,13 +17,13 @@ use server_router::{
 };
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};
-use tests::gantry::Runner;
 use tokio::{net::TcpListener, sync::mpsc, time::Instant};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::rows::Rows;
+pub use self::rows::Rows;
+use crate::{gantry::Runner, proxy::Proxy};
 
 /// The only runner here.
 const RUNNER: RunnerId = RunnerId::from_u128(1);
@@ -29,16 +31,35 @@ const RUNNER: RunnerId = RunnerId::from_u128(1);
 const FRAMES: usize = 64;
 
 /// A door with a runner linked to it.
-pub(crate) struct Door {
-    pub(crate) sandbox: RemoteSandbox,
-    pub(crate) rows: Arc<Rows>,
-    _runner: Runner,
+pub struct Door {
+    /// The workspace of that runner.
+    pub sandbox: RemoteSandbox,
+    /// What a store would keep.
+    pub rows: Arc<Rows>,
+    /// The runner, which runs.
+    pub runner: Runner,
     _stop: DropGuard,
 }
 
 impl Door {
     /// Opens it, and waits until a runner of its own is linked.
-    pub(crate) async fn open(with_tls: bool) -> Self {
+    pub async fn open(with_tls: bool) -> Self {
+        Self::opened(with_tls, |url| async { (url, ()) }).await.0
+    }
+
+    /// Opens it with a bad network between it and its runner.
+    pub async fn behind_a_proxy() -> (Self, Proxy) {
+        Self::opened(false, |url| async move {
+            let proxy = Proxy::before(&url).await;
+            (proxy.url().to_owned(), proxy)
+        })
+        .await
+    }
+
+    async fn opened<W, F: Future<Output = (String, W)>>(
+        with_tls: bool,
+        way: impl FnOnce(String) -> F,
+    ) -> (Self, W) {
         let keys = tempfile::tempdir().expect("a temporary folder");
         let tls = with_tls.then(|| {
             let names = ["127.0.0.1".to_owned()];
@@ -60,17 +81,18 @@ impl Door {
             certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         };
         let token = Token::join(services.identity.public(), &OsEntropy).reveal();
-        let url = serve(services, tls, stop.clone()).await;
+        let (url, way) = way(serve(services, tls, stop.clone()).await).await;
 
         let mut runner = Runner::enrol(&url, &token, "bench").await;
         runner.start();
         links.presence(RUNNER).await.until(true).await;
-        Self {
+        let door = Self {
             sandbox: RemoteSandbox::new(links, rows.clone(), rows.clone(), clock),
             rows,
-            _runner: runner,
+            runner,
             _stop: stop.drop_guard(),
-        }
+        };
+        (door, way)
     }
 }
 
