@@ -398,16 +398,15 @@ impl World {
     }
 
     /// An older state of the host comes back, where the server can tell: it has seen a higher
-    /// sequence of the same journal, and no other journal has begun since. The server knows the
-    /// newest journal only: one that comes back after another is new to it.
+    /// sequence of the same journal, or another journal since.
     pub(crate) fn restore_snapshot(&mut self) {
         let Some((table, incarnation, sequence)) = self.runner.snapshot.take() else {
             return;
         };
         let noticed = self.store.seen.as_ref().is_some_and(|seen| {
-            seen.incarnation == incarnation && sequence < seen.journal_sequence
+            seen.incarnation != incarnation || sequence < seen.journal_sequence
         });
-        if !noticed || incarnation != *self.runner.table.incarnation() {
+        if !noticed {
             self.runner.snapshot = Some((table, incarnation, sequence));
             return;
         }
@@ -415,7 +414,13 @@ impl World {
         self.runner.host.die();
         self.runner.journal = table.all_records();
         self.runner.synced = self.runner.journal.len();
+        let journal = self.runner.journal.clone();
+        let (mut table, open) = Table::restore(incarnation, PLACE, journal);
+        for id in open {
+            self.recover(&mut table, id, true);
+        }
         self.replace_memory(table);
+        self.runner.write_down();
         self.memory_is_gone();
     }
 
