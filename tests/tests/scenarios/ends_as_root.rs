@@ -70,7 +70,7 @@ async fn a_full_disk_refuses_what_is_new_in_clear_words_until_there_is_room_agai
     let fills = "run head -c 1G /dev/zero > filler; echo full";
     gantry.tells(fills, CallOutcome::Failed, no_room).await;
     gantry
-        .tells("run echo more", CallOutcome::Failed, no_room)
+        .tells("run echo more", CallOutcome::Refused, "nearly full")
         .await;
     std::fs::remove_file(runner.workspace().join("filler")).expect("it is there");
     gantry
