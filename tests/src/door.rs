@@ -178,7 +178,13 @@ impl RunnerLink for Services {
         request: Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
-        tokio::spawn(link(self.clone(), request.into_inner(), outbound));
+        let place = request.extensions().get::<server_api::Place>().cloned();
+        let link = link(self.clone(), request.into_inner(), outbound);
+        tokio::spawn(async move {
+            link.await;
+            // Without it the connection would be closed as one that asks for nothing.
+            drop(place);
+        });
         Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
     }
 }

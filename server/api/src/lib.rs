@@ -12,7 +12,7 @@ mod serve;
 mod ws;
 
 pub use rest::openapi;
-pub use serve::{Door, Peer, serve};
+pub use serve::{Door, Peer, Place, serve};
 
 use axum::{Router, extract::DefaultBodyLimit};
 use server_app::App;

@@ -56,9 +56,7 @@ pub struct Peer(pub SocketAddr);
 /// A connection's place among those that may be open; an extension of every request. Whatever
 /// goes on after the request was answered keeps it.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(
-    #[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>,
-);
+pub struct Place(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
 
 /// Serves until `stop`, then lets what is under way end, for at most five seconds.
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {

@@ -21,7 +21,7 @@ use crate::{
 
 const ROUNDS: usize = 15;
 /// Samples of each side in one round.
-const SAMPLES: usize = 100;
+const SAMPLES: usize = 40;
 /// The same where the peer is ssh, which takes its time.
 const ROUNDS_WITH_SSH: usize = 5;
 const SAMPLES_WITH_SSH: usize = 10;
@@ -35,11 +35,13 @@ pub(crate) const TRUE: &[&str] = &["/usr/bin/true"];
 const KEPT: &[&str] = &["/usr/bin/head", "-c", "1000000", "/dev/zero"];
 const LARGE: &[&str] = &["/usr/bin/head", "-c", "200000000", "/dev/zero"];
 
-/// The p50 of one command at a time.
+/// The p50 of one command at a time, with this rest between two: none is more than the runner's
+/// waiting supervisors keep up with, some is what an agent leaves.
 pub(crate) async fn round_trip(
     name: &str,
     door: &Door,
     words: &[&str],
+    rest: Duration,
     watch: &Stopwatch,
 ) -> Figure {
     let here = tempfile::tempdir().expect("a temporary folder");
@@ -52,6 +54,7 @@ pub(crate) async fn round_trip(
             ours.push(took);
             hands.forget(id).await;
             peer.push(watch.time_here(|| local::run(words, here.path())).0);
+            tokio::time::sleep(rest).await;
         }
         figure.round(median(&ours), median(&peer));
     }

@@ -21,10 +21,14 @@ mod ssh;
 mod storm;
 mod table;
 
+use std::time::Duration;
+
 use execs::TRUE;
 use table::Stopwatch;
 use tests::door::Door;
 
+/// Between two commands of an agent there is at least a model's answer.
+const APART: Duration = Duration::from_millis(20);
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 
 /// Idle links: as many as a team has, and as many as one server is to hold.
@@ -73,18 +77,19 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
 async fn exec_figures(watch: &Stopwatch) -> Vec<table::Figure> {
     let plain = Door::open(false).await;
     let tls = Door::open(true).await;
-    vec![
-        execs::round_trip("exec `true`, p50, TLS link", &tls, TRUE, watch).await,
-        execs::round_trip("exec `true`, p50, plain link", &plain, TRUE, watch).await,
-        execs::round_trip(
-            "exec `bash -c 'echo hello'`, p50, TLS link",
-            &tls,
-            SHELL,
-            watch,
-        )
-        .await,
+    let mut figures = Vec::new();
+    for (link, door) in [("TLS", &tls), ("plain", &plain)] {
+        for (how, rest) in [("20 ms apart", APART), ("back to back", Duration::ZERO)] {
+            let name = format!("exec `true`, p50, {link} link, {how}");
+            figures.push(execs::round_trip(&name, door, TRUE, rest, watch).await);
+        }
+    }
+    let name = "exec `bash -c 'echo hello'`, p50, TLS link, 20 ms apart";
+    figures.push(execs::round_trip(name, &tls, SHELL, APART, watch).await);
+    figures.extend([
         execs::many_at_once(&plain, TRUE, watch).await,
         execs::kept_output(&plain, watch).await,
         execs::large_output(&plain, watch).await,
-    ]
+    ]);
+    figures
 }
