@@ -6,6 +6,7 @@
 //! `recovery`). The order is always the same: the table decides, the journal has it, it is done,
 //! it is told. A slow server never slows a command, because its output goes to disk first.
 
+mod files;
 mod memory;
 mod recovery;
 mod work;
@@ -27,11 +28,12 @@ use tokio::{
 };
 use tokio_stream::StreamMap;
 
-pub(crate) use self::{memory::Entry, recovery::Found};
 use self::{
+    files::Files,
     memory::Memory,
-    work::{Files, Happened, Happenings, Starting, Taken, Work},
+    work::{Happened, Happenings, Starting, Taken, Work},
 };
+pub(crate) use self::{memory::Entry, recovery::Found};
 use crate::{journal::JournalError, processes::Processes};
 
 /// Orders that wait for the table.

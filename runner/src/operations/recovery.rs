@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Entry, ORDERS_WAITING, Operations, OperationsService, Unfinished, WISHES_WAITING,
+    files::{Files, bytes_on_disk},
     memory::{Known, Memory},
     renewals,
-    work::{Files, bytes_on_disk},
 };
 use crate::{
     journal::{Journal, JournalError},

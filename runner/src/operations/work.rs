@@ -1,19 +1,11 @@
-//! What is under way: how it is started, what comes out of it, where its output is.
+//! What is under way: how it is started, what goes into it and what comes out of it.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    future::Future,
-    pin::Pin,
-    time::Duration,
-};
+use std::{future::Future, pin::Pin, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
-use runner_host::{HostEvent, OpenFile, Plan, Stop, Unplanned, Uploading};
+use runner_host::{HostEvent, Plan, Stop, Unplanned, Uploading};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
-use shared_link::{
-    feed::Feed,
-    runner::{Act, Piece, Spool as Output},
-};
+use shared_link::{feed::Feed, runner::Act};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, Input, NotStarted, Outcome, OutputStream, Request,
     Retention, StreamEnd,
@@ -31,9 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::OperationsService;
 use crate::{
     journal::JournalError,
-    processes::{
-        Control, Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool, Waiting,
-    },
+    processes::{Control, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Waiting},
 };
 
 /// A command and the supervisor that is to run it, once both are there.
@@ -154,83 +144,6 @@ impl Work {
     pub(super) fn commit(&mut self, stream: OutputStream, up_to: u64) {
         if let Self::Running(control) = self {
             control.commit(stream, up_to);
-        }
-    }
-}
-
-/// Operations whose files are open at the same time, at most.
-const FILES_OPEN: usize = 64;
-
-/// The output of all operations.
-#[derive(Default)]
-pub(super) struct Files {
-    spools: HashMap<OperationId, Spool>,
-    /// What is downloaded: its file is its output.
-    downloads: HashMap<OperationId, OpenFile>,
-    /// Those whose files may be open, the longest first.
-    open: VecDeque<OperationId>,
-}
-
-impl Files {
-    pub(super) fn add(&mut self, id: OperationId, spool: Spool) {
-        self.spools.insert(id, spool);
-    }
-
-    fn take(&mut self, id: OperationId) -> Option<Spool> {
-        self.open.retain(|open| *open != id);
-        self.spools.remove(&id)
-    }
-
-    /// What is kept on disk of an operation, in bytes.
-    fn bytes_on_disk(&self, id: OperationId) -> u64 {
-        self.spools.get(&id).map_or(0, bytes_on_disk)
-    }
-
-    /// One more is read from; whichever was opened longest ago makes room.
-    fn opened(&mut self, id: OperationId) {
-        if self.open.contains(&id) {
-            return;
-        }
-        self.open.push_back(id);
-        if self.open.len() > FILES_OPEN
-            && let Some(oldest) = self.open.pop_front()
-            && let Some(spool) = self.spools.get_mut(&oldest)
-        {
-            spool.close();
-        }
-    }
-}
-
-impl Output for Files {
-    fn read(
-        &mut self,
-        operation: OperationId,
-        stream: OutputStream,
-        from: u64,
-        max: usize,
-    ) -> Piece {
-        if let Some(file) = self.downloads.get(&operation) {
-            return match file.read(from, max) {
-                Ok(bytes) if !bytes.is_empty() => Piece::Bytes(bytes),
-                Ok(_) => Piece::Nothing,
-                Err(error) => {
-                    tracing::warn!(operation.id = %operation, %error, "failed to read a file");
-                    Piece::Nothing
-                }
-            };
-        }
-        self.opened(operation);
-        let Some(spool) = self.spools.get_mut(&operation) else {
-            return Piece::Nothing;
-        };
-        match spool.read(stream, from, max) {
-            Ok(Found::Bytes(bytes)) => Piece::Bytes(bytes),
-            Ok(Found::Gap { until }) => Piece::Gap(until),
-            Ok(Found::Nothing) => Piece::Nothing,
-            Err(error) => {
-                tracing::error!(operation.id = %operation, %error, "failed to read output back");
-                Piece::Nothing
-            }
         }
     }
 }
@@ -507,11 +420,6 @@ fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
     tracing::error!(%error, "failed to plan a command");
     let message = "the runner failed inside before the command started; its log says how";
     Refusal::new(RefusalCode::Fenced, message)
-}
-
-/// What is kept on disk; where the host does not say, what it may be at most counts.
-pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
-    spool.bytes_on_disk().unwrap_or(2 * SPOOL_BYTES_PER_STREAM)
 }
 
 fn stopped_before() -> NotStarted {

@@ -1,0 +1,93 @@
+//! Where the output of operations is: commands have theirs in spools, downloads in the files that
+//! they read.
+
+use std::collections::{HashMap, VecDeque};
+
+use runner_host::OpenFile;
+use shared_link::runner::{Piece, Spool as Output};
+use shared_sandbox::OutputStream;
+use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
+
+use crate::processes::{Found, Spool};
+
+/// Operations whose files are open at the same time, at most.
+const FILES_OPEN: usize = 64;
+
+/// The output of all operations.
+#[derive(Default)]
+pub(super) struct Files {
+    spools: HashMap<OperationId, Spool>,
+    /// What is downloaded: its file is its output.
+    pub(super) downloads: HashMap<OperationId, OpenFile>,
+    /// Those whose files may be open, the longest first.
+    open: VecDeque<OperationId>,
+}
+
+impl Files {
+    pub(super) fn add(&mut self, id: OperationId, spool: Spool) {
+        self.spools.insert(id, spool);
+    }
+
+    pub(super) fn take(&mut self, id: OperationId) -> Option<Spool> {
+        self.open.retain(|open| *open != id);
+        self.spools.remove(&id)
+    }
+
+    /// What is kept on disk of an operation, in bytes.
+    pub(super) fn bytes_on_disk(&self, id: OperationId) -> u64 {
+        self.spools.get(&id).map_or(0, bytes_on_disk)
+    }
+
+    /// One more is read from; whichever was opened longest ago makes room.
+    fn opened(&mut self, id: OperationId) {
+        if self.open.contains(&id) {
+            return;
+        }
+        self.open.push_back(id);
+        if self.open.len() > FILES_OPEN
+            && let Some(oldest) = self.open.pop_front()
+            && let Some(spool) = self.spools.get_mut(&oldest)
+        {
+            spool.close();
+        }
+    }
+}
+
+impl Output for Files {
+    fn read(
+        &mut self,
+        operation: OperationId,
+        stream: OutputStream,
+        from: u64,
+        max: usize,
+    ) -> Piece {
+        if let Some(file) = self.downloads.get(&operation) {
+            return match file.read(from, max) {
+                Ok(bytes) if !bytes.is_empty() => Piece::Bytes(bytes),
+                Ok(_) => Piece::Nothing,
+                Err(error) => {
+                    tracing::warn!(operation.id = %operation, %error, "failed to read a file");
+                    Piece::Nothing
+                }
+            };
+        }
+        self.opened(operation);
+        let Some(spool) = self.spools.get_mut(&operation) else {
+            return Piece::Nothing;
+        };
+        match spool.read(stream, from, max) {
+            Ok(Found::Bytes(bytes)) => Piece::Bytes(bytes),
+            Ok(Found::Gap { until }) => Piece::Gap(until),
+            Ok(Found::Nothing) => Piece::Nothing,
+            Err(error) => {
+                tracing::error!(operation.id = %operation, %error, "failed to read output back");
+                Piece::Nothing
+            }
+        }
+    }
+}
+
+/// What is kept on disk; where the host does not say, what it may be at most counts.
+pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
+    spool.bytes_on_disk().unwrap_or(2 * SPOOL_BYTES_PER_STREAM)
+}
