@@ -61,6 +61,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) drain_for: Duration,
     /// The longest wait before the next attempt to reach the server.
     pub(crate) longest_wait: Duration,
+    /// How long commands may go on without a link.
+    pub(crate) disconnect_for: Duration,
     /// Whether a command waits until the disk has what is written down of it.
     pub(crate) sync_before_start: bool,
     /// The program that supervises commands.
@@ -194,6 +196,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         boot: options.facts.boot,
         sandbox,
         sync_before_start: options.sync_before_start,
+        disconnect_for: options.disconnect_for,
         clock: options.clock.clone(),
         #[cfg(test)]
         fault: None,

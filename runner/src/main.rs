@@ -118,6 +118,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let options = DaemonOptions {
         home,
         sync_before_start: args.sync_before_start,
+        disconnect_for: args.disconnect_for,
         supervisor,
         drain_for: args.drain_for,
         longest_wait: args.longest_wait.unwrap_or(backoff::LONGEST),

@@ -18,7 +18,7 @@ use proto::v1;
 use runner_host::Host;
 use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_types::{Clock, JournalId, OperationId, limits::DISCONNECTED_AT_MOST};
+use shared_types::{Clock, JournalId, OperationId};
 use tokio::{
     sync::{
         mpsc::{self, OwnedPermit},
@@ -42,8 +42,9 @@ const ORDERS_WAITING: usize = 64;
 /// Other wishes that wait for the table.
 const WISHES_WAITING: usize = 8;
 
-/// How often commands are told that somebody may still want them, while there is a link.
-const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// How often commands are told that somebody may still want them, while there is a link: so many
+/// times within the time that they may go on without.
+const RENEWALS: u32 = 20;
 
 /// The operations, as seen by links and by the daemon.
 #[derive(Debug, Clone)]
@@ -138,6 +139,7 @@ pub(crate) struct OperationsService {
     files: Files,
     renewals: Interval,
     sync_before_start: bool,
+    disconnect_for: Duration,
 }
 
 enum Event {
@@ -265,7 +267,7 @@ impl OperationsService {
         if self.outgoing.is_some() {
             self.work
                 .values_mut()
-                .for_each(|work| work.renew(DISCONNECTED_AT_MOST));
+                .for_each(|work| work.renew(self.disconnect_for));
         }
     }
 
@@ -281,8 +283,8 @@ impl OperationsService {
     }
 }
 
-fn renewals() -> Interval {
-    let mut renewals = interval(RENEW_EVERY);
+fn renewals(disconnect_for: Duration) -> Interval {
+    let mut renewals = interval((disconnect_for / RENEWALS).max(Duration::from_millis(1)));
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     renewals
 }

@@ -22,7 +22,7 @@ use shared_sandbox::{Command, Exec, Request};
 use shared_tls::ServerTls;
 use shared_types::{
     Clock, Epoch, Incarnation, JournalId, OperationId, OsEntropy, Owner, RunnerId, SandboxId,
-    SessionId, SystemClock, Token, entropy::SeededEntropy,
+    SessionId, SystemClock, Token, entropy::SeededEntropy, limits::DISCONNECTED_AT_MOST,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -392,6 +392,7 @@ pub(crate) async fn faulty_operations(
         boot: boot.to_owned(),
         sandbox: PLACE,
         sync_before_start: false,
+        disconnect_for: DISCONNECTED_AT_MOST,
         clock,
         fault,
     };

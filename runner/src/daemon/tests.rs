@@ -59,6 +59,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
         home: home.clone(),
         drain_for,
         sync_before_start: false,
+        disconnect_for: LONG,
         supervisor: supervisor(),
         longest_wait: crate::backoff::LONGEST,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),

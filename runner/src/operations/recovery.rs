@@ -8,7 +8,7 @@
 //! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
 //!   nobody will ask for them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use runner_host::{Host, Settled};
 use shared_link::runner::Table;
@@ -42,6 +42,8 @@ pub(crate) struct Found {
     pub(crate) sandbox: SandboxId,
     /// Whether a command waits until the disk has what is written down of it.
     pub(crate) sync_before_start: bool,
+    /// How long commands may go on without a link.
+    pub(crate) disconnect_for: Duration,
     pub(crate) clock: Arc<dyn Clock>,
     /// Where the daemon dies.
     #[cfg(test)]
@@ -86,8 +88,9 @@ impl Operations {
             work: HashMap::new(),
             happenings: Default::default(),
             files: Files::default(),
-            renewals: renewals(),
+            renewals: renewals(found.disconnect_for),
             sync_before_start: found.sync_before_start,
+            disconnect_for: found.disconnect_for,
         };
         service.settle(open, found.left, same_boot).await?;
         let handle = Self {

@@ -13,8 +13,8 @@ use shared_sandbox::{
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
     limits::{
-        DISCONNECTED_AT_MOST, INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, KILL_GRACE,
-        RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM,
+        INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, KILL_GRACE, RETAINED_TAIL_BYTES,
+        SPOOL_BYTES_PER_STREAM,
     },
 };
 use tokio::sync::mpsc;
@@ -255,7 +255,7 @@ impl OperationsService {
     fn terms(&self, run_for: Duration, retention: Retention) -> ProcessTerms {
         ProcessTerms {
             run_for,
-            orphan_for: DISCONNECTED_AT_MOST,
+            orphan_for: self.disconnect_for,
             kill_grace: KILL_GRACE,
             spool: SpoolBounds {
                 bytes: SPOOL_BYTES_PER_STREAM,

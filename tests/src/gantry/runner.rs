@@ -25,6 +25,8 @@ pub struct Runner {
     /// What starts its programs, if not we ourselves.
     launcher: Vec<String>,
     process: Option<Process>,
+    /// Of the daemon.
+    options: Vec<String>,
 }
 
 impl Runner {
@@ -72,6 +74,7 @@ impl Runner {
             home: tempfile::tempdir().expect("a temporary folder"),
             launcher: Vec::new(),
             process: None,
+            options: Vec::new(),
         };
         std::fs::create_dir(runner.workspace()).expect("a workspace");
         runner
@@ -91,6 +94,7 @@ impl Runner {
             home,
             launcher: Vec::new(),
             process: None,
+            options: Vec::new(),
         }
     }
 
@@ -118,6 +122,11 @@ impl Runner {
         enrol.wait_with_output().await.expect("the runner ends")
     }
 
+    /// From its next start on the daemon has these options as well.
+    pub fn options(&mut self, options: &[&str]) {
+        self.options = options.iter().map(|option| (*option).to_owned()).collect();
+    }
+
     /// Starts the daemon.
     pub fn start(&mut self) {
         assert!(self.process.is_none(), "the runner runs already");
@@ -126,7 +135,11 @@ impl Runner {
         self.process = Some(Process::start_by(
             &self.launcher,
             "gantry-runner",
-            &["run", "--longest-wait", LONGEST_WAIT].map(str::to_owned),
+            &[
+                &["run", "--longest-wait", LONGEST_WAIT].map(str::to_owned),
+                &self.options[..],
+            ]
+            .concat(),
             self.home.path(),
             &environment,
         ));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shared_types::{Entropy as _, entropy::SeededEntropy, event::CallOutcome};
 use tests::{
-    gantry::{Gantry, Runner, Setup},
+    gantry::{Gantry, Runner, Setup, eventually},
     work::{Job, Work, finish, tally},
 };
 use tokio::time::sleep;
@@ -71,6 +71,34 @@ async fn an_update_of_the_runner_does_not_touch_running_commands() {
     runner.start();
     gantry.until_online("laptop", true).await;
     finish(jobs.into(), &runner).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_nobody_comes_back_for_is_stopped_and_its_end_is_told_later() {
+    let (gantry, mut runner) = setting().await;
+    runner.kill().await;
+    runner.options(&["--disconnect-for", "1"]);
+    runner.start();
+    gantry.until_online("laptop", true).await;
+    let mut talk = gantry.talk().await;
+    let turn = talk
+        .send("run echo before; echo $$ > pid; sleep 1000")
+        .await;
+    talk.until_output("before").await;
+    let pid = eventually("it says its pid", || async { runner.file("pid") }).await;
+    runner.kill().await;
+    let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
+    eventually("it is stopped", || async {
+        (!process.exists()).then_some(())
+    })
+    .await;
+    runner.start();
+    let told = talk.ended(turn).await;
+    let [(CallOutcome::Failed, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(text.contains("before"), "{text}");
+    assert!(text.contains("cut off for too long"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
