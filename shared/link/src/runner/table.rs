@@ -16,19 +16,15 @@ use std::{
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{Control, ExitCause, Input, Outcome, OutputStream, Request};
-use shared_types::{
-    Digest, Epoch, Incarnation, JournalId, OperationId, Owner, Refusal, RefusalCode, SandboxId,
-};
+use shared_types::{Digest, Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId};
 
 use super::{
-    admission::{Admission, Load, RESERVED_BYTES, View, admit},
-    delivery::{Delivery, Spool},
+    delivery::Delivery,
     memory::{Epochs, Receipts},
-    orders::{Incoming, Order, cancel_refused, refused},
     passing::Passing,
-    record::{Accepted, Receipt, Record, Takes},
+    record::{Accepted, Record},
 };
-use crate::wire::{self, from_runner};
+use crate::wire::from_runner;
 
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
 const MAX_WAITING_ANSWERS: usize = 256;
@@ -194,51 +190,6 @@ impl Table {
         &self.incarnation
     }
 
-    /// A new link replaces the one before; nothing is told to it until it attaches.
-    pub fn open_link(&mut self) -> Opened {
-        self.unlink();
-        self.link = LinkId(self.link.0 + 1);
-        self.linked = true;
-        let remembered = self.entries.iter().filter(|(_, entry)| !entry.only_reads);
-        let inventory = remembered.map(|(id, entry)| v1::InventoryEntry {
-            operation: id.to_string(),
-            ended: entry.end.is_some(),
-        });
-        Opened {
-            link: self.link,
-            incarnation: self.incarnation.clone(),
-            journal_sequence: self.journal_sequence(),
-            inventory: inventory.collect(),
-        }
-    }
-
-    /// The link is gone. What runs goes on. Returns whether it was the present one; a newer one
-    /// stays.
-    pub fn close_link(&mut self, link: LinkId) -> bool {
-        let present = link == self.link;
-        if present {
-            self.unlink();
-        }
-        present
-    }
-
-    fn unlink(&mut self) {
-        self.linked = false;
-        self.answers.clear();
-        self.ready.clear();
-        for entry in self.entries.values_mut() {
-            entry.delivery = None;
-            entry.is_ready = false;
-            entry.answer_owed = false;
-        }
-        let done = self
-            .entries
-            .iter()
-            .filter(|(_, e)| e.only_reads && e.end.is_some());
-        let done: Vec<_> = done.map(|(id, _)| *id).collect();
-        done.into_iter().for_each(|id| self.remove(id));
-    }
-
     /// Forgets everything and begins a new journal: what is remembered is not what happened.
     /// Returns what is to be stopped and dropped, because nobody will ask for it.
     pub fn begin_journal(&mut self, journal: JournalId) -> Vec<OperationId> {
@@ -261,55 +212,6 @@ impl Table {
     /// some.
     pub fn disk_is_short(&mut self, short: bool) {
         self.disk_short = short;
-    }
-
-    /// Does what the server wants over this link, at `now` of any monotonic clock; nothing, if it
-    /// is not the present link.
-    pub fn order(&mut self, link: LinkId, order: Order, now: Duration) -> Option<Act> {
-        if link != self.link || !self.linked {
-            return None;
-        }
-        self.receipts.expire(now);
-        match order {
-            Order::Operation(incoming) => self.operation(*incoming),
-            Order::Credit {
-                operation,
-                stream,
-                up_to,
-            } => {
-                self.credit(operation, stream, up_to);
-                None
-            }
-            Order::Cancel {
-                operation,
-                epoch,
-                incarnation,
-            } => self.cancel(operation, epoch, incarnation, now),
-            Order::Commit {
-                operation,
-                stream,
-                up_to,
-            } => self
-                .entries
-                .contains_key(&operation)
-                .then_some(Act::Commit {
-                    operation,
-                    stream,
-                    up_to,
-                }),
-            Order::Input {
-                operation,
-                offset,
-                data,
-                end,
-            } => self.pass_input(operation, offset, data, end),
-            Order::Control {
-                operation,
-                id,
-                control,
-            } => self.pass_control(operation, id, control),
-            Order::Forget(operation) => self.forget(operation, now),
-        }
     }
 
     /// So much of stdout and stderr can be read; it never goes back.
@@ -379,63 +281,6 @@ impl Table {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Whether there is room for the answer to one more order.
-    pub fn takes_orders(&self) -> bool {
-        self.answers.len() < MAX_WAITING_ANSWERS
-    }
-
-    /// Whether [`Table::next_frame`] may have something.
-    pub fn has_frames(&self) -> bool {
-        !self.answers.is_empty() || !self.ready.is_empty()
-    }
-
-    /// The next frame for the link: answers first, then each operation in turn, so that a loud
-    /// one starves nothing.
-    pub fn next_frame(&mut self, spool: &mut impl Spool) -> Option<v1::RunnerFrame> {
-        if let Some(answer) = self.answers.pop_front() {
-            return Some(answer);
-        }
-        while let Some(id) = self.ready.pop_front() {
-            let Some(entry) = self.entries.get_mut(&id) else {
-                continue;
-            };
-            entry.is_ready = false;
-            let Some(delivery) = &mut entry.delivery else {
-                continue;
-            };
-            let written = entry.written;
-            if let Some(told) = Self::input_frame(id, &mut entry.passing) {
-                self.make_ready(id);
-                return Some(told);
-            }
-            if let Some(output) = delivery.output(id, written, entry.end.is_some(), spool) {
-                self.make_ready(id);
-                return Some(output);
-            }
-            if let Some(end) = &entry.end
-                && delivery.take_end(written)
-            {
-                let frame = wire::ended(id, end.outcome.clone());
-                if entry.only_reads {
-                    self.remove(id);
-                }
-                return Some(frame);
-            }
-        }
-        None
-    }
-
-    /// What all operations take.
-    fn load(&self) -> Load {
-        Load {
-            running: self.running,
-            remembered: self.entries.len(),
-            retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
-            receipts_full: self.receipts.is_full(),
-            disk_short: self.disk_short,
-        }
-    }
-
     /// Operations accepted since the journal began.
     pub fn journal_sequence(&self) -> u64 {
         self.accepted
@@ -447,59 +292,6 @@ impl Table {
             running: self.running,
             unforgotten: if self.linked { self.entries.len() } else { 0 },
         }
-    }
-
-    fn operation(&mut self, incoming: Incoming) -> Option<Act> {
-        let id = incoming.id;
-        let view = View {
-            incarnation: &self.incarnation,
-            sandbox: self.sandbox,
-            epoch: self.epochs.of(&incoming.owner),
-            known: self.entries.get(&id).map(|entry| entry.digest),
-            over: self.receipts.contains(id),
-            draining: self.draining,
-            load: self.load(),
-        };
-        let act = match (admit(&view, &incoming), incoming.request) {
-            (Admission::Refuse(refusal), _) => {
-                self.answers.push_back(refused(id.to_string(), refusal));
-                return None;
-            }
-            (Admission::Start, Some(request)) => {
-                let only_reads = request.only_reads();
-                let accepted = Accepted {
-                    operation: id,
-                    digest: incoming.digest,
-                    owner: incoming.owner,
-                    epoch: incoming.epoch,
-                    takes: Takes::of(&request),
-                };
-                if only_reads {
-                    self.see_epoch(incoming.owner, incoming.epoch);
-                } else {
-                    self.accepted += 1;
-                    self.unwritten.push(Record::Accepted(accepted.clone()));
-                }
-                self.remember(accepted, only_reads, Passing::begin(&request));
-                Some(Act::Start {
-                    operation: id,
-                    request,
-                    run_for: incoming.run_for,
-                })
-            }
-            (Admission::Start | Admission::Attach, _) => None,
-        };
-        self.see_epoch(incoming.owner, incoming.epoch);
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.delivery = Some(Delivery::from(incoming.from));
-            entry.passing.attached();
-        }
-        self.answers
-            .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
-                operation: id.to_string(),
-            })));
-        self.make_ready(id);
-        act
     }
 
     fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing) {
@@ -521,85 +313,6 @@ impl Table {
         self.running += 1;
     }
 
-    fn see_epoch(&mut self, owner: Owner, epoch: Epoch) {
-        if epoch > self.epochs.of(&owner) {
-            self.unwritten.push(Record::Epoch { owner, epoch });
-        }
-        self.epochs.see(owner, epoch);
-    }
-
-    fn credit(&mut self, id: OperationId, stream: OutputStream, up_to: u64) {
-        let entry = self.entries.get_mut(&id);
-        if let Some(delivery) = entry.and_then(|entry| entry.delivery.as_mut()) {
-            delivery.credit(stream, up_to);
-            self.make_ready(id);
-        }
-    }
-
-    fn cancel(
-        &mut self,
-        id: OperationId,
-        epoch: Epoch,
-        incarnation: Option<Incarnation>,
-        now: Duration,
-    ) -> Option<Act> {
-        if incarnation.as_ref() != Some(&self.incarnation) {
-            let message = "the runner was started anew since: what it did before is gone";
-            let refusal = Refusal::new(RefusalCode::Fenced, message);
-            self.answers
-                .push_back(cancel_refused(id.to_string(), refusal));
-            return None;
-        }
-        let Some(entry) = self.entries.get_mut(&id) else {
-            let answer = self.never_start(id, now);
-            self.answers.push_back(answer);
-            return None;
-        };
-        if epoch < self.epochs.of(&entry.owner) {
-            let message = "a newer holder of the operation's owner exists";
-            let refusal = Refusal::new(RefusalCode::StaleEpoch, message);
-            self.answers
-                .push_back(cancel_refused(id.to_string(), refusal));
-            return None;
-        }
-        if let Some(end) = &entry.end {
-            self.answers.push_back(answered(id, end.answer));
-            return None;
-        }
-        entry.stopped = true;
-        entry.answer_owed = true;
-        Some(Act::Stop(id))
-    }
-
-    /// What is not known is kept from ever starting, unless no receipt can be kept of that.
-    fn never_start(&mut self, id: OperationId, now: Duration) -> v1::RunnerFrame {
-        if let Some(answer) = self.receipts.answer(id) {
-            return answered(id, answer);
-        }
-        if self.receipts.is_full() {
-            let message = "the runner keeps as many receipts as it can: try again later";
-            let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
-            return cancel_refused(id.to_string(), refusal);
-        }
-        self.keep_receipt(id, Answer::NeverStarted, now);
-        answered(id, Answer::NeverStarted)
-    }
-
-    /// What still runs is not forgotten: its end is yet to be told.
-    fn forget(&mut self, id: OperationId, now: Duration) -> Option<Act> {
-        let entry = self.entries.get(&id);
-        let end = entry.and_then(|entry| entry.end.as_ref())?;
-        self.keep_receipt(id, end.answer, now);
-        self.remove(id);
-        Some(Act::Drop(id))
-    }
-
-    fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {
-        let receipt = Receipt::new(operation, answer);
-        self.unwritten.push(Record::Receipt(receipt.clone()));
-        self.receipts.add(receipt, now);
-    }
-
     fn remove(&mut self, id: OperationId) {
         let Some(entry) = self.entries.remove(&id) else {
             return;
@@ -610,16 +323,6 @@ impl Table {
         match entry.end {
             Some(end) => self.retained_bytes -= end.retained_bytes,
             None => self.running -= 1,
-        }
-    }
-
-    fn make_ready(&mut self, id: OperationId) {
-        if let Some(entry) = self.entries.get_mut(&id)
-            && entry.delivery.as_ref().is_some_and(|d| !d.is_over())
-            && !entry.is_ready
-        {
-            entry.is_ready = true;
-            self.ready.push_back(id);
         }
     }
 }
@@ -647,6 +350,8 @@ fn answered(id: OperationId, answer: Answer) -> v1::RunnerFrame {
     }))
 }
 
+mod link;
+mod orders;
 mod passing;
 mod records;
 #[cfg(test)]

@@ -3,7 +3,10 @@ use shared_sandbox::{ExitRecord, ExitStatus, FileFailure, List, ReadContent, Str
 use shared_types::JournalId;
 
 use super::*;
-use crate::testing::{Memory, OWNER, PLACE, incarnation, incoming, shell};
+use crate::{
+    runner::{admission::Load, orders::Order},
+    testing::{Memory, OWNER, PLACE, incarnation, incoming, shell},
+};
 
 /// A table, and where the output of its operations is.
 struct Scene {

@@ -1,0 +1,111 @@
+//! What the table tells its present link: what it remembers, then answers, and the output and the
+//! end of each operation that this link has asked for.
+
+use proto::v1;
+use shared_types::OperationId;
+
+use super::{LinkId, MAX_WAITING_ANSWERS, Opened, Table};
+use crate::{runner::delivery::Spool, wire};
+
+impl Table {
+    /// A new link replaces the one before; nothing is told to it until it attaches.
+    pub fn open_link(&mut self) -> Opened {
+        self.unlink();
+        self.link = LinkId(self.link.0 + 1);
+        self.linked = true;
+        let remembered = self.entries.iter().filter(|(_, entry)| !entry.only_reads);
+        let inventory = remembered.map(|(id, entry)| v1::InventoryEntry {
+            operation: id.to_string(),
+            ended: entry.end.is_some(),
+        });
+        Opened {
+            link: self.link,
+            incarnation: self.incarnation.clone(),
+            journal_sequence: self.journal_sequence(),
+            inventory: inventory.collect(),
+        }
+    }
+
+    /// The link is gone. What runs goes on. Returns whether it was the present one; a newer one
+    /// stays.
+    pub fn close_link(&mut self, link: LinkId) -> bool {
+        let present = link == self.link;
+        if present {
+            self.unlink();
+        }
+        present
+    }
+
+    fn unlink(&mut self) {
+        self.linked = false;
+        self.answers.clear();
+        self.ready.clear();
+        for entry in self.entries.values_mut() {
+            entry.delivery = None;
+            entry.is_ready = false;
+            entry.answer_owed = false;
+        }
+        let done = self
+            .entries
+            .iter()
+            .filter(|(_, e)| e.only_reads && e.end.is_some());
+        let done: Vec<_> = done.map(|(id, _)| *id).collect();
+        done.into_iter().for_each(|id| self.remove(id));
+    }
+
+    /// Whether there is room for the answer to one more order.
+    pub fn takes_orders(&self) -> bool {
+        self.answers.len() < MAX_WAITING_ANSWERS
+    }
+
+    /// Whether [`Table::next_frame`] may have something.
+    pub fn has_frames(&self) -> bool {
+        !self.answers.is_empty() || !self.ready.is_empty()
+    }
+
+    /// The next frame for the link: answers first, then each operation in turn, so that a loud
+    /// one starves nothing.
+    pub fn next_frame(&mut self, spool: &mut impl Spool) -> Option<v1::RunnerFrame> {
+        if let Some(answer) = self.answers.pop_front() {
+            return Some(answer);
+        }
+        while let Some(id) = self.ready.pop_front() {
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            entry.is_ready = false;
+            let Some(delivery) = &mut entry.delivery else {
+                continue;
+            };
+            let written = entry.written;
+            if let Some(told) = Self::input_frame(id, &mut entry.passing) {
+                self.make_ready(id);
+                return Some(told);
+            }
+            if let Some(output) = delivery.output(id, written, entry.end.is_some(), spool) {
+                self.make_ready(id);
+                return Some(output);
+            }
+            if let Some(end) = &entry.end
+                && delivery.take_end(written)
+            {
+                let frame = wire::ended(id, end.outcome.clone());
+                if entry.only_reads {
+                    self.remove(id);
+                }
+                return Some(frame);
+            }
+        }
+        None
+    }
+
+    pub(super) fn make_ready(&mut self, id: OperationId) {
+        if let Some(entry) = self.entries.get_mut(&id)
+            && entry.delivery.as_ref().is_some_and(|d| !d.is_over())
+            && !entry.is_ready
+        {
+            entry.is_ready = true;
+            self.ready.push_back(id);
+        }
+    }
+}

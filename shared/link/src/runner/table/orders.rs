@@ -1,0 +1,213 @@
+//! How the table carries out what the server wants.
+
+use std::time::Duration;
+
+use proto::v1::{self, cancel_answer::Answer, runner_frame};
+use shared_sandbox::OutputStream;
+use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
+
+use super::{Act, LinkId, Table, answered};
+use crate::{
+    runner::{
+        admission::{Admission, Load, RESERVED_BYTES, View, admit},
+        delivery::Delivery,
+        orders::{Incoming, Order, cancel_refused, refused},
+        passing::Passing,
+        record::{Accepted, Receipt, Record, Takes},
+    },
+    wire::from_runner,
+};
+
+impl Table {
+    /// Does what the server wants over this link, at `now` of any monotonic clock; nothing, if it
+    /// is not the present link.
+    pub fn order(&mut self, link: LinkId, order: Order, now: Duration) -> Option<Act> {
+        if link != self.link || !self.linked {
+            return None;
+        }
+        self.receipts.expire(now);
+        match order {
+            Order::Operation(incoming) => self.operation(*incoming),
+            Order::Credit {
+                operation,
+                stream,
+                up_to,
+            } => {
+                self.credit(operation, stream, up_to);
+                None
+            }
+            Order::Cancel {
+                operation,
+                epoch,
+                incarnation,
+            } => self.cancel(operation, epoch, incarnation, now),
+            Order::Commit {
+                operation,
+                stream,
+                up_to,
+            } => self
+                .entries
+                .contains_key(&operation)
+                .then_some(Act::Commit {
+                    operation,
+                    stream,
+                    up_to,
+                }),
+            Order::Input {
+                operation,
+                offset,
+                data,
+                end,
+            } => self.pass_input(operation, offset, data, end),
+            Order::Control {
+                operation,
+                id,
+                control,
+            } => self.pass_control(operation, id, control),
+            Order::Forget(operation) => self.forget(operation, now),
+        }
+    }
+
+    fn operation(&mut self, incoming: Incoming) -> Option<Act> {
+        let id = incoming.id;
+        let view = View {
+            incarnation: &self.incarnation,
+            sandbox: self.sandbox,
+            epoch: self.epochs.of(&incoming.owner),
+            known: self.entries.get(&id).map(|entry| entry.digest),
+            over: self.receipts.contains(id),
+            draining: self.draining,
+            load: self.load(),
+        };
+        let act = match (admit(&view, &incoming), incoming.request) {
+            (Admission::Refuse(refusal), _) => {
+                self.answers.push_back(refused(id.to_string(), refusal));
+                return None;
+            }
+            (Admission::Start, Some(request)) => {
+                let only_reads = request.only_reads();
+                let accepted = Accepted {
+                    operation: id,
+                    digest: incoming.digest,
+                    owner: incoming.owner,
+                    epoch: incoming.epoch,
+                    takes: Takes::of(&request),
+                };
+                if only_reads {
+                    self.see_epoch(incoming.owner, incoming.epoch);
+                } else {
+                    self.accepted += 1;
+                    self.unwritten.push(Record::Accepted(accepted.clone()));
+                }
+                self.remember(accepted, only_reads, Passing::begin(&request));
+                Some(Act::Start {
+                    operation: id,
+                    request,
+                    run_for: incoming.run_for,
+                })
+            }
+            (Admission::Start | Admission::Attach, _) => None,
+        };
+        self.see_epoch(incoming.owner, incoming.epoch);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.delivery = Some(Delivery::from(incoming.from));
+            entry.passing.attached();
+        }
+        self.answers
+            .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
+                operation: id.to_string(),
+            })));
+        self.make_ready(id);
+        act
+    }
+
+    /// What all operations take.
+    pub(super) fn load(&self) -> Load {
+        Load {
+            running: self.running,
+            remembered: self.entries.len(),
+            retained_bytes: self.retained_bytes + self.running as u64 * RESERVED_BYTES,
+            receipts_full: self.receipts.is_full(),
+            disk_short: self.disk_short,
+        }
+    }
+
+    fn see_epoch(&mut self, owner: Owner, epoch: Epoch) {
+        if epoch > self.epochs.of(&owner) {
+            self.unwritten.push(Record::Epoch { owner, epoch });
+        }
+        self.epochs.see(owner, epoch);
+    }
+
+    fn credit(&mut self, id: OperationId, stream: OutputStream, up_to: u64) {
+        let entry = self.entries.get_mut(&id);
+        if let Some(delivery) = entry.and_then(|entry| entry.delivery.as_mut()) {
+            delivery.credit(stream, up_to);
+            self.make_ready(id);
+        }
+    }
+
+    fn cancel(
+        &mut self,
+        id: OperationId,
+        epoch: Epoch,
+        incarnation: Option<Incarnation>,
+        now: Duration,
+    ) -> Option<Act> {
+        if incarnation.as_ref() != Some(&self.incarnation) {
+            let message = "the runner was started anew since: what it did before is gone";
+            let refusal = Refusal::new(RefusalCode::Fenced, message);
+            self.answers
+                .push_back(cancel_refused(id.to_string(), refusal));
+            return None;
+        }
+        let Some(entry) = self.entries.get_mut(&id) else {
+            let answer = self.never_start(id, now);
+            self.answers.push_back(answer);
+            return None;
+        };
+        if epoch < self.epochs.of(&entry.owner) {
+            let message = "a newer holder of the operation's owner exists";
+            let refusal = Refusal::new(RefusalCode::StaleEpoch, message);
+            self.answers
+                .push_back(cancel_refused(id.to_string(), refusal));
+            return None;
+        }
+        if let Some(end) = &entry.end {
+            self.answers.push_back(answered(id, end.answer));
+            return None;
+        }
+        entry.stopped = true;
+        entry.answer_owed = true;
+        Some(Act::Stop(id))
+    }
+
+    /// What is not known is kept from ever starting, unless no receipt can be kept of that.
+    fn never_start(&mut self, id: OperationId, now: Duration) -> v1::RunnerFrame {
+        if let Some(answer) = self.receipts.answer(id) {
+            return answered(id, answer);
+        }
+        if self.receipts.is_full() {
+            let message = "the runner keeps as many receipts as it can: try again later";
+            let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
+            return cancel_refused(id.to_string(), refusal);
+        }
+        self.keep_receipt(id, Answer::NeverStarted, now);
+        answered(id, Answer::NeverStarted)
+    }
+
+    /// What still runs is not forgotten: its end is yet to be told.
+    fn forget(&mut self, id: OperationId, now: Duration) -> Option<Act> {
+        let entry = self.entries.get(&id);
+        let end = entry.and_then(|entry| entry.end.as_ref())?;
+        self.keep_receipt(id, end.answer, now);
+        self.remove(id);
+        Some(Act::Drop(id))
+    }
+
+    fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {
+        let receipt = Receipt::new(operation, answer);
+        self.unwritten.push(Record::Receipt(receipt.clone()));
+        self.receipts.add(receipt, now);
+    }
+}
