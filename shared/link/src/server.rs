@@ -4,23 +4,27 @@
 //! operation over all of them, [`Inbox`] what the one hands to the other, [`fetch`] gets the outcome
 //! of an operation for which nobody waits. The driver keeps what is stored, and moves frames.
 
+mod cancel;
 pub mod fetch;
 mod follow;
 mod hello;
 mod inbox;
 mod link;
 mod passing;
+mod refusals;
 mod slot;
+mod stored;
 mod subscriptions;
 
-pub use follow::{
-    CancelStep, Follow, Linked, RunnerState, Settled, Step, StoredIntent, cancel, forgotten,
-};
+pub use cancel::{CancelStep, cancel};
+pub use follow::{Follow, Linked, Step};
 pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
 pub use inbox::{Inbox, InboxError, Mail, Seat};
 pub use link::{
     Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,
 };
 pub use passing::{Answer, Controlled};
+pub use refusals::forgotten;
 pub use slot::{Connection, Slot, TurnedAway};
+pub use stored::{RunnerState, Settled, StoredIntent};
 pub use subscriptions::Post;

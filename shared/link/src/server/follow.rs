@@ -12,55 +12,15 @@
 use std::{collections::VecDeque, time::Duration};
 
 use proto::v1;
-use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
-use shared_types::{
-    Digest, Effect, Generation, Incarnation, Refusal, RefusalCode, Timestamp, event::Place,
+use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream};
+use shared_types::{Generation, Incarnation, Refusal, RefusalCode, Timestamp, event::Place};
+
+use super::{
+    Connection, Mail, RunnerState, Settled, StoredIntent,
+    passing::Passing,
+    refusals::{expired, forgotten, lost_to_revocation},
 };
-
-use super::{Connection, Mail, passing::Passing};
 use crate::wire;
-
-/// What is stored of an operation that was placed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredIntent {
-    /// Of the canonical request.
-    pub digest: Digest,
-    /// Where it was placed; never another place.
-    pub place: Place,
-    /// The runner's incarnation when it was placed.
-    pub incarnation: Incarnation,
-    /// Its end, once that is known.
-    pub outcome: Option<Outcome>,
-    /// Whether it is to be stopped.
-    pub cancel_requested: bool,
-    /// What a second run would do.
-    pub effect: Effect,
-    /// It must have started by then or not at all.
-    pub deadline: Timestamp,
-}
-
-/// What settling an operation came to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Settled {
-    /// The outcome is stored now.
-    First,
-    /// This one had been stored before, and stays.
-    Already(Outcome),
-}
-
-/// Whether a runner can be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunnerState {
-    /// It has a link.
-    Online,
-    /// It has none.
-    Offline {
-        /// When it was last heard of; absent where it never was.
-        since: Option<Timestamp>,
-    },
-    /// Its credential was withdrawn; it never comes back.
-    Revoked,
-}
 
 /// What following needs to know of a link that carries operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -375,12 +335,6 @@ impl Follow {
         self.phase = Phase::Attaching(Attempt { intent, may_start });
     }
 
-    fn output(&mut self, event: OperationEvent, stream: OutputStream, up_to: u64) {
-        self.told[stream as usize] = up_to;
-        self.steps.push_back(Step::Tell(event));
-        self.steps.push_back(Step::Taken(stream, up_to));
-    }
-
     /// The runner did not take the operation.
     fn refused(&mut self, refusal: Refusal, attempt: Attempt) {
         if let Some(outcome) = attempt.intent.outcome {
@@ -415,86 +369,9 @@ impl Follow {
         }
     }
 
-    /// Output of which the outcome says that it was written, and which did not come.
-    fn tell_missing(&mut self, outcome: &Outcome) {
-        for (stream, to) in output_ends(outcome) {
-            let from = std::mem::replace(&mut self.told[stream as usize], to);
-            if from < to {
-                let gap = OperationEvent::Gap { stream, from, to };
-                self.steps.push_back(Step::Tell(gap));
-            }
-        }
-    }
-
     fn end(&mut self, outcome: Outcome) {
         let ended = OperationEvent::Ended(outcome);
         self.steps.push_back(Step::Tell(ended));
-    }
-
-    fn output_is_missing(&self, outcome: &Outcome) -> bool {
-        let mut ends = output_ends(outcome).into_iter();
-        ends.any(|(stream, end)| self.told[stream as usize] < end)
-    }
-}
-
-/// What a wish to stop an operation comes to; it is recorded before it is sent.
-#[derive(Debug, PartialEq)]
-pub enum CancelStep {
-    /// This is the answer.
-    Answer(CancelAnswer),
-    /// The runner is asked.
-    Send,
-    /// Nobody will ever know: this is the outcome to be stored.
-    Lost(Refusal),
-}
-
-/// Decides about a cancel, once it is recorded. The intent is read after the connection: what the
-/// runner of this link has forgotten is lost by then, and what is open it can be asked about,
-/// under whichever incarnation it was started.
-pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
-    if intent.outcome.is_some() {
-        return CancelStep::Answer(CancelAnswer::AlreadyExited);
-    }
-    match connection {
-        Connection::Online(_) => CancelStep::Send,
-        Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
-        Connection::Offline { .. } | Connection::Linking => {
-            CancelStep::Answer(CancelAnswer::Recorded)
-        }
-    }
-}
-
-/// Why an operation is lost of which its runner remembers nothing (contract A3).
-pub fn forgotten() -> Refusal {
-    Refusal::new(
-        RefusalCode::Lost,
-        "the runner was restarted and remembers nothing of this operation",
-    )
-}
-
-fn lost_to_revocation() -> Refusal {
-    Refusal::new(
-        RefusalCode::Lost,
-        "the runner was revoked while this operation may have been running; what it did is not known",
-    )
-}
-
-fn expired() -> Refusal {
-    Refusal::new(
-        RefusalCode::Expired,
-        "the operation could not be sent to its runner in time and was not started",
-    )
-}
-
-/// Where the output ends, as far as the outcome says.
-fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
-    match outcome {
-        Outcome::Exited(record) => vec![
-            (OutputStream::Stdout, record.stdout.offset),
-            (OutputStream::Stderr, record.stderr.offset),
-        ],
-        Outcome::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
-        _ => Vec::new(),
     }
 }
 
@@ -503,4 +380,5 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+mod output;
 mod passing;

@@ -1,0 +1,33 @@
+//! What a wish to stop an operation comes to.
+
+use shared_sandbox::CancelAnswer;
+use shared_types::Refusal;
+
+use super::{Connection, Linked, StoredIntent, refusals::lost_to_revocation};
+
+/// What a wish to stop an operation comes to; it is recorded before it is sent.
+#[derive(Debug, PartialEq)]
+pub enum CancelStep {
+    /// This is the answer.
+    Answer(CancelAnswer),
+    /// The runner is asked.
+    Send,
+    /// Nobody will ever know: this is the outcome to be stored.
+    Lost(Refusal),
+}
+
+/// Decides about a cancel, once it is recorded. The intent is read after the connection: what the
+/// runner of this link has forgotten is lost by then, and what is open it can be asked about,
+/// under whichever incarnation it was started.
+pub fn cancel(intent: &StoredIntent, connection: &Connection<Linked>) -> CancelStep {
+    if intent.outcome.is_some() {
+        return CancelStep::Answer(CancelAnswer::AlreadyExited);
+    }
+    match connection {
+        Connection::Online(_) => CancelStep::Send,
+        Connection::Revoked => CancelStep::Lost(lost_to_revocation()),
+        Connection::Offline { .. } | Connection::Linking => {
+            CancelStep::Answer(CancelAnswer::Recorded)
+        }
+    }
+}

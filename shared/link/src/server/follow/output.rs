@@ -1,0 +1,41 @@
+//! How much of its output the reader of an operation was told.
+
+use shared_sandbox::{OperationEvent, Outcome, OutputStream};
+
+use super::{Follow, Step};
+
+impl Follow {
+    pub(super) fn output(&mut self, event: OperationEvent, stream: OutputStream, up_to: u64) {
+        self.told[stream as usize] = up_to;
+        self.steps.push_back(Step::Tell(event));
+        self.steps.push_back(Step::Taken(stream, up_to));
+    }
+
+    /// Output of which the outcome says that it was written, and which did not come.
+    pub(super) fn tell_missing(&mut self, outcome: &Outcome) {
+        for (stream, to) in output_ends(outcome) {
+            let from = std::mem::replace(&mut self.told[stream as usize], to);
+            if from < to {
+                let gap = OperationEvent::Gap { stream, from, to };
+                self.steps.push_back(Step::Tell(gap));
+            }
+        }
+    }
+
+    pub(super) fn output_is_missing(&self, outcome: &Outcome) -> bool {
+        let mut ends = output_ends(outcome).into_iter();
+        ends.any(|(stream, end)| self.told[stream as usize] < end)
+    }
+}
+
+/// Where the output ends, as far as the outcome says.
+fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
+    match outcome {
+        Outcome::Exited(record) => vec![
+            (OutputStream::Stdout, record.stdout.offset),
+            (OutputStream::Stderr, record.stderr.offset),
+        ],
+        Outcome::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
+        _ => Vec::new(),
+    }
+}
