@@ -9,6 +9,7 @@
 mod files;
 mod memory;
 mod recovery;
+mod start;
 mod work;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -31,7 +32,8 @@ use tokio_stream::StreamMap;
 use self::{
     files::Files,
     memory::Memory,
-    work::{Happened, Happenings, Starting, Taken, Work},
+    start::{Starting, Taken},
+    work::{Happened, Happenings, Work},
 };
 pub(crate) use self::{memory::Entry, recovery::Found};
 use crate::{journal::JournalError, processes::Processes};

@@ -1,45 +1,25 @@
-//! What is under way: how it is started, what goes into it and what comes out of it.
+//! What is under way: what goes into it and what comes out of it, until it has ended.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 
-use futures_util::{Stream, StreamExt as _};
-use runner_host::{HostEvent, Plan, Stop, Unplanned, Uploading};
-use runner_supervisor::{SpoolBounds, Sync, WhenFull};
+use futures_util::Stream;
+use runner_host::{HostEvent, Stop};
 use shared_link::{feed::Feed, runner::Act};
-use shared_sandbox::{
-    Exec, ExitCause, ExitRecord, ExitStatus, Input, NotStarted, Outcome, OutputStream, Request,
-    Retention, StreamEnd,
-};
+use shared_sandbox::{ExitCause, Input, Outcome, OutputStream};
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
-    limits::{
-        INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES, KILL_GRACE, RETAINED_TAIL_BYTES,
-        SPOOL_BYTES_PER_STREAM,
-    },
+    limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES},
 };
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::OperationsService;
 use crate::{
     journal::JournalError,
-    processes::{Control, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Waiting},
+    processes::{Control, Passing, ProcessEnd, ProcessEvent},
 };
-
-/// A command and the supervisor that is to run it, once both are there.
-pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + Send>>;
 
 /// What happens to one operation; ends after the last thing that does.
 pub(super) type Happenings = Pin<Box<dyn Stream<Item = Happened> + Send>>;
-
-/// What it takes to start a command.
-pub(super) struct Taken {
-    plan: Result<Plan, Unplanned>,
-    waiting: Result<Waiting, NotStarted>,
-    run_for: Duration,
-    /// Its place is in the journal, and on the disk.
-    placed: bool,
-}
 
 /// Something happened to an operation.
 pub(super) enum Happened {
@@ -71,6 +51,13 @@ pub(super) struct Upload {
 }
 
 impl Upload {
+    /// All of it is yet to come; `pieces` goes to its task.
+    pub(super) fn begin(stop: Stop, pieces: mpsc::Sender<Input>) -> Self {
+        let mut feed = Feed::new(INPUT_WINDOW_BYTES as usize);
+        feed.taken(0);
+        Self { stop, feed, pieces }
+    }
+
     fn pass_on(&mut self) {
         while let Ok(room) = self.pieces.try_reserve()
             && let Some(piece) = self.feed.next(INPUT_CHUNK_BYTES)
@@ -149,144 +136,6 @@ impl Work {
 }
 
 impl OperationsService {
-    pub(super) fn start(&mut self, id: OperationId, request: Request, run_for: Duration) {
-        match request {
-            Request::Exec(exec) => self.prepare(id, exec, run_for),
-            Request::Upload(upload) => {
-                let Uploading { performing, pieces } = self.host.upload(upload, run_for);
-                let mut feed = Feed::new(INPUT_WINDOW_BYTES as usize);
-                feed.taken(0);
-                let upload = Upload {
-                    stop: performing.stop,
-                    feed,
-                    pieces,
-                };
-                self.perform(id, Work::Upload(Box::new(upload)), performing.events);
-            }
-            Request::Download(download) => {
-                let performing = self.host.download(download, run_for);
-                self.perform(id, Work::Files(performing.stop), performing.events);
-            }
-            request => {
-                let performing = self.host.perform(request, run_for);
-                self.perform(id, Work::Files(performing.stop), performing.events);
-            }
-        }
-    }
-
-    fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {
-        self.work.insert(id, work);
-        self.watch(id, ReceiverStream::new(events).map(Happened::Host));
-    }
-
-    fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
-        let (host, processes) = (self.host.clone(), self.processes.clone());
-        self.work.insert(id, Work::Starting(None, Passing::new()));
-        self.starting.push(Box::pin(async move {
-            let plan = tokio::task::spawn_blocking(move || host.plan(&exec)).await;
-            let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
-            let waiting = processes.take().await;
-            let taken = Taken {
-                plan,
-                waiting,
-                run_for,
-                placed: false,
-            };
-            (id, taken)
-        }));
-    }
-
-    /// Everything is there to start a command: its place is written down, then it starts.
-    pub(super) fn taken(&mut self, id: OperationId, taken: Taken) -> Result<(), JournalError> {
-        let Taken {
-            plan,
-            waiting,
-            run_for,
-            placed,
-        } = taken;
-        let (stopped, passing) = match self.work.remove(&id) {
-            Some(Work::Starting(stopped, passing)) => (stopped, passing),
-            // Forgotten meanwhile, together with everything else.
-            _ => return Ok(()),
-        };
-        let (plan, waiting) = match (stopped, plan, waiting) {
-            (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
-            (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
-            (None, _, Err(reason)) => {
-                return self.end(id, not_started(reason, ExitCause::Exited));
-            }
-            (None, Ok(plan), Ok(waiting)) => (plan, waiting),
-        };
-        if !placed && let Err(error) = self.memory.place(id, waiting.name()) {
-            return self.end(id, Outcome::Refused(no_room(&error)));
-        }
-        if self.sync_before_start && !placed {
-            let taken = Taken {
-                plan: Ok(plan),
-                waiting: Ok(waiting),
-                run_for,
-                placed: true,
-            };
-            self.start_when_synced(id, taken, passing);
-            return Ok(());
-        }
-        let terms = self.terms(run_for, plan.retention);
-        let process = self.processes.start(waiting, id, plan, terms, passing);
-        self.attend(id, process);
-        Ok(())
-    }
-
-    /// Starts a command once everything that is written down of it is on the disk.
-    fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
-        let synced = self.memory.journal.sync();
-        self.work.insert(id, Work::Starting(None, passing));
-        self.starting.push(Box::pin(async move {
-            let taken = match synced.wait().await {
-                Ok(()) => taken,
-                Err(error) => Taken {
-                    plan: Err(Unplanned::Refused(no_room(&error))),
-                    ..taken
-                },
-            };
-            (id, taken)
-        }));
-    }
-
-    fn terms(&self, run_for: Duration, retention: Retention) -> ProcessTerms {
-        ProcessTerms {
-            run_for,
-            orphan_for: self.disconnect_for,
-            kill_grace: KILL_GRACE,
-            spool: SpoolBounds {
-                bytes: SPOOL_BYTES_PER_STREAM,
-                when_full: match retention {
-                    Retention::Bounded => WhenFull::Gap {
-                        tail: RETAINED_TAIL_BYTES as u32,
-                    },
-                    // Until somebody has committed some of it.
-                    Retention::All | Retention::None => WhenFull::Wait,
-                },
-            },
-            sync: match self.sync_before_start {
-                true => Sync::Start,
-                false => Sync::Nothing,
-            },
-        }
-    }
-
-    /// Takes care of a command that runs.
-    pub(super) fn attend(&mut self, id: OperationId, process: Process) {
-        self.files.add(id, process.spool);
-        self.work.insert(id, Work::Running(process.control));
-        let events = ReceiverStream::new(process.events).map(Happened::Process);
-        self.watch(id, events);
-    }
-
-    fn watch(&mut self, id: OperationId, events: impl Stream<Item = Happened> + Send + 'static) {
-        let silence = futures_util::stream::once(async { Happened::Silence });
-        self.happenings.insert(id, Box::pin(events.chain(silence)));
-    }
-
     pub(super) fn happened(
         &mut self,
         id: OperationId,
@@ -409,33 +258,10 @@ impl OperationsService {
     }
 }
 
-fn no_room(error: &JournalError) -> Refusal {
+/// Why something does not begin that cannot be written down.
+pub(super) fn no_room(error: &JournalError) -> Refusal {
     tracing::error!(%error, "failed to write down an operation; it is not begun");
     let message =
         format!("the runner cannot write down what it is to do, so it did not begin: {error}");
     Refusal::new(RefusalCode::ResourceExhausted, message)
-}
-
-fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
-    tracing::error!(%error, "failed to plan a command");
-    let message = "the runner failed inside before the command started; its log says how";
-    Refusal::new(RefusalCode::Fenced, message)
-}
-
-fn stopped_before() -> NotStarted {
-    NotStarted::Host("it was stopped before it started".to_owned())
-}
-
-/// A command that never ran.
-fn not_started(reason: NotStarted, cause: ExitCause) -> Outcome {
-    Outcome::Exited(ExitRecord {
-        status: ExitStatus::NotStarted(reason),
-        cause,
-        stdout: StreamEnd::default(),
-        stderr: StreamEnd::default(),
-        wall_ms: 0,
-        cpu_us: 0,
-        max_rss_bytes: 0,
-        tree_gone: true,
-    })
 }

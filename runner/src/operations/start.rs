@@ -1,0 +1,195 @@
+//! How what the server asks for is started.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use futures_util::{Stream, StreamExt as _};
+use runner_host::{HostEvent, Plan, Unplanned, Uploading};
+use runner_supervisor::{SpoolBounds, Sync, WhenFull};
+use shared_sandbox::{
+    Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, Request, Retention, StreamEnd,
+};
+use shared_types::{
+    OperationId, Refusal, RefusalCode,
+    limits::{KILL_GRACE, RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM},
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{
+    OperationsService,
+    work::{Happened, Upload, Work, no_room},
+};
+use crate::{
+    journal::JournalError,
+    processes::{Passing, Process, ProcessTerms, Waiting},
+};
+
+/// A command and the supervisor that is to run it, once both are there.
+pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + Send>>;
+
+/// What it takes to start a command.
+pub(super) struct Taken {
+    plan: Result<Plan, Unplanned>,
+    waiting: Result<Waiting, NotStarted>,
+    run_for: Duration,
+    /// Its place is in the journal, and on the disk.
+    placed: bool,
+}
+
+impl OperationsService {
+    pub(super) fn start(&mut self, id: OperationId, request: Request, run_for: Duration) {
+        match request {
+            Request::Exec(exec) => self.prepare(id, exec, run_for),
+            Request::Upload(upload) => {
+                let Uploading { performing, pieces } = self.host.upload(upload, run_for);
+                let upload = Upload::begin(performing.stop, pieces);
+                self.perform(id, Work::Upload(Box::new(upload)), performing.events);
+            }
+            Request::Download(download) => {
+                let performing = self.host.download(download, run_for);
+                self.perform(id, Work::Files(performing.stop), performing.events);
+            }
+            request => {
+                let performing = self.host.perform(request, run_for);
+                self.perform(id, Work::Files(performing.stop), performing.events);
+            }
+        }
+    }
+
+    fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {
+        self.work.insert(id, work);
+        self.watch(id, ReceiverStream::new(events).map(Happened::Host));
+    }
+
+    fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
+        let (host, processes) = (self.host.clone(), self.processes.clone());
+        self.work.insert(id, Work::Starting(None, Passing::new()));
+        self.starting.push(Box::pin(async move {
+            let plan = tokio::task::spawn_blocking(move || host.plan(&exec)).await;
+            let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
+            let waiting = processes.take().await;
+            let taken = Taken {
+                plan,
+                waiting,
+                run_for,
+                placed: false,
+            };
+            (id, taken)
+        }));
+    }
+
+    /// Everything is there to start a command: its place is written down, then it starts.
+    pub(super) fn taken(&mut self, id: OperationId, taken: Taken) -> Result<(), JournalError> {
+        let Taken {
+            plan,
+            waiting,
+            run_for,
+            placed,
+        } = taken;
+        let (stopped, passing) = match self.work.remove(&id) {
+            Some(Work::Starting(stopped, passing)) => (stopped, passing),
+            // Forgotten meanwhile, together with everything else.
+            _ => return Ok(()),
+        };
+        let (plan, waiting) = match (stopped, plan, waiting) {
+            (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
+            (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
+            (None, _, Err(reason)) => {
+                return self.end(id, not_started(reason, ExitCause::Exited));
+            }
+            (None, Ok(plan), Ok(waiting)) => (plan, waiting),
+        };
+        if !placed && let Err(error) = self.memory.place(id, waiting.name()) {
+            return self.end(id, Outcome::Refused(no_room(&error)));
+        }
+        if self.sync_before_start && !placed {
+            let taken = Taken {
+                plan: Ok(plan),
+                waiting: Ok(waiting),
+                run_for,
+                placed: true,
+            };
+            self.start_when_synced(id, taken, passing);
+            return Ok(());
+        }
+        let terms = self.terms(run_for, plan.retention);
+        let process = self.processes.start(waiting, id, plan, terms, passing);
+        self.attend(id, process);
+        Ok(())
+    }
+
+    /// Starts a command once everything that is written down of it is on the disk.
+    fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
+        let synced = self.memory.journal.sync();
+        self.work.insert(id, Work::Starting(None, passing));
+        self.starting.push(Box::pin(async move {
+            let taken = match synced.wait().await {
+                Ok(()) => taken,
+                Err(error) => Taken {
+                    plan: Err(Unplanned::Refused(no_room(&error))),
+                    ..taken
+                },
+            };
+            (id, taken)
+        }));
+    }
+
+    fn terms(&self, run_for: Duration, retention: Retention) -> ProcessTerms {
+        ProcessTerms {
+            run_for,
+            orphan_for: self.disconnect_for,
+            kill_grace: KILL_GRACE,
+            spool: SpoolBounds {
+                bytes: SPOOL_BYTES_PER_STREAM,
+                when_full: match retention {
+                    Retention::Bounded => WhenFull::Gap {
+                        tail: RETAINED_TAIL_BYTES as u32,
+                    },
+                    // Until somebody has committed some of it.
+                    Retention::All | Retention::None => WhenFull::Wait,
+                },
+            },
+            sync: match self.sync_before_start {
+                true => Sync::Start,
+                false => Sync::Nothing,
+            },
+        }
+    }
+
+    /// Takes care of a command that runs.
+    pub(super) fn attend(&mut self, id: OperationId, process: Process) {
+        self.files.add(id, process.spool);
+        self.work.insert(id, Work::Running(process.control));
+        let events = ReceiverStream::new(process.events).map(Happened::Process);
+        self.watch(id, events);
+    }
+
+    fn watch(&mut self, id: OperationId, events: impl Stream<Item = Happened> + Send + 'static) {
+        let silence = futures_util::stream::once(async { Happened::Silence });
+        self.happenings.insert(id, Box::pin(events.chain(silence)));
+    }
+}
+
+fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
+    tracing::error!(%error, "failed to plan a command");
+    let message = "the runner failed inside before the command started; its log says how";
+    Refusal::new(RefusalCode::Fenced, message)
+}
+
+fn stopped_before() -> NotStarted {
+    NotStarted::Host("it was stopped before it started".to_owned())
+}
+
+/// A command that never ran.
+fn not_started(reason: NotStarted, cause: ExitCause) -> Outcome {
+    Outcome::Exited(ExitRecord {
+        status: ExitStatus::NotStarted(reason),
+        cause,
+        stdout: StreamEnd::default(),
+        stderr: StreamEnd::default(),
+        wall_ms: 0,
+        cpu_us: 0,
+        max_rss_bytes: 0,
+        tree_gone: true,
+    })
+}
