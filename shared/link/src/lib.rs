@@ -8,7 +8,6 @@
 pub mod feed;
 mod pulse;
 pub mod received;
-pub mod retained;
 pub mod runner;
 pub mod server;
 pub mod wire;

@@ -29,10 +29,8 @@ pub const MAX_TRANSFER_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 /// Largest piece of output in one frame, in bytes.
 pub const OUTPUT_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Output that is kept of each stream with bounded retention: this much of its head and as much of its tail.
-pub const RETAINED_HEAD_BYTES: usize = 1024 * 1024;
-
-/// Output kept of a stream's tail; see [`RETAINED_HEAD_BYTES`].
+/// Output kept of a stream's tail with bounded retention, in bytes, where a runner has no room for
+/// all of it.
 pub const RETAINED_TAIL_BYTES: usize = 1024 * 1024;
 
 /// Output of one stream that a runner keeps on disk until the server has committed it: with as

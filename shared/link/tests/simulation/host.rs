@@ -6,15 +6,15 @@ use shared_link::runner::{Piece, Spool};
 use shared_sandbox::{
     ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, ReadContent, Request, StreamEnd,
 };
-use shared_types::{
-    OperationId,
-    limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
-};
+use shared_types::{OperationId, limits::RETAINED_TAIL_BYTES};
 
 use super::{
     dice::Dice,
     passing::{Given, Passed, Took},
 };
+
+/// What is kept of the head of each stream.
+pub(crate) const HEAD_BYTES: u64 = 1024 * 1024;
 
 /// Not a divisor of anything in the protocol, so that bytes at a wrong place look wrong.
 const PERIOD: usize = 65_521;
@@ -78,11 +78,7 @@ struct Files {
 
 impl Files {
     fn readable(&self) -> [u64; 2] {
-        let head = if self.ended {
-            u64::MAX
-        } else {
-            RETAINED_HEAD_BYTES as u64
-        };
+        let head = if self.ended { u64::MAX } else { HEAD_BYTES };
         self.written.map(|written| written.min(head))
     }
 }
@@ -100,8 +96,8 @@ impl Spool for Host {
         };
         let end = files.readable()[stream as usize];
         let tail = end.saturating_sub(RETAINED_TAIL_BYTES as u64);
-        let up_to = match from < RETAINED_HEAD_BYTES as u64 {
-            true => end.min(RETAINED_HEAD_BYTES as u64),
+        let up_to = match from < HEAD_BYTES {
+            true => end.min(HEAD_BYTES),
             false if from < tail => return Piece::Gap(tail),
             false => end,
         };

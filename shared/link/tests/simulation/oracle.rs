@@ -4,13 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proto::v1::{self, server_frame};
 use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request};
-use shared_types::{
-    OperationId, RefusalCode,
-    limits::{RETAINED_HEAD_BYTES, RETAINED_TAIL_BYTES},
-};
+use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 
 use super::{
-    host::{Host, bytes_at},
+    host::{HEAD_BYTES, Host, bytes_at},
     store::Store,
 };
 
@@ -109,7 +106,7 @@ impl Reading {
             OperationEvent::Gap { stream, from, to } => {
                 let at = &mut self.at[*stream as usize];
                 assert_eq!(from, at, "{id}: a gap of {stream} begins elsewhere");
-                let dropped = *from >= RETAINED_HEAD_BYTES as u64;
+                let dropped = *from >= HEAD_BYTES;
                 assert!(may_be_cut || dropped, "{id}: {stream} misses {from}..{to}");
                 self.gap_up_to[*stream as usize] = *to;
                 *at = *to;
