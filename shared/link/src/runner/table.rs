@@ -2,9 +2,9 @@
 //! frames, [`Act`]s and [`Record`]s come out.
 //!
 //! An operation that is known is attached to and never started again. Losing a link ends nothing:
-//! ends are kept, output stays in its [`Spool`], and both are told again to whoever attaches. Reads
-//! are the exception: they need no memory, may be sent again, and are dropped once their end was
-//! told.
+//! ends are kept, output stays in its [`Spool`](super::Spool), and both are told again to whoever
+//! attaches. Reads are the exception: they need no memory, may be sent again, and are dropped once
+//! their end was told.
 //!
 //! What must outlive the daemon comes out as records. The driver writes them down before it does
 //! what the table says and before it sends any frame: nothing is promised that a restart forgets.
