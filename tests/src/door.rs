@@ -44,20 +44,27 @@ pub struct Door {
 impl Door {
     /// Opens it, and waits until a runner of its own is linked.
     pub async fn open(with_tls: bool) -> Self {
-        Self::opened(with_tls, |url| async { (url, ()) }).await.0
+        Self::open_with(with_tls, &[]).await
+    }
+
+    /// Opens it for a runner whose daemon has these options as well.
+    pub async fn open_with(with_tls: bool, options: &[&str]) -> Self {
+        let way = |url| async { (url, ()) };
+        Self::opened(with_tls, options, way).await.0
     }
 
     /// Opens it with a bad network between it and its runner.
     pub async fn behind_a_proxy() -> (Self, Proxy) {
-        Self::opened(false, |url| async move {
+        let way = |url: String| async move {
             let proxy = Proxy::before(&url).await;
             (proxy.url().to_owned(), proxy)
-        })
-        .await
+        };
+        Self::opened(false, &[], way).await
     }
 
     async fn opened<W, F: Future<Output = (String, W)>>(
         with_tls: bool,
+        daemon_options: &[&str],
         way: impl FnOnce(String) -> F,
     ) -> (Self, W) {
         let keys = tempfile::tempdir().expect("a temporary folder");
@@ -84,6 +91,7 @@ impl Door {
         let (url, way) = way(serve(services, tls, stop.clone()).await).await;
 
         let mut runner = Runner::enrol(&url, &token, "bench").await;
+        runner.options(daemon_options);
         runner.start();
         links.presence(RUNNER).await.until(true).await;
         let door = Self {

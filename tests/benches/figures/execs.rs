@@ -1,19 +1,11 @@
 //! Commands through router, link and runner, against the same commands spawned here.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
-use server_router::{RemoteSandbox, ports::Intents};
-use shared_sandbox::{
-    Command, Exec, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome, Request,
-    Sandbox as _,
-};
-use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
-};
-
-use tests::door::{Door, Rows};
+use tests::door::Door;
 
 use crate::{
+    hands::Hands,
     local,
     ssh::Ssh,
     table::{Figure, Goal, Stopwatch, Unit, median},
@@ -29,6 +21,8 @@ const AT_ONCE: usize = 64;
 /// Commands of each side in one round of many at once.
 const MANY: usize = 512;
 
+/// Between two commands of an agent there is at least a model's answer.
+pub(crate) const APART: Duration = Duration::from_millis(20);
 pub(crate) const TRUE: &[&str] = &["/usr/bin/true"];
 
 /// Output that is small enough to be kept whole.
@@ -176,64 +170,4 @@ fn spawned_at_once(words: &'static [&str], here: &Path, lanes: usize, count: usi
             });
         }
     });
-}
-
-/// What the engine would hold: the sandbox behind the link.
-struct Hands {
-    sandbox: RemoteSandbox,
-    rows: Arc<Rows>,
-}
-
-impl Hands {
-    fn of(door: &Door) -> Self {
-        Self {
-            sandbox: door.sandbox.clone(),
-            rows: Arc::clone(&door.rows),
-        }
-    }
-
-    /// Runs a command to its end; returns its id and how many bytes of its output arrived.
-    async fn run(&self, words: &[&str]) -> (OperationId, u64) {
-        let operation = operation(words);
-        let id = operation.id;
-        let mut running = self.sandbox.start(operation).await.expect("it is taken");
-        let mut bytes = 0;
-        loop {
-            match running.events.recv().await {
-                Some(OperationEvent::Output { data, .. }) => bytes += data.len() as u64,
-                Some(OperationEvent::Gap { .. }) => {}
-                Some(OperationEvent::Ended(Outcome::Exited(record))) => {
-                    assert_eq!(record.status, ExitStatus::Code(0));
-                    let ended = Outcome::Exited(record);
-                    let stored = Intents::settle(&*self.rows, id, &ended).await;
-                    stored.expect("it was placed");
-                    return (id, bytes);
-                }
-                other => panic!("expected an exit, got {other:?}"),
-            }
-        }
-    }
-
-    /// What the engine says once the result is stored; nobody waits for it.
-    async fn forget(&self, id: OperationId) {
-        self.sandbox.forget(id).await;
-        self.rows.drop_intent(id);
-    }
-}
-
-fn operation(words: &[&str]) -> Operation {
-    let id = OperationId::generate(&SystemClock::new(), &OsEntropy);
-    let words = words.iter().map(|word| (*word).to_owned()).collect();
-    Operation {
-        id,
-        owner: Owner::Session(SessionId::from_u128(1)),
-        key: OperationKey::Request(id.to_string()),
-        epoch: Epoch(1),
-        effect: Effect::Effectful,
-        limits: OperationLimits {
-            start_within: Duration::from_secs(60),
-            run_for: Duration::from_secs(60),
-        },
-        request: Request::Exec(Exec::new(Command::Argv(words))),
-    }
 }

@@ -21,7 +21,12 @@ pub(crate) fn run(words: &[&str], directory: &Path) -> u64 {
 
 /// The same for output that is too much to keep: read in pieces, as a pipe's reader would.
 pub(crate) fn drain(words: &[&str], directory: &Path) -> u64 {
-    let mut child = command(words, directory)
+    drained(&mut command(words, directory))
+}
+
+/// Starts a command, throws its output away in pieces, and returns how many bytes it was.
+pub(crate) fn drained(command: &mut Command) -> u64 {
+    let mut child = command
         .stderr(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -5,30 +5,33 @@
 //! median of the rounds (and the least and the most). What each line includes:
 //! - *exec*: the router, HTTP/2 (and TLS) on loopback, and the release runner; placement and the
 //!   intent's and result's records happen in memory, so none of the server's commits is in it;
+//! - *stdout*, *file*: the same as exec, of 1 GiB; nobody but the reader keeps what arrives;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
-//! `execs`, `ssh`, `server`, `links`, `many-links`, `storm`.
+//! `execs`, `layers`, `ssh`, `stdout`, `files`, `server`, `links`, `many-links`, `storm`.
 
 mod execs;
+mod files;
+mod hands;
+mod layers;
 mod links;
 mod local;
 mod memory;
 mod server;
 mod ssh;
+mod stdout;
 mod storm;
 mod table;
 
 use std::time::Duration;
 
-use execs::TRUE;
+use execs::{APART, TRUE};
 use table::Stopwatch;
 use tests::door::Door;
 
-/// Between two commands of an agent there is at least a model's answer.
-const APART: Duration = Duration::from_millis(20);
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 
 /// Idle links: as many as a team has, and as many as one server is to hold.
@@ -54,12 +57,10 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     if wanted("execs") {
         figures.extend(exec_figures(watch).await);
     }
-    if wanted("ssh")
-        && let Some(ssh) = ssh::Ssh::start().await
-    {
-        let door = Door::open(true).await;
-        figures.extend(execs::against_ssh(&door, &ssh, watch).await);
+    if wanted("layers") {
+        figures.extend(layers::figures(watch).await);
     }
+    figures.extend(figures_with_ssh(wanted, watch).await);
     if wanted("server") {
         figures.extend(server::figures(watch).await);
     }
@@ -70,6 +71,30 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     }
     if wanted("storm") {
         figures.extend(storm::figures(watch).await);
+    }
+    figures
+}
+
+/// The groups that have OpenSSH as a peer.
+async fn figures_with_ssh(wanted: impl Fn(&str) -> bool, watch: &Stopwatch) -> Vec<table::Figure> {
+    let mut figures = Vec::new();
+    if !["ssh", "stdout", "files"].into_iter().any(&wanted) {
+        return figures;
+    }
+    let ssh = ssh::Ssh::start().await;
+    let door = Door::open(true).await;
+    if wanted("ssh")
+        && let Some(ssh) = &ssh
+    {
+        figures.extend(execs::against_ssh(&door, ssh, watch).await);
+    }
+    if wanted("stdout") {
+        figures.extend(stdout::figures(&door, ssh.as_ref(), watch).await);
+    }
+    if wanted("files")
+        && let Some(ssh) = &ssh
+    {
+        figures.extend(files::figures(&door, ssh, watch).await);
     }
     figures
 }

@@ -1,6 +1,6 @@
 //! The peer that everybody has: OpenSSH from the distribution, on loopback, with a host key and a
 //! user key of its own in a temporary folder, and the cheapest cipher that it offers here
-//! (aes128-gcm). Its client is a program, as on a command line.
+//! (aes128-gcm). Its clients are programs, as on a command line.
 
 use std::{
     net::{Ipv4Addr, TcpListener},
@@ -10,6 +10,8 @@ use std::{
 
 use tempfile::TempDir;
 use tests::gantry::eventually;
+
+use crate::local;
 
 const SERVER: &str = "/usr/sbin/sshd";
 const CIPHER: &str = "aes128-gcm@openssh.com";
@@ -69,19 +71,47 @@ impl Ssh {
         output.stdout.len() as u64
     }
 
+    /// The same over the kept master connection for output that is too much to keep.
+    pub(crate) fn drain(&self, words: &[&str]) -> u64 {
+        let mut client = self.client(true);
+        local::drained(client.arg("127.0.0.1").args(words))
+    }
+
+    /// Copies a file from here to "there", over the kept master connection.
+    pub(crate) fn upload(&self, from: &Path, to: &Path) {
+        done(self.copier().arg(from).arg(remote(to)));
+    }
+
+    /// Copies a file from "there" to here, over the kept master connection.
+    pub(crate) fn download(&self, from: &Path, to: &Path) {
+        done(self.copier().arg(remote(from)).arg(to));
+    }
+
     fn client(&self, kept: bool) -> Command {
         let mut client = Command::new("ssh");
-        client.args([
-            "-F",
-            "none",
-            "-T",
-            "-x",
-            "-c",
-            CIPHER,
-            "-p",
-            &self.port.to_string(),
-        ]);
+        client.args(["-T", "-x"]).stdin(Stdio::null());
+        self.connect_by(&mut client, kept);
+        client
+    }
+
+    fn copier(&self) -> Command {
+        let mut copier = Command::new("scp");
+        copier.arg("-q").stdin(Stdio::null());
+        self.connect_by(&mut copier, true);
+        copier
+    }
+
+    /// What both clients are told of the connection.
+    fn connect_by(&self, client: &mut Command, kept: bool) {
+        let socket = if kept {
+            self.path("master")
+        } else {
+            "none".into()
+        };
+        client.args(["-F", "none", "-c", CIPHER]);
         for option in [
+            &format!("Port={}", self.port),
+            &format!("ControlPath={}", socket.display()),
             "BatchMode=yes",
             "StrictHostKeyChecking=no",
             "UserKnownHostsFile=/dev/null",
@@ -90,13 +120,6 @@ impl Ssh {
             client.args(["-o", option]);
         }
         client.arg("-i").arg(self.path("user"));
-        let socket = if kept {
-            self.path("master")
-        } else {
-            "none".into()
-        };
-        client.arg("-S").arg(socket).stdin(Stdio::null());
-        client
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -121,8 +144,13 @@ fn sshd_config(folder: &Path, port: u16) -> String {
         "ListenAddress 127.0.0.1:{port}\nHostKey {folder}/host\nPidFile none\n\
          AuthorizedKeysFile {folder}/user.pub\nStrictModes no\nUsePAM no\nUseDNS no\n\
          PasswordAuthentication no\nPermitRootLogin prohibit-password\nCiphers {CIPHER}\n\
-         SetEnv HOME={folder}\nLogLevel ERROR\n"
+         SetEnv HOME={folder}\nSubsystem sftp internal-sftp\nLogLevel ERROR\n"
     )
+}
+
+/// A file of the other side, as `scp` is told of it.
+fn remote(path: &Path) -> String {
+    format!("127.0.0.1:{}", path.display())
 }
 
 /// A port that was free a moment ago: sshd takes no socket that is open already.
