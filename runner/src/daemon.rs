@@ -40,7 +40,7 @@ use crate::{
 const SANDBOX: &str = "workspace";
 
 /// Supervisors that wait for a command, so that it starts at once.
-const SUPERVISORS_WAITING: usize = 4;
+const SUPERVISORS_WAITING: usize = 8;
 
 /// After the stop of what runs: the grace between the polite signal and the kill, and a little.
 const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2));

@@ -25,6 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
 
+/// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
+/// all of the 79 MiB, jemalloc with its background threads 32 MiB. Memory for each link and the time
+/// of an exec are the same with both.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// How often old samples are dropped from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 

@@ -31,6 +31,10 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 /// While supervisors are left to be collected, it is looked whether they have ended this often.
 const COLLECT_EVERY: Duration = Duration::from_millis(200);
 
+/// While at least half of the supervisors wait, others are started only after nobody has taken one
+/// for this long: a command that has just begun has the host to itself.
+const REFILL_AFTER: Duration = Duration::from_millis(10);
+
 /// How supervisors are started.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
@@ -303,18 +307,24 @@ struct Keeper {
 
 impl Keeper {
     fn run(mut self) {
+        let mut calm = true;
         loop {
+            let wanted = self.starter.options.waiting;
+            let missing = self.open && self.waiting < wanted;
             let mut patience = (!self.left.is_empty()).then_some(COLLECT_EVERY);
-            if self.open && self.waiting < self.starter.options.waiting {
+            if missing && (calm || self.waiting * 2 < wanted) {
                 let started = self.starter.start();
                 self.waiting += 1;
                 self.open = self.made.send(started).is_ok();
                 patience = Some(Duration::ZERO);
+            } else if missing {
+                patience = Some(REFILL_AFTER);
             }
             let heard = match patience {
                 Some(patience) => self.heard.recv_timeout(patience),
                 None => self.heard.recv().map_err(RecvTimeoutError::from),
             };
+            calm = heard.is_err();
             match heard {
                 Ok(wish) => self.hear(wish),
                 Err(RecvTimeoutError::Timeout) => {}
