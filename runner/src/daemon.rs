@@ -48,7 +48,7 @@ const STOPPED_WITHIN: Duration = KILL_GRACE.saturating_add(Duration::from_secs(2
 /// How long the server may take to store what ended last.
 const FORGOTTEN_WITHIN: Duration = Duration::from_secs(2);
 
-/// After a second signal: only for the polite signal to reach what runs.
+/// After a signal that skips the waiting: only for the polite signal to reach what runs.
 const CUT_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long the link may take to say goodbye.
@@ -57,7 +57,7 @@ const LEFT_WITHIN: Duration = Duration::from_secs(2);
 /// What a daemon is started with.
 pub(crate) struct DaemonOptions {
     pub(crate) home: Home,
-    /// How long running operations may go on after the first signal.
+    /// How long running operations may go on once the daemon is told to leave nothing running.
     pub(crate) drain_for: Duration,
     /// The longest wait before the next attempt to reach the server.
     pub(crate) longest_wait: Duration,

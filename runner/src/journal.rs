@@ -2,7 +2,7 @@
 //!
 //! A line is `CRC32 JSON`, so that a person can read it and damage is noticed; the checksum covers
 //! all lines up to this one. The first one is the header, with the journal's id. What [`Journal::append`] has returned for survives the
-//! daemon: it was handed to the host in one write. It reaches the disk within [`SYNC_WITHIN`], by
+//! daemon: it was handed to the host in one write. It reaches the disk within [`sync::SYNC_WITHIN`], by
 //! a thread of its own, and what the host's death takes is covered by the boot id in the runner's
 //! incarnation. Who must know that it is on the disk waits for [`Journal::sync`].
 //!

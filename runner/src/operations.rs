@@ -222,7 +222,7 @@ impl OperationsService {
             self.table.disk_is_short(self.processes.disk_is_short());
         }
         let act = self.table.order(link, order, self.clock.monotonic());
-        let begins = matches!(act, Some(Act::Start { .. }));
+        let begins = matches!(&act, Some(Act::Start { request, .. }) if !request.only_reads());
         if let Err(error) = self.memory.write(&mut self.table, begins) {
             return self.not_written(act, error);
         }

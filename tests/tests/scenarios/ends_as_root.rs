@@ -72,6 +72,9 @@ async fn a_full_disk_refuses_what_is_new_in_clear_words_until_there_is_room_agai
     gantry
         .tells("run echo more", CallOutcome::Refused, "nearly full")
         .await;
+    gantry
+        .tells("list .", CallOutcome::Completed, "filler")
+        .await;
     std::fs::remove_file(runner.workspace().join("filler")).expect("it is there");
     gantry
         .tells("run echo room", CallOutcome::Completed, "room")
