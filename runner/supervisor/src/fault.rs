@@ -25,14 +25,14 @@ macro_rules! points {
 }
 
 points! {
-    /// Its files are made; nobody knows that it waits.
+    /// It is written down who supervises; there is no child yet.
+    Identified = "identified",
+    /// Its files are made and the child waits behind its gate; nobody knows that.
     Prepared = "prepared",
     /// The daemon was told that it waits.
     Waiting = "waiting",
     /// The request is read.
     Requested = "requested",
-    /// The child waits behind its gate.
-    Forked = "forked",
     /// The start record is written and not yet linked.
     StartWritten = "start-written",
     /// The fate is linked and the gate still closed.

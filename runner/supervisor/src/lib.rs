@@ -10,8 +10,10 @@
 //! whoever dies when. Its *end* is a file of the same kind. Everything else (the socket, the
 //! waiting supervisors) only makes this fast.
 //!
-//! The daemon never forks: supervisors are spawned (`posix_spawn`), wait in a [`Pool`] with their
-//! files already made, and fork themselves, which is cheap because they are small.
+//! The daemon never forks. It spawns one small process (`posix_spawn`) that supervisors are forked
+//! from; they wait in a [`Pool`], with their files made and the child that becomes the command
+//! already behind its gate. None of them needs that process any further, and where it is gone the
+//! next order spawns another.
 //!
 //! The binary depends on nothing of its host when it is linked statically, which works on the gnu
 //! target: `cargo rustc -p runner-supervisor --bin gantry-supervisor --release -- -C
@@ -36,7 +38,8 @@ pub use operation::{Cut, Ended, Event, Operation, OperationError, Waiting};
 pub use pool::{Pool, PoolError, PoolOptions};
 pub use process::{ProcessId, boot_id};
 pub use protocol::{
-    FromSupervisor, MAX_INPUT_BYTES, OLDEST_VERSION, ToSupervisor, VERSION, agreed_version,
+    FromSupervisor, MAX_INPUT_BYTES, MAX_NAME_BYTES, OLDEST_VERSION, ToSupervisor, VERSION,
+    agreed_version,
 };
 pub use record::{
     Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
@@ -45,5 +48,5 @@ pub use record::{
 pub use recover::{Recovered, recover, settle};
 pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream};
-pub use tree::{KillChoice, KillMethod, Leaf, descendants, members_of_session};
+pub use tree::{Ground, KillChoice, KillMethod, Leaf, descendants, members_of_session};
 pub use wire::{Frame, FrameError, Inbox, MAX_FRAME_BYTES, Outbox};

@@ -10,8 +10,6 @@ mod link;
 use std::{
     io,
     os::fd::{AsRawFd, OwnedFd, RawFd},
-    process::Child,
-    sync::mpsc::Sender,
     time::Duration,
 };
 
@@ -20,7 +18,6 @@ use rustix::fd::{AsFd, BorrowedFd};
 use crate::{
     Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES,
     RecordError, Request, RequestError, SpoolReader, StartRecord, Stream, ToSupervisor,
-    pool::Wish,
     recover::{self, Recovered},
 };
 pub(crate) use link::Link;
@@ -31,7 +28,6 @@ pub struct Waiting {
     directory: Directory,
     identity: Identity,
     link: Link,
-    process: Process,
 }
 
 /// A running or ended operation.
@@ -40,7 +36,6 @@ pub struct Operation {
     directory: Directory,
     identity: Option<Identity>,
     link: Link,
-    process: Option<Process>,
     readers: [Option<SpoolReader>; 2],
     ended: Option<Ended>,
     last_id: u64,
@@ -104,17 +99,11 @@ pub enum OperationError {
 }
 
 impl Waiting {
-    pub(crate) fn new(
-        directory: Directory,
-        identity: Identity,
-        link: Link,
-        process: Process,
-    ) -> Self {
+    pub(crate) fn new(directory: Directory, identity: Identity, link: Link) -> Self {
         Self {
             directory,
             identity,
             link,
-            process,
         }
     }
 
@@ -161,7 +150,6 @@ impl Waiting {
                 directory: self.directory,
                 identity: Some(self.identity),
                 link: self.link,
-                process: Some(self.process),
                 readers: [None, None],
                 ended: None,
                 last_id: 0,
@@ -179,7 +167,6 @@ impl Operation {
             directory,
             identity: None,
             link,
-            process: None,
             readers: [None, None],
             ended: None,
             last_id: 0,
@@ -235,8 +222,6 @@ impl Operation {
     pub fn next_event(&mut self) -> Result<Option<Event>, Cut> {
         loop {
             if let Some(ended) = &self.ended {
-                // The pool collects it.
-                self.process = None;
                 return Ok(Some(Event::Ended(ended.clone())));
             }
             match self.link.hear() {
@@ -401,40 +386,5 @@ impl AsRawFd for Operation {
 impl AsFd for Operation {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
-    }
-}
-
-/// A supervisor's process, which somebody must collect: once this is dropped, its pool does.
-#[derive(Debug)]
-pub(crate) struct Process {
-    child: Option<Child>,
-    pool: Sender<Wish>,
-}
-
-impl Process {
-    pub(crate) fn new(child: Child, pool: Sender<Wish>) -> Self {
-        Self {
-            child: Some(child),
-            pool,
-        }
-    }
-}
-
-impl Process {
-    /// Ends one that was asked for nothing yet.
-    pub(crate) fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            // One that has ended needs no kill.
-            let _ = child.kill();
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(child) = self.child.take() {
-            // With the pool's thread gone this process is about to end, and init collects it.
-            let _ = self.pool.send(Wish::Collect(child));
-        }
     }
 }

@@ -1,15 +1,15 @@
 //! Supervisors that wait, so that a command starts at once.
 //!
 //! Making the files of an operation costs more than its processes, so it is done before anybody
-//! asks. One thread starts supervisors and collects those that have ended. Whoever takes one when
-//! none waits starts one on the spot, and pays for it; several can do so at once.
+//! asks, by a thread of its own. Whoever takes one when none waits starts one on the spot, and pays
+//! for it; several can do so at once.
+
+mod fork_server;
 
 use std::{
-    collections::VecDeque,
     io,
     os::unix::net::UnixStream,
     path::PathBuf,
-    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -18,18 +18,14 @@ use std::{
     time::Duration,
 };
 
-use rustix::fd::OwnedFd;
-
 use crate::{
     Directory, Fault, FromSupervisor, Identity, KillChoice, OperationError, Waiting,
-    operation::{Link, Process},
+    operation::Link,
 };
+use fork_server::ForkServer;
 
 /// How long a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-
-/// While supervisors are left to be collected, it is looked whether they have ended this often.
-const COLLECT_EVERY: Duration = Duration::from_millis(200);
 
 /// While at least half of the supervisors wait, others are started only after nobody has taken one
 /// for this long: a command that has just begun has the host to itself.
@@ -85,11 +81,9 @@ impl PoolError {
 
 /// What the pool's thread is told.
 #[derive(Debug)]
-pub(crate) enum Wish {
+enum Wish {
     /// One was taken.
     Taken,
-    /// One is left to be collected.
-    Collect(Child),
     /// Start no more.
     Close,
 }
@@ -98,6 +92,7 @@ pub(crate) enum Wish {
 #[derive(Debug)]
 pub struct Pool {
     starter: Starter,
+    wishes: Sender<Wish>,
     ready: Mutex<Receiver<Result<Waiting, PoolError>>>,
 }
 
@@ -107,8 +102,7 @@ impl Pool {
     /// # Errors
     /// When there is no thread for it.
     pub fn new(options: PoolOptions) -> io::Result<Self> {
-        let (wishes, heard) = mpsc::channel();
-        Self::with(Starter::new(options, wishes), heard, None)
+        Self::with(Starter::new(options), None)
     }
 
     /// Starts one supervisor to see that it can be used, and then the others; says who it is, and
@@ -117,14 +111,14 @@ impl Pool {
     /// # Errors
     /// When the program is not there, cannot prepare itself, or is of a version too far away.
     pub fn proven(options: PoolOptions) -> Result<(Self, Identity), PoolError> {
-        let (wishes, heard) = mpsc::channel();
-        let starter = Starter::new(options, wishes);
+        let starter = Starter::new(options);
         let first = starter.start()?;
         let identity = first.identity().clone();
-        Ok((Self::with(starter, heard, Some(first))?, identity))
+        Ok((Self::with(starter, Some(first))?, identity))
     }
 
-    fn with(starter: Starter, heard: Receiver<Wish>, first: Option<Waiting>) -> io::Result<Self> {
+    fn with(starter: Starter, first: Option<Waiting>) -> io::Result<Self> {
+        let (wishes, heard) = mpsc::channel();
         let (made, ready) = mpsc::channel();
         let waiting = usize::from(first.is_some());
         if let Some(first) = first {
@@ -136,16 +130,15 @@ impl Pool {
             heard,
             made,
             waiting,
-            left: VecDeque::new(),
             open: true,
         };
-        // It stays for as long as an operation is held, to collect its supervisor, and is not waited
-        // for.
+        // It ends with this, and is not waited for.
         std::thread::Builder::new()
             .name("supervisors".to_owned())
             .spawn(move || keeper.run())?;
         Ok(Self {
             starter,
+            wishes,
             ready: Mutex::new(ready),
         })
     }
@@ -166,7 +159,7 @@ impl Pool {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(waiting) = ready.try_recv() {
             // The thread can only be gone when this is.
-            let _ = self.starter.wishes.send(Wish::Taken);
+            let _ = self.wishes.send(Wish::Taken);
             // A failure may be long past; the attempt below tells whether it lasts.
             if let Ok(waiting) = waiting
                 && waiting.is_alive()
@@ -194,7 +187,7 @@ impl Pool {
         loop {
             let waiting = ready.recv_timeout(within);
             let waiting = waiting.map_err(|_| PoolError::Silent(None))?;
-            let _ = self.starter.wishes.send(Wish::Taken);
+            let _ = self.wishes.send(Wish::Taken);
             let waiting = waiting?;
             if waiting.is_alive() {
                 return Ok(waiting);
@@ -206,73 +199,44 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // Those that wait see that nobody will ask, when `ready` is dropped.
-        let _ = self.starter.wishes.send(Wish::Close);
+        let _ = self.wishes.send(Wish::Close);
     }
 }
 
 /// Starts supervisors.
 #[derive(Debug, Clone)]
 struct Starter {
-    options: PoolOptions,
-    wishes: Sender<Wish>,
+    server: Arc<ForkServer>,
     /// The next name.
     next: Arc<AtomicU32>,
 }
 
 impl Starter {
-    fn new(options: PoolOptions, wishes: Sender<Wish>) -> Self {
+    fn new(options: PoolOptions) -> Self {
         Self {
-            options,
-            wishes,
+            server: Arc::new(ForkServer::new(options)),
             next: Arc::default(),
         }
     }
 
     fn start(&self) -> Result<Waiting, PoolError> {
-        let directory = self.directory()?;
-        match self.greeted(&directory) {
-            Ok((identity, link, process)) => Ok(Waiting::new(directory, identity, link, process)),
+        let options = self.server.options();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", options.prefix);
+        let directory = Directory::create(&options.root.join(&name))?;
+        let socket = self.server.order(&name).map_err(PoolError::from);
+        match socket.and_then(greeting) {
+            Ok((identity, link)) => Ok(Waiting::new(directory, identity, link)),
             Err(error) => {
-                // It has been asked for nothing, so nothing was promised to anybody. With a record
-                // it made a cgroup, which the next daemon removes.
-                if matches!(directory.identity(), Ok(None)) {
+                // It has been asked for nothing, so nothing was promised to anybody. One that has
+                // died may have made a cgroup, which the next daemon removes.
+                let unfit = matches!(error, PoolError::Unfit { .. });
+                if unfit || matches!(directory.identity(), Ok(None)) {
                     let _ = directory.remove();
                 }
                 Err(error)
             }
         }
-    }
-
-    /// Starts one in this directory, and waits until it is ready.
-    fn greeted(&self, directory: &Directory) -> Result<(Identity, Link, Process), PoolError> {
-        let (near, far) = UnixStream::pair()?;
-        let mut command = Command::new(&self.options.program);
-        command
-            .arg(self.options.kill.to_string())
-            .env_clear()
-            .current_dir(directory.path())
-            .stdin(OwnedFd::from(far))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        if let Some(fault) = self.options.fault {
-            command.env(Fault::VARIABLE, fault.to_string());
-        }
-        let child = command.spawn()?;
-        // It holds the other end of the socket, which must be the supervisor's alone.
-        drop(command);
-        let mut process = Process::new(child, self.wishes.clone());
-        let greeting = greeting(near);
-        if greeting.is_err() {
-            process.kill();
-        }
-        let (identity, link) = greeting?;
-        Ok((identity, link, process))
-    }
-
-    fn directory(&self) -> io::Result<Directory> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", self.options.prefix);
-        Directory::create(&self.options.root.join(name))
     }
 }
 
@@ -301,7 +265,6 @@ struct Keeper {
     /// How many wait to be taken; a failure is one of them, so that nothing is tried in vain until
     /// somebody asks.
     waiting: usize,
-    left: VecDeque<Child>,
     open: bool,
 }
 
@@ -309,9 +272,9 @@ impl Keeper {
     fn run(mut self) {
         let mut calm = true;
         loop {
-            let wanted = self.starter.options.waiting;
+            let wanted = self.starter.server.options().waiting;
             let missing = self.open && self.waiting < wanted;
-            let mut patience = (!self.left.is_empty()).then_some(COLLECT_EVERY);
+            let mut patience = None;
             if missing && (calm || self.waiting * 2 < wanted) {
                 let started = self.starter.start();
                 self.waiting += 1;
@@ -333,16 +296,46 @@ impl Keeper {
             while let Ok(wish) = self.heard.try_recv() {
                 self.hear(wish);
             }
-            self.left
-                .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         }
     }
 
     fn hear(&mut self, wish: Wish) {
         match wish {
             Wish::Taken => self.waiting = self.waiting.saturating_sub(1),
-            Wish::Collect(child) => self.left.push_back(child),
             Wish::Close => self.open = false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+    use crate::{KillMethod, Outbox, ProcessId};
+
+    #[test]
+    fn a_supervisor_of_a_version_too_far_away_is_not_used() {
+        let (near, far) = UnixStream::pair().expect("a socket");
+        let hello = FromSupervisor::Hello {
+            version: 99,
+            identity: Identity {
+                supervisor: ProcessId {
+                    pid: 1,
+                    start_ticks: 1,
+                    boot_id: String::new(),
+                },
+                kill: KillMethod::Sweep,
+                cgroup: None,
+            },
+            input: 0,
+            last_id: 0,
+        };
+        let mut outbox = Outbox::default();
+        outbox.push(&hello, &[]).expect("short");
+        outbox.flush(&far, None).expect("sent");
+        let error = greeting(near).expect_err("it speaks another version");
+        let reason = error.source().and_then(|source| source.source());
+        assert!(reason.is_some_and(|reason| reason.to_string().contains("version is too far")));
     }
 }

@@ -24,6 +24,9 @@ pub const OLDEST_VERSION: u32 = VERSION.saturating_sub(1);
 /// Largest piece of input in one frame, in bytes.
 pub const MAX_INPUT_BYTES: usize = 64 * 1024;
 
+/// Longest name of an operation's directory, in bytes (`NAME_MAX`).
+pub const MAX_NAME_BYTES: usize = 255;
+
 /// The version that both ends speak, if they are not more than one apart.
 pub fn agreed_version(theirs: u32) -> Option<u32> {
     (theirs.abs_diff(VERSION) <= 1).then_some(theirs.min(VERSION))

@@ -85,6 +85,37 @@ impl std::str::FromStr for KillChoice {
     }
 }
 
+/// Where trees can be held on this host, and how they are to be killed: read once, for many leaves.
+#[derive(Debug)]
+pub struct Ground {
+    mounts: Mounts,
+    choice: KillChoice,
+}
+
+impl Ground {
+    /// What this host says of itself.
+    pub fn read(choice: KillChoice) -> Self {
+        Self {
+            mounts: Mounts::read(),
+            choice,
+        }
+    }
+
+    /// Moves this process, and so all that it forks, out of the reach of what stops the cgroup that
+    /// it was started in. Where the host refuses it stays: that only matters when somebody stops
+    /// that whole cgroup. The host makes whoever moves wait some milliseconds, and everybody who
+    /// forks meanwhile.
+    pub fn step_aside(&self) {
+        if self.allows(KillMethod::CgroupKill) {
+            cgroup::step_aside(&self.mounts);
+        }
+    }
+
+    fn allows(&self, method: KillMethod) -> bool {
+        self.choice == KillChoice::Strongest || self.choice == KillChoice::Only(method)
+    }
+}
+
 /// The place of one tree.
 #[derive(Debug)]
 pub struct Leaf {
@@ -99,25 +130,24 @@ enum Kind {
 }
 
 impl Leaf {
-    /// A new place, called `name` among its kind. Whoever calls is the subreaper where there is
-    /// no cgroup, and is moved out of the reach of what stops the daemon's own cgroup where there
-    /// is one of version 2.
+    /// A new place, called `name` among its kind. Where there is no cgroup the tree is what comes
+    /// from this process, which must be its subreaper.
     ///
     /// # Errors
     /// When the method that must be used does not work here.
-    pub fn create(choice: KillChoice, name: &str) -> io::Result<Self> {
-        let mounts = Mounts::read();
+    pub fn create(ground: &Ground, name: &str) -> io::Result<Self> {
+        let mounts = &ground.mounts;
         let mut last = io::Error::from(io::ErrorKind::Unsupported);
         for method in KillMethod::ALL {
-            if choice != KillChoice::Strongest && choice != KillChoice::Only(method) {
+            if !ground.allows(method) {
                 continue;
             }
             let made = match method {
-                KillMethod::CgroupKill => cgroup::V2::create(&mounts, name).map(Kind::V2),
+                KillMethod::CgroupKill => cgroup::V2::create(mounts, name).map(Kind::V2),
                 KillMethod::Freezer => {
-                    cgroup::V1::create(&mounts, V1Kind::Freezer, name).map(Kind::V1)
+                    cgroup::V1::create(mounts, V1Kind::Freezer, name).map(Kind::V1)
                 }
-                KillMethod::Pids => cgroup::V1::create(&mounts, V1Kind::Pids, name).map(Kind::V1),
+                KillMethod::Pids => cgroup::V1::create(mounts, V1Kind::Pids, name).map(Kind::V1),
                 KillMethod::Sweep => Ok(Kind::Sweep {
                     root: rustix::process::getpid(),
                 }),

@@ -148,27 +148,3 @@ async fn a_supervisor_that_is_missing_or_another_program_is_told_at_the_start() 
     assert!(said(error).contains("install the one"));
     assert_eq!(fs::read_dir(scene.root()).expect("a folder").count(), 0);
 }
-
-#[tokio::test]
-async fn a_supervisor_of_a_version_too_far_away_is_told_at_the_start() {
-    let scene = Scene::new();
-    let identity =
-        r#"{"supervisor":{"pid":1,"start_ticks":1,"boot_id":""},"kill":"sweep","cgroup":null}"#;
-    let head = format!(r#"{{"kind":"hello","version":99,"identity":{identity}}}"#);
-    let length = u32::try_from(head.len()).expect("short");
-    let mut frame = (length + 4).to_le_bytes().to_vec();
-    frame.extend(length.to_le_bytes());
-    frame.extend(head.into_bytes());
-    fs::write(scene.workspace().join("frame"), frame).expect("a file");
-    let script = format!("#!/bin/sh\ncat {:?} >&0\n", scene.workspace().join("frame"));
-    let supervisor = scene.workspace().join("supervisor");
-    fs::write(&supervisor, script).expect("a file");
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(&supervisor, fs::Permissions::from_mode(0o755)).expect("a mode");
-    let options = ProcessOptions {
-        supervisor,
-        ..scene.options()
-    };
-    let error = scene.open_with(options).await.expect_err("it is unfit");
-    assert!(said(error).contains("its version is too far from ours"));
-}

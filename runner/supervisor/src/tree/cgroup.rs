@@ -58,6 +58,13 @@ impl Mounts {
         Self::parse(&mounts, &own)
     }
 
+    /// Where our folder can be in version 2, best first.
+    fn v2_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.v2
+            .iter()
+            .flat_map(|mount| [mount.join(FOLDER), mount.join(&self.own).join(FOLDER)])
+    }
+
     fn parse(mounts: &str, own: &str) -> Self {
         let mut found = Self::default();
         for line in mounts.lines() {
@@ -94,15 +101,10 @@ pub(crate) struct V2 {
 impl V2 {
     pub(crate) fn create(mounts: &Mounts, name: &str) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for mount in &mounts.v2 {
-            for parent in [mount.join(FOLDER), mount.join(&mounts.own).join(FOLDER)] {
-                match make_folder(&parent).and_then(|()| Self::make(&parent, name)) {
-                    Ok(leaf) => {
-                        step_aside(&parent);
-                        return Ok(leaf);
-                    }
-                    Err(error) => last = error,
-                }
+        for parent in mounts.v2_folders() {
+            match make_folder(&parent).and_then(|()| Self::make(&parent, name)) {
+                Ok(leaf) => return Ok(leaf),
+                Err(error) => last = error,
             }
         }
         Err(last)
@@ -284,11 +286,17 @@ fn make_leaf(parent: &Path, name: &str) -> io::Result<PathBuf> {
     Err(last)
 }
 
-/// Moves this process out of the cgroup that the daemon was started in. Where the host refuses,
-/// it stays: that only matters when somebody stops that whole cgroup.
-fn step_aside(parent: &Path) {
-    let place = parent.join(SUPERVISORS);
-    let _ = make_folder(&place).and_then(|()| fs::write(place.join("cgroup.procs"), "0"));
+/// Moves this process out of the cgroup that the daemon was started in, if the host lets it.
+pub(crate) fn step_aside(mounts: &Mounts) {
+    for parent in mounts.v2_folders() {
+        let place = parent.join(SUPERVISORS);
+        let moved = make_folder(&parent)
+            .and_then(|()| make_folder(&place))
+            .and_then(|()| fs::write(place.join("cgroup.procs"), "0"));
+        if moved.is_ok() {
+            return;
+        }
+    }
 }
 
 fn open_at(directory: &OwnedFd, name: &str, access: OFlags) -> io::Result<File> {

@@ -4,10 +4,12 @@ use std::{io::Write, os::unix::net::UnixStream};
 
 use runner_supervisor::{
     Cause, End, Ended, Event, Fate, FrameError, FromSupervisor, Inbox, KillChoice, Operation,
-    Outbox, Recovered, Stream, ToSupervisor, VERSION, recover,
+    Outbox, ProcessId, Recovered, Stream, ToSupervisor, VERSION, recover,
 };
 
-use crate::scene::{Scene, event, finish, read, record, start, until_output};
+use rustix::process::Pid;
+
+use crate::scene::{LONG, Scene, event, finish, read, record, start, until_output};
 
 /// The one operation below the scene, attached anew.
 fn attach(scene: &Scene) -> Operation {
@@ -51,6 +53,59 @@ fn a_later_daemon_takes_the_place_of_an_earlier_one() {
     second.input(0, b"", true).expect("heard");
     assert_eq!(record(&mut second).end, End::Code(5));
     assert_eq!(read(&mut first, Stream::Out), b"one\n");
+}
+
+/// Kills a process of ours, and waits until it is gone.
+fn kill(process: &ProcessId) {
+    let pid = process.as_pid().expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+    while process.is_alive(&process.boot_id) {
+        std::thread::yield_now();
+    }
+}
+
+/// Who made this one.
+fn parent(process: &ProcessId) -> ProcessId {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).expect("alive");
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let parent = after_name.split_whitespace().nth(1).expect("a field");
+    let parent = Pid::from_raw(parent.parse().expect("a number")).expect("a pid");
+    ProcessId::of(parent, &process.boot_id).expect("alive")
+}
+
+#[test]
+fn without_the_process_that_forked_them_commands_go_on_and_others_can_begin() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    let mut request = scene.shell("echo one; read word; exit 5");
+    request.terms.stdin = true;
+    let mut running = start(&pool, &request);
+    until_output(&mut running, "one");
+    let supervisor = running.identity().expect("known").supervisor.clone();
+    kill(&parent(&supervisor));
+    for _ in 0..3 {
+        let mut next = start(&pool, &scene.shell("exit 6"));
+        assert_eq!(record(&mut next).end, End::Code(6));
+    }
+    running.input(0, b"", true).expect("heard");
+    assert_eq!(record(&mut running).end, End::Code(5));
+}
+
+#[test]
+fn a_supervisor_that_loses_its_child_while_it_waits_is_not_used() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let supervisor = waiting.identity().supervisor.clone();
+    let children = format!("/proc/{0}/task/{0}/children", supervisor.pid);
+    let child = std::fs::read_to_string(children).expect("a list");
+    let child = Pid::from_raw(child.trim().parse().expect("one child")).expect("a pid");
+    kill(&ProcessId::of(child, &supervisor.boot_id).expect("alive"));
+    while supervisor.is_alive(&supervisor.boot_id) {
+        std::thread::yield_now();
+    }
+    let fate = waiting.directory().fate().expect("readable");
+    assert!(matches!(fate, Some(Fate::Fenced { .. })), "{fate:?}");
 }
 
 #[test]

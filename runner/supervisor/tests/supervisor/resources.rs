@@ -1,8 +1,11 @@
 //! Nothing is left behind: no process, no descriptor, no cgroup.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use runner_supervisor::{End, KillChoice, Leaf};
+use runner_supervisor::{End, Ground, KillChoice, Leaf};
 
 use crate::scene::{Scene, event, record, start};
 
@@ -10,16 +13,13 @@ fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("a list").count()
 }
 
-fn children() -> Vec<String> {
-    let own = std::process::id();
+/// Processes that sit in a directory below this folder, as each supervisor does.
+fn inside(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir("/proc")
         .expect("a list")
         .flatten()
-        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
-        .filter(|stat| {
-            let fields = stat.rsplit(')').next().unwrap_or_default();
-            fields.split_whitespace().nth(1) == Some(&own.to_string())
-        })
+        .filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok())
+        .filter(|place| place.starts_with(folder))
         .collect()
 }
 
@@ -42,7 +42,7 @@ fn a_thousand_commands_leave_no_process_no_descriptor_and_no_cgroup() {
     }
     drop(pool);
     // Whatever is left goes by itself: those that waited see that nobody asks.
-    while !children().is_empty() || cgroups.iter().any(|cgroup| cgroup.exists()) {
+    while !inside(scene.place()).is_empty() || cgroups.iter().any(|cgroup| cgroup.exists()) {
         std::thread::yield_now();
     }
     // The pool's own descriptors are gone as well.
@@ -77,10 +77,8 @@ fn a_command_inherits_nothing_but_its_three_descriptors() {
 #[test]
 fn as_root_the_supervisor_sits_outside_what_it_kills() {
     let scene = Scene::new();
-    let leaf = Leaf::create(
-        KillChoice::Only(runner_supervisor::KillMethod::CgroupKill),
-        "probe",
-    );
+    let choice = KillChoice::Only(runner_supervisor::KillMethod::CgroupKill);
+    let leaf = Leaf::create(&Ground::read(choice), "probe");
     let leaf = leaf.expect(
         "this needs root and a cgroup of version 2; `make test` leaves it out where they are missing",
     );

@@ -1,10 +1,10 @@
-//! From the request to a command that runs: gate, start record, fate, release.
+//! From the request to a command that runs: start record, fate, release.
 //!
-//! The order is the promise. The child exists but waits; its start is written down; the record
-//! becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
+//! The order is the promise. The child exists but waits (`gate`); its start is written down; the
+//! record becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
 //! before the link: the gate is never opened, and the child ends when it sees that.
 
-use std::{io, time::Duration};
+use std::{ffi::CString, io, time::Duration};
 
 use runner_supervisor::{
     Cause, End, ExitRecord, Fate, FaultPoint, FromSupervisor, NotStarted, ProcessId, Request,
@@ -13,20 +13,18 @@ use runner_supervisor::{
 use rustix::{
     fd::{AsFd, OwnedFd},
     pipe::PipeFlags,
-    process::Pid,
 };
 
 use crate::{
     client::Client,
     clock,
     faults::Faults,
+    gate::Plan,
     input::{self, Input},
-    memory,
     prepare::{Prepared, never_wait},
     program,
     stream::Pump,
     supervise::{Child, Supervision},
-    sys::{self, Plan},
     terminal,
 };
 
@@ -55,55 +53,54 @@ pub(crate) fn launch(
         // A timer on a descriptor that is open takes any time.
         let _ = prepared.orphan.set(orphan_for);
     }
-    let (gated, ends) = match gate(&mut prepared, request, inherited) {
-        Ok(gated) => gated,
+    let Some(child) = prepared.child.take() else {
+        never_started(prepared, request, NotStarted::NoProcess, client);
+        return Launched::Over;
+    };
+    let layout = match lay_out(&mut prepared, request, inherited) {
+        Ok(layout) => layout,
         Err(reason) => {
+            child.close();
             never_started(prepared, request, reason, client);
             return Launched::Over;
         }
     };
-    faults.at(FaultPoint::Forked, client.as_ref());
-    let settled = ProcessId::of(gated.pid, &prepared.identity.supervisor.boot_id)
-        .and_then(|child| settle(&prepared, request, Some(child), client.as_ref(), faults));
-    let start = match settled {
+    let id = Some(child.id().clone());
+    let start = match settle(&prepared, request, id, client.as_ref(), faults) {
         Ok(Some(start)) => start,
         Ok(None) => {
-            stop_behind_gate(gated);
+            child.close();
             fenced(prepared, client);
             return Launched::Over;
         }
         Err(error) => {
-            stop_behind_gate(gated);
+            child.close();
             let _ = prepared.directory.fence(&error.to_string());
             fenced(prepared, client);
             return Launched::Over;
         }
     };
     let opened = clock::monotonic();
-    let Gated {
-        pid,
-        opener,
-        report,
-    } = gated;
-    // The child can only be gone if somebody has killed it, and then it is collected as usual.
-    let _ = rustix::io::write(&opener, b"!");
+    let (pid, report) = child.open(&layout.plan(request));
     faults.at(FaultPoint::GateOpened, client.as_ref());
     if let Some(client) = &mut client {
         client.say(&FromSupervisor::Started(start));
     }
     faults.at(FaultPoint::StartTold, client.as_ref());
+    // The command's ends are its alone from here on: else its output would never end.
+    let Layout { ends, .. } = layout;
     let child = Child::new(pid, report, opened);
     Launched::Running(Box::new(Supervision::new(
         prepared, request, client, faults, child, ends, now,
     )))
 }
 
-/// A child that waits.
-#[derive(Debug)]
-struct Gated {
-    pid: Pid,
-    opener: OwnedFd,
-    report: OwnedFd,
+/// All that was found and laid for a command.
+struct Layout {
+    directory: OwnedFd,
+    program: CString,
+    stdio: Stdio,
+    ends: Ends,
 }
 
 /// Our ends of what the child reads and writes.
@@ -121,67 +118,41 @@ struct Stdio {
     error: OwnedFd,
 }
 
-fn gate(
-    prepared: &mut Prepared,
-    request: &Request,
-    inherited: Option<OwnedFd>,
-) -> Result<(Gated, Ends), NotStarted> {
-    let directory = program::directory(&request.terms.place, inherited)?;
-    let program = program::find(request, &directory)?;
-    let (stdio, ends) = connect(prepared, request).map_err(host)?;
-    let (gate, opener) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| host(e.into()))?;
-    let (report, child_report) =
-        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| host(e.into()))?;
-    never_wait(&report).map_err(host)?;
-    let plan = Plan {
-        gate: gate.as_fd(),
-        gate_opener: opener.as_fd(),
-        report: child_report.as_fd(),
-        directory: directory.as_fd(),
-        stdio: [
-            stdio.input.as_fd(),
-            stdio.output.as_fd(),
-            stdio.error.as_fd(),
-        ],
-        terminal: ends.terminal.is_some(),
-        program: &program,
-        argv: &request.argv,
-        environment: &request.environment,
-    };
-    let pid = fork_into(prepared, &plan)?;
-    memory::expose(pid, prepared.kill_order);
-    let gated = Gated {
-        pid,
-        opener,
-        report,
-    };
-    Ok((gated, ends))
-}
-
-/// The child, in its cgroup before it can do anything.
-fn fork_into(prepared: &Prepared, plan: &Plan<'_>) -> Result<Pid, NotStarted> {
-    let birthplace = prepared.leaf.birthplace();
-    let born = birthplace.map(|place| sys::fork(plan, Some(place)));
-    if let Some(Ok(pid)) = born {
-        return Ok(pid);
-    }
-    // No version 2, or a host that does not let children be born there: the gate gives time to
-    // move it.
-    let pid = sys::fork(plan, None).map_err(|error| match error.raw_os_error() {
-        Some(errno) => program::not_executed(errno, plan.program.to_bytes()),
-        None => host(error),
-    })?;
-    match prepared.leaf.adopt(pid) {
-        Ok(()) => Ok(pid),
-        Err(error) => {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-            Err(host(error))
+impl Layout {
+    fn plan<'a>(&'a self, request: &'a Request) -> Plan<'a> {
+        let Stdio {
+            input,
+            output,
+            error,
+        } = &self.stdio;
+        Plan {
+            directory: self.directory.as_fd(),
+            stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
+            terminal: self.ends.terminal.is_some(),
+            program: &self.program,
+            argv: &request.argv,
+            environment: &request.environment,
         }
     }
 }
 
-/// Lays the streams. The command's ends are closed here once it has them: else its output would
-/// never end.
+fn lay_out(
+    prepared: &mut Prepared,
+    request: &Request,
+    inherited: Option<OwnedFd>,
+) -> Result<Layout, NotStarted> {
+    let directory = program::directory(&request.terms.place, inherited)?;
+    let program = program::find(request, &directory)?;
+    let (stdio, ends) = connect(prepared, request).map_err(host)?;
+    Ok(Layout {
+        directory,
+        program,
+        stdio,
+        ends,
+    })
+}
+
+/// Lays the streams.
 fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, Ends)> {
     let now = clock::monotonic();
     let bounds = request.terms.spool;
@@ -268,13 +239,6 @@ fn settle(
     }
     faults.at(FaultPoint::FateLinked, client);
     Ok(ours.then_some(start))
-}
-
-/// The gate is never opened: the child sees that, and is killed in case it cannot.
-fn stop_behind_gate(gated: Gated) {
-    drop(gated.opener);
-    let _ = rustix::process::kill_process(gated.pid, rustix::process::Signal::KILL);
-    let _ = rustix::process::waitpid(Some(gated.pid), rustix::process::WaitOptions::empty());
 }
 
 fn fenced(prepared: Prepared, client: Option<Client>) {

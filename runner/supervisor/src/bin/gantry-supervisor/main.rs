@@ -1,14 +1,17 @@
-//! The supervisor of one command: `gantry-supervisor KILL`, started in the operation's directory
-//! with its daemon's socket as standard input. See the library for what it promises.
+//! `gantry-supervisor KILL`: the process that supervisors are forked from (`fork_server`), started
+//! in the folder of the operations with its daemon's socket as standard input, and each supervisor
+//! of one command. See the library for what they promise.
 //!
-//! `KILL` is how the tree is to be killed: `strongest`, or one method by its name.
+//! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
-//! It has one thread, waits for everything in one place (`supervise`), and treats a daemon that
-//! goes away as detached, never as an error.
+//! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
+//! daemon that goes away as detached, never as an error.
 
 mod client;
 mod clock;
 mod faults;
+mod fork_server;
+mod gate;
 mod input;
 mod launch;
 mod memory;
@@ -25,9 +28,10 @@ use std::{io, os::fd::AsFd, process::ExitCode};
 use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, VERSION};
 use rustix::fd::OwnedFd;
 
-use client::Client;
 use faults::Faults;
+use fork_server::Order;
 use launch::Launched;
+use prepare::{Host, Prepared};
 
 /// It could not begin to wait.
 const UNFIT: u8 = 70;
@@ -37,12 +41,17 @@ fn main() -> ExitCode {
     let Some(choice) = choice() else {
         return ExitCode::FAILURE;
     };
-    match first_client().map(Client::new) {
-        Ok(Some(client)) => run(choice, client),
-        Ok(None) | Err(_) => {
-            eprintln!("this program is started by a runner; its standard input is a socket of its");
-            ExitCode::FAILURE
-        }
+    let Ok(daemon) = daemon() else {
+        eprintln!("this program is started by a runner; its standard input is a socket of its");
+        return ExitCode::FAILURE;
+    };
+    // A session of their own keeps supervisors from what happens to the daemon's terminal and
+    // process group; it fails only where this is one already.
+    let _ = rustix::process::setsid();
+    let host = Host::settle_in(choice);
+    match fork_server::serve(daemon) {
+        Some(order) => supervise(order, host),
+        None => ExitCode::SUCCESS,
     }
 }
 
@@ -60,22 +69,22 @@ fn choice() -> Option<KillChoice> {
 }
 
 /// Standard input, moved to where no child inherits it.
-fn first_client() -> io::Result<OwnedFd> {
+fn daemon() -> io::Result<OwnedFd> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::net::sockopt::socket_peercred(&socket)?;
     rustix::stdio::dup2_stdin(&input::nothing()?)?;
     Ok(socket)
 }
 
-fn run(choice: KillChoice, mut client: Client) -> ExitCode {
+/// The life of one supervisor.
+fn supervise(order: Order, host: io::Result<Host>) -> ExitCode {
+    let Order {
+        directory,
+        mut client,
+    } = order;
     let faults = Faults::from_environment();
-    // Its own session keeps it from what happens to the daemon's terminal and process group; it
-    // fails only where it is one already. As subreaper it inherits whom a command abandons.
-    let _ = rustix::process::setsid();
-    let subreaper = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-    let prepared = match subreaper
-        .map_err(io::Error::from)
-        .and_then(|()| prepare::prepare(choice, stream::READ_BYTES))
-    {
+    let failing = |point| faults.at(point, Some(&client));
+    let prepared = match host.and_then(|host| alone(&host, &directory, failing)) {
         Ok(prepared) => prepared,
         Err(error) => {
             client.say(&FromSupervisor::Unfit {
@@ -98,4 +107,13 @@ fn run(choice: KillChoice, mut client: Client) -> ExitCode {
         Launched::Over => {}
     }
     ExitCode::SUCCESS
+}
+
+/// Prepares for a command, apart from the other supervisors: in a session of its own, by which its
+/// tree is found where there is no cgroup, and as subreaper, so that it inherits whom a command
+/// abandons.
+fn alone(host: &Host, directory: &str, failing: impl Fn(FaultPoint)) -> io::Result<Prepared> {
+    rustix::process::setsid()?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    prepare::prepare(host, directory, failing)
 }

@@ -3,7 +3,8 @@
 use std::{fs::File, io, path::Path};
 
 use runner_supervisor::{
-    Directory, GapLog, Identity, KillChoice, Leaf, ProcessId, RecordFile, Stream, boot_id,
+    Directory, FaultPoint, GapLog, Ground, Identity, KillChoice, Leaf, ProcessId, RecordFile,
+    Stream, boot_id,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -12,7 +13,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{clock::BootTimer, memory, sys};
+use crate::{clock::BootTimer, gate::Gated, memory, stream, sys};
 
 /// A pipe as large as an ordinary user may make it.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -27,6 +28,29 @@ pub(crate) struct Pipe {
     pub(crate) read: OwnedFd,
     /// The command's.
     pub(crate) write: OwnedFd,
+}
+
+/// What holds for every supervisor of this host, found out once.
+#[derive(Debug)]
+pub(crate) struct Host {
+    boot_id: String,
+    ground: Ground,
+    /// How soon the host would have killed this process for want of memory, before it asked not
+    /// to be the first (`oom_score_adj`).
+    kill_order: i32,
+}
+
+impl Host {
+    /// Finds it out, and puts this process, and all that it forks, where supervisors are to be.
+    pub(crate) fn settle_in(choice: KillChoice) -> io::Result<Self> {
+        let ground = Ground::read(choice);
+        ground.step_aside();
+        Ok(Self {
+            boot_id: boot_id()?,
+            ground,
+            kill_order: memory::protect(),
+        })
+    }
 }
 
 /// A supervisor that waits for its request.
@@ -45,19 +69,21 @@ pub(crate) struct Prepared {
     pub(crate) gaps: GapLog,
     /// One for each stream, until they are used.
     pub(crate) pipes: Vec<Pipe>,
-    /// How soon the host would have killed this process for want of memory, before it asked not
-    /// to be the first (`oom_score_adj`).
-    pub(crate) kill_order: i32,
+    /// What becomes the command, until it is released.
+    pub(crate) child: Option<Gated>,
     /// Where bytes are read to.
     pub(crate) buffer: Vec<u8>,
 }
 
-/// Makes everything in the current directory, which is the operation's.
-pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared> {
+/// Makes everything in the directory of this name, which is the operation's.
+pub(crate) fn prepare(
+    host: &Host,
+    directory: &str,
+    failing: impl Fn(FaultPoint),
+) -> io::Result<Prepared> {
+    rustix::process::chdir(directory)?;
     let directory = Directory::open(Path::new("."))?;
-    let boot = boot_id()?;
-    let supervisor = ProcessId::of(rustix::process::getpid(), &boot)?;
-    let kill_order = memory::protect();
+    let supervisor = ProcessId::of(rustix::process::getpid(), &host.boot_id)?;
     let signals = sys::signals()?;
     let spools = Stream::ALL
         .into_iter()
@@ -70,18 +96,20 @@ pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared>
     let pipes = vec![pipe()?, pipe()?];
     let orphan = BootTimer::new()?;
     let ready = RecordFile::create(&directory, "ready")?;
-    // The last that is made: without its record nobody would know that it is to be removed.
+    // Without its record nobody would know that it is to be removed.
     let name = format!("{}-{}", supervisor.pid, supervisor.start_ticks);
-    let leaf = Leaf::create(choice, &name)?;
+    let leaf = Leaf::create(&host.ground, &name)?;
     let identity = Identity {
         supervisor,
         kill: leaf.method(),
         cgroup: leaf.path(),
     };
-    if let Err(error) = ready.write(&identity).and_then(|()| ready.link(&directory)) {
-        let _ = leaf.remove();
-        return Err(error);
-    }
+    let child = ready
+        .write(&identity)
+        .and_then(|()| ready.link(&directory))
+        .inspect(|_| failing(FaultPoint::Identified))
+        .and_then(|_| Gated::fork(&leaf, host.kill_order, &host.boot_id));
+    let child = child.inspect_err(|_| drop(leaf.remove()))?;
     Ok(Prepared {
         directory,
         identity,
@@ -94,8 +122,8 @@ pub(crate) fn prepare(choice: KillChoice, buffer: usize) -> io::Result<Prepared>
         spools,
         gaps,
         pipes,
-        kill_order,
-        buffer: vec![0; buffer],
+        child: Some(child),
+        buffer: vec![0; stream::READ_BYTES],
     })
 }
 

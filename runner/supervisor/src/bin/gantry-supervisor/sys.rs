@@ -1,7 +1,7 @@
 //! The system calls that only exist as `unsafe`: fork, signals, collecting with usage.
 //!
-//! The process has one thread, so a fork copies no lock that somebody holds. Between fork and exec
-//! the child makes plain system calls on memory that was prepared before, and nothing else.
+//! The process has one thread, so a fork copies no lock that somebody holds, and the child may do
+//! whatever its parent may.
 #![expect(
     unsafe_code,
     reason = "clone3 into a cgroup, signalfd, wait4 and ioctl have no safe form in a library that we use"
@@ -21,39 +21,12 @@ use rustix::{
 /// `CLONE_INTO_CGROUP` (clone3(2), Linux 5.7); wider than the type of the other flags.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// What the child says with its exit code when the gate was never opened; nobody reads it.
-const NEVER_RELEASED: i32 = 126;
-
-/// The same when the program could not be executed; the reason goes through a pipe.
-const NOT_EXECUTED: i32 = 127;
-
 /// The last of the ordinary signals.
 const LAST_SIGNAL: i32 = 31;
 
-/// All that a child needs.
-#[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    /// Where it waits for one byte.
-    pub(crate) gate: BorrowedFd<'a>,
-    /// The other end, to be closed in the child: else it would never see the supervisor die.
-    pub(crate) gate_opener: BorrowedFd<'a>,
-    /// Where it reports why it could not execute.
-    pub(crate) report: BorrowedFd<'a>,
-    /// Where it runs.
-    pub(crate) directory: BorrowedFd<'a>,
-    /// Its input, output and error output; none of them numbered below 3.
-    pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// Whether its input is a terminal to be its own.
-    pub(crate) terminal: bool,
-    pub(crate) program: &'a CStr,
-    pub(crate) argv: &'a [CString],
-    pub(crate) environment: &'a [CString],
-}
-
-/// Makes the child; `born_in` is the cgroup where it begins to exist.
-pub(crate) fn fork(plan: &Plan<'_>, born_in: Option<BorrowedFd<'_>>) -> io::Result<Pid> {
-    let argv = pointers(plan.argv);
-    let environment = pointers(plan.environment);
+/// Makes a child that goes on here, on a copy; `born_in` is the cgroup where it begins to exist.
+/// `None` in the child.
+pub(crate) fn fork(born_in: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
     // SAFETY: all fields are integers, for which zero is a value.
     let mut arguments: libc::clone_args = unsafe { mem::zeroed() };
     arguments.exit_signal = libc::SIGCHLD.unsigned_abs().into();
@@ -62,7 +35,7 @@ pub(crate) fn fork(plan: &Plan<'_>, born_in: Option<BorrowedFd<'_>>) -> io::Resu
         arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
     }
     // SAFETY: without shared memory and without a stack of its own the child goes on here, on a
-    // copy, as after fork(2). This process has no other thread.
+    // copy, as after fork(2). This process has no other thread, so no lock is copied while held.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone3,
@@ -70,14 +43,41 @@ pub(crate) fn fork(plan: &Plan<'_>, born_in: Option<BorrowedFd<'_>>) -> io::Resu
             mem::size_of::<libc::clone_args>(),
         )
     };
-    if pid == 0 {
-        // SAFETY: this is the child, and the pointers lead into vectors that live until it execs.
-        unsafe { become_command(plan, &argv, &environment) }
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
     }
-    let pid = i32::try_from(pid).map_err(io::Error::other)?;
-    Pid::from_raw(pid)
-        .filter(|_| pid > 0)
-        .ok_or_else(io::Error::last_os_error)
+    Ok(Pid::from_raw(i32::try_from(pid).map_err(io::Error::other)?))
+}
+
+/// Makes a child that lives another life: of all that is open here it has only `kept` and the
+/// standard descriptors, its signals do what they do by default, and in the end it returns the code
+/// to end with.
+pub(crate) fn fork_apart(
+    born_in: Option<BorrowedFd<'_>>,
+    kept: BorrowedFd<'_>,
+    life: impl FnOnce() -> i32,
+) -> io::Result<Pid> {
+    if let Some(pid) = fork(born_in)? {
+        return Ok(pid);
+    }
+    let kept = kept.as_raw_fd().unsigned_abs();
+    // SAFETY: this process never returns, so it neither uses nor drops anything else that it has copied.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
+        libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
+    }
+    default_signals();
+    let code = life();
+    // SAFETY: nothing runs after it.
+    unsafe { libc::_exit(code) }
+}
+
+/// Becomes a program. Returns only where that fails, and says why.
+pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString]) -> io::Error {
+    let (argv, environment) = (pointers(argv), pointers(environment));
+    // SAFETY: both lists end with null, and what they point to lives until this returns.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
@@ -88,61 +88,32 @@ fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
         .collect()
 }
 
-/// # Safety
-/// Only in a child that has its memory for itself; the lists must end with null.
-unsafe fn become_command(
-    plan: &Plan<'_>,
-    argv: &[*const libc::c_char],
-    environment: &[*const libc::c_char],
-) -> ! {
-    // SAFETY: system calls with descriptors that are open and pointers that are valid; none of
-    // them allocates or takes a lock.
+/// Every signal does again what it does by default, and none is held back.
+fn default_signals() {
+    // SAFETY: no handler is set, and the set is initialised by sigemptyset before it is read.
     unsafe {
-        libc::close(plan.gate_opener.as_raw_fd());
-        // Only a terminal needs a session of its own. The scheduler gives each new one a share of
-        // its own (autogroup), and on a busy host its first turn is milliseconds away.
-        if plan.terminal {
-            libc::setsid();
-        } else {
-            libc::setpgid(0, 0);
-        }
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        let mut ready = libc::fchdir(plan.directory.as_raw_fd()) == 0;
-        for (number, source) in (0..).zip(plan.stdio) {
-            ready &= libc::dup2(source.as_raw_fd(), number) == number;
-        }
-        if plan.terminal {
-            ready &= libc::ioctl(0, libc::TIOCSCTTY, 0) == 0;
-        }
-        let failed = if ready { 0 } else { *libc::__errno_location() };
-        let mut byte = 0_u8;
-        let mut read = -1;
-        while read < 0 {
-            read = libc::read(plan.gate.as_raw_fd(), (&raw mut byte).cast(), 1);
-            if read < 0 && *libc::__errno_location() != libc::EINTR {
-                break;
-            }
-        }
-        if read != 1 {
-            libc::_exit(NEVER_RELEASED);
-        }
-        let mut error = failed;
-        if ready {
-            libc::execve(plan.program.as_ptr(), argv.as_ptr(), environment.as_ptr());
-            error = *libc::__errno_location();
-        }
-        let report = error.to_ne_bytes();
-        libc::write(
-            plan.report.as_raw_fd(),
-            report.as_ptr().cast(),
-            report.len(),
-        );
-        libc::_exit(NOT_EXECUTED)
+    }
+}
+
+/// Children that end need nobody who collects them.
+pub(crate) fn ignore_children() {
+    // SAFETY: no handler is set.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+    }
+}
+
+/// Children that end wait to be collected.
+pub(crate) fn heed_children() {
+    // SAFETY: no handler is set.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 

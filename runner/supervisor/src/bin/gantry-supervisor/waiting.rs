@@ -19,7 +19,7 @@ pub(crate) fn hello(identity: &Identity, input: u64, last_id: u64) -> FromSuperv
     }
 }
 
-/// Waits for the request; `None` when there will be none.
+/// Waits for the request; `None` when there will be none, or it could not be carried out.
 pub(crate) fn request(
     prepared: &Prepared,
     client: &mut Client,
@@ -59,7 +59,8 @@ pub(crate) fn request(
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return None,
         }
-        if sys::asked_to_end(&prepared.signals) {
+        // A child that is gone before it became anything can become nothing.
+        if sys::asked_to_end(&prepared.signals) || sys::ended_child().is_some() {
             return None;
         }
         client.fill();
@@ -68,11 +69,14 @@ pub(crate) fn request(
 }
 
 /// Nobody will ask: the operation never runs, whatever a later daemon finds.
-pub(crate) fn give_up(prepared: Prepared, mut client: Client) {
+pub(crate) fn give_up(mut prepared: Prepared, mut client: Client) {
+    if let Some(child) = prepared.child.take() {
+        child.close();
+    }
     // If neither can be done, the next daemon fences it, because nobody supervises it.
     let _ = prepared
         .directory
-        .fence("its daemon went away before it asked for anything");
+        .fence("its supervisor gave up before anything was asked of it");
     client.say(&FromSupervisor::Fenced);
     let _ = prepared.leaf.remove();
 }
