@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use shared_link::runner::Ended;
 use shared_types::{Clock, Digest, Entropy, JournalId};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
@@ -49,13 +49,10 @@ impl Link {
         let goodbye = self.goodbye.clone();
         let mut failures = 0;
         loop {
-            let began = self.clock.monotonic();
-            let error = tokio::select! {
-                // The session watches for the goodbye itself once it has something to end.
-                linked = self.once() => match linked {
-                    Ok(()) => return Ok(()),
-                    Err(error) => error,
-                },
+            let mut welcomed = None;
+            // It watches for the goodbye itself, because it may have something to end.
+            let Err(error) = self.once(&mut welcomed).await else {
+                return Ok(());
             };
             if goodbye.is_cancelled() {
                 return Ok(());
@@ -67,8 +64,8 @@ impl Link {
                 let journal = JournalId::generate(self.clock.as_ref(), self.entropy.as_ref());
                 self.operations.begin_journal(journal).await;
             }
-            let lived = self.clock.monotonic().saturating_sub(began);
-            failures = backoff::failures_after(failures, lived);
+            let served = welcomed.map(|since| since.elapsed());
+            failures = backoff::failures_after(failures, served);
             let wait = backoff::wait(failures, self.longest_wait, self.random());
             tracing::warn!(
                 runner.id = %self.introduction.runner,
@@ -85,8 +82,8 @@ impl Link {
         }
     }
 
-    /// Connects, proves itself and serves one link.
-    async fn once(&mut self) -> Result<(), LinkError> {
+    /// Connects, proves itself and serves one link; `welcomed` says since when.
+    async fn once(&mut self, welcomed: &mut Option<Instant>) -> Result<(), LinkError> {
         let connect = self.connect();
         let goodbye = self.goodbye.clone();
         let (proven, token) = tokio::select! {
@@ -102,7 +99,7 @@ impl Link {
             entropy: &self.entropy,
             goodbye: &self.goodbye,
         };
-        session.run(proven.channel, &token).await
+        session.run(proven.channel, &token, welcomed).await
     }
 
     /// The access token lives in memory only, and serves one link.

@@ -59,12 +59,20 @@ enum Event {
 
 impl Session<'_> {
     /// Links and serves until the link ends; only a polite end of ours is no error. The table of
-    /// operations knows the link for exactly that long.
-    pub(crate) async fn run(&self, channel: Channel, token: &str) -> Result<(), LinkError> {
+    /// operations knows the link for exactly that long. `welcomed` says since when it served,
+    /// where it came to that.
+    pub(crate) async fn run(
+        &self,
+        channel: Channel,
+        token: &str,
+        welcomed: &mut Option<Instant>,
+    ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let mut incoming = call(channel, token, waiting).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
-        let served = self.serve(&mut incoming, &outgoing, &opened, token).await;
+        let served = self
+            .serve(&mut incoming, &outgoing, &opened, token, welcomed)
+            .await;
         self.operations.close_link(opened.link).await;
         let reason = served.as_ref().err().map(LinkError::to_string);
         tracing::info!(
@@ -84,6 +92,7 @@ impl Session<'_> {
         outgoing: &mpsc::Sender<v1::RunnerFrame>,
         opened: &Opened,
         token: &str,
+        welcomed: &mut Option<Instant>,
     ) -> Result<(), LinkError> {
         let began = Instant::now();
         let mut session = runner::Session::new(Duration::ZERO);
@@ -107,6 +116,9 @@ impl Session<'_> {
                         continue;
                     }
                     let todo = session.frame(*frame, began.elapsed())?;
+                    if let Todo::Linked { .. } = todo {
+                        *welcomed = Some(Instant::now());
+                    }
                     // A server that sends orders but takes no answers is as good as silent.
                     let within = session.silence();
                     let done = self.carry_out(todo, outgoing, opened, token);

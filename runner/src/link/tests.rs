@@ -1,6 +1,6 @@
 //! Links over real connections, against a server double, with real commands.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_tls::ServerTls;
@@ -25,38 +25,11 @@ struct Runner {
 impl Runner {
     async fn start(server: &FakeServer, certificate: Option<Digest>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let home = Home::within(directory.path());
-        let _ = home.lock().expect("a home");
-        let (operations, service) = operations(directory.path(), &incarnation().boot).await;
-        tokio::spawn(service.run());
-        let goodbye = CancellationToken::new();
-        let link = Link {
-            url: ServerUrl::parse(&server.url, false).expect("an address"),
-            home: home.clone(),
-            enrolled: Enrolled {
-                server: server.url.clone(),
-                allow_plain_text: false,
-                runner: RUNNER,
-                name: "laptop".into(),
-                server_identity: server.identity(),
-                certificate,
-                workspace: directory.path().to_owned(),
-            },
-            key: RunnerKey::generate(&SeededEntropy::new(1)),
-            introduction: Introduction {
-                runner: RUNNER,
-                capabilities: v1::Capabilities::default(),
-            },
-            operations,
-            clock: Arc::new(SystemClock::new()),
-            entropy: Arc::new(SeededEntropy::new(2)),
-            longest_wait: crate::backoff::LONGEST,
-            goodbye: goodbye.clone(),
-        };
+        let link = link(directory.path(), server, certificate).await;
         Self {
             directory,
-            home,
-            goodbye,
+            home: link.home.clone(),
+            goodbye: link.goodbye.clone(),
             task: tokio::spawn(link.run()),
         }
     }
@@ -65,6 +38,37 @@ impl Runner {
     async fn end(self) -> Result<(), LinkError> {
         let ended = timeout(SOON, self.task).await;
         ended.expect("an end in time").expect("no panic")
+    }
+}
+
+/// The link of a runner whose home is here.
+async fn link(directory: &Path, server: &FakeServer, certificate: Option<Digest>) -> Link {
+    let home = Home::within(directory);
+    let _ = home.lock().expect("a home");
+    let (operations, service) = operations(directory, &incarnation().boot).await;
+    tokio::spawn(service.run());
+    Link {
+        url: ServerUrl::parse(&server.url, false).expect("an address"),
+        home,
+        enrolled: Enrolled {
+            server: server.url.clone(),
+            allow_plain_text: false,
+            runner: RUNNER,
+            name: "laptop".into(),
+            server_identity: server.identity(),
+            certificate,
+            workspace: directory.to_owned(),
+        },
+        key: RunnerKey::generate(&SeededEntropy::new(1)),
+        introduction: Introduction {
+            runner: RUNNER,
+            capabilities: v1::Capabilities::default(),
+        },
+        operations,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SeededEntropy::new(2)),
+        longest_wait: crate::backoff::LONGEST,
+        goodbye: CancellationToken::new(),
     }
 }
 
@@ -102,6 +106,25 @@ async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
     assert!(matches!(link.next().await, Some(Kind::Ended(_))));
     let effects = std::fs::read_to_string(runner.directory.path().join("workspace/effects"));
     assert_eq!(effects.expect("the effect"), "ran\n");
+}
+
+#[tokio::test]
+async fn only_a_link_that_was_welcomed_counts_as_one_that_served() {
+    let mut server = FakeServer::plain(1).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &server, None).await;
+    let mut served = None;
+    let ends = async {
+        let mut link = server.next_link().await;
+        link.challenge().await;
+    };
+    let (ended, ()) = tokio::join!(link.once(&mut served), ends);
+    assert!(ended.is_err() && served.is_none(), "it was only called");
+    let ends = async {
+        welcomed(&mut server).await;
+    };
+    let (ended, ()) = tokio::join!(link.once(&mut served), ends);
+    assert!(ended.is_err() && served.is_some(), "it served");
 }
 
 #[tokio::test]
