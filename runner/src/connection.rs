@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use shared_tls::{Recorder, TlsError, Trust, client_config};
+use shared_tls::{Recorder, Socket, TlsError, Trust, client_config};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -22,6 +22,9 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// What may be in flight towards the runner, per stream and altogether, in bytes.
 const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
+/// Largest HTTP/2 frame that is taken: a whole piece of input and what is said of it.
+const FRAME_BYTES: u32 = 128 * 1024;
 
 /// Which certificate a connection may end at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +69,14 @@ impl Connection {
             unreachable(io::Error::new(io::ErrorKind::InvalidInput, reason))
         })?;
         let connector = TlsConnector::from(Arc::new(config));
-        let handshake = within(connector.connect(name, socket)).await;
-        let stream = handshake.map_err(|source| ConnectError::Handshake {
+        let handshake = within(connector.connect(name, Socket::new(socket))).await;
+        let mut stream = handshake.map_err(|source| ConnectError::Handshake {
             url: url.to_string(),
             source,
         })?;
+        // A whole frame, so that it leaves at once.
+        let unsent = 2 * FRAME_BYTES as usize;
+        stream.get_mut().1.set_buffer_limit(Some(unsent));
         Self::over(url, stream, recorder.recorded()).await
     }
 
@@ -88,6 +94,7 @@ impl Connection {
         // The dialled scheme is plain for tonic, which would start TLS of its own otherwise.
         let endpoint = Endpoint::from_shared(format!("http://{}", url.authority()))?
             .origin(url.origin())
+            .max_frame_size(FRAME_BYTES)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW);
         let channel = endpoint.connect_with_connector(connector).await?;

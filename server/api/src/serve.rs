@@ -12,6 +12,7 @@ use hyper_util::{
     server::conn::auto,
     service::TowerToHyperService,
 };
+use shared_tls::Socket;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -34,6 +35,8 @@ const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(20));
 /// Requests that one HTTP/2 connection may have open.
 const STREAMS_PER_CONNECTION: u32 = 256;
+/// Largest HTTP/2 frame that is taken: a whole piece of output and what is said of it.
+const FRAME_BYTES: u32 = 128 * 1024;
 /// Bytes of an HTTP/1.1 request that are held before it is understood.
 const HEADERS_BYTES: usize = 64 * 1024;
 /// How long requests may go on after the server was asked to stop.
@@ -122,12 +125,20 @@ impl Connection {
         let peer = self.peer;
         match tls {
             None => self.serve_http(stream).await,
-            Some(acceptor) => match timeout(FIRST_REQUEST_WITHIN, acceptor.accept(stream)).await {
-                // Boxed, because every future that it passes through would keep room for it.
-                Ok(Ok(stream)) => self.serve_http(Box::new(stream)).await,
-                Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-                Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-            },
+            Some(acceptor) => {
+                let handshake = acceptor.accept(Socket::new(stream));
+                match timeout(FIRST_REQUEST_WITHIN, handshake).await {
+                    // Boxed, because every future that it passes through would keep room for it.
+                    Ok(Ok(mut stream)) => {
+                        // A whole frame, so that it leaves at once.
+                        let unsent = 2 * FRAME_BYTES as usize;
+                        stream.get_mut().1.set_buffer_limit(Some(unsent));
+                        self.serve_http(Box::new(stream)).await;
+                    }
+                    Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
+                }
+            }
         }
     }
 
@@ -195,6 +206,7 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(KEEP_ALIVE.0)
         .keep_alive_timeout(KEEP_ALIVE.1)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
+        .max_frame_size(FRAME_BYTES)
         .initial_stream_window_size(2 * 1024 * 1024)
         .initial_connection_window_size(4 * 1024 * 1024);
     builder

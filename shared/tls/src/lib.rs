@@ -6,9 +6,11 @@
 
 pub mod certificate;
 pub mod client;
+mod socket;
 
 pub use certificate::ServerTls;
 pub use client::{Recorder, Trust, client_config};
+pub use socket::Socket;
 
 use std::{path::PathBuf, sync::Arc};
 
