@@ -21,6 +21,10 @@ use crate::received::{Received, Violation};
 /// sends gap after gap gets here.
 const MAX_PIECES: usize = 256;
 
+/// Pieces of at least so many bytes are kept as they came. A smaller one is copied, because it may
+/// be a part of something much larger, which would be held with it.
+const AS_IT_CAME_BYTES: usize = OUTPUT_CHUNK_BYTES / 2;
+
 /// Answers to what was passed on that may wait; more than can be asked for at once.
 const MAX_ANSWERS: usize = 4 * MAX_CONTROLS_WAITING;
 
@@ -102,7 +106,8 @@ struct Piece {
 
 #[derive(Debug)]
 enum Content {
-    Data(Vec<u8>),
+    AsItCame(Bytes),
+    Joined(Vec<u8>),
     GapUpTo(u64),
 }
 
@@ -154,7 +159,7 @@ impl Inbox {
                 offset,
                 data,
             } => match self.stream(stream).received.data(offset, data)? {
-                Some((offset, data)) => self.push_data(stream, offset, &data),
+                Some((offset, data)) => self.push_data(stream, offset, data),
                 None => Ok(()),
             },
             Mail::Gap { stream, from, to } => match self.stream(stream).received.gap(from, to)? {
@@ -209,7 +214,12 @@ impl Inbox {
         let piece = self.stream(stream).pieces.pop_front()?;
         let offset = piece.offset;
         Some(match piece.content {
-            Content::Data(data) => Mail::Output {
+            Content::AsItCame(data) => Mail::Output {
+                stream,
+                offset,
+                data,
+            },
+            Content::Joined(data) => Mail::Output {
                 stream,
                 offset,
                 data: data.into(),
@@ -236,18 +246,21 @@ impl Inbox {
         &mut self,
         stream: OutputStream,
         offset: u64,
-        data: &[u8],
+        data: Bytes,
     ) -> Result<(), InboxError> {
+        if data.len() >= AS_IT_CAME_BYTES {
+            return self.push(stream, offset, Content::AsItCame(data));
+        }
         if let Some(Piece {
-            content: Content::Data(last),
+            content: Content::Joined(last),
             ..
         }) = self.stream(stream).pieces.back_mut()
             && last.len() + data.len() <= OUTPUT_CHUNK_BYTES
         {
-            last.extend_from_slice(data);
+            last.extend_from_slice(&data);
             return Ok(());
         }
-        self.push(stream, offset, Content::Data(data.to_vec()))
+        self.push(stream, offset, Content::Joined(data.to_vec()))
     }
 
     fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
