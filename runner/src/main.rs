@@ -41,6 +41,11 @@ use home::Home;
 use server_url::ServerUrl;
 use token_source::Sources;
 
+/// jemalloc, because what passes through comes and goes in pieces of 64 KiB: glibc gives the memory
+/// of each back to the kernel and takes it anew, which is a fifth of the time that a piece takes.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verb = match cli.verb {

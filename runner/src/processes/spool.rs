@@ -65,12 +65,9 @@ impl Spool {
             Some(reader) => reader,
             closed => closed.insert(open(&self.path, stream)?),
         };
-        let mut bytes = vec![0; max];
-        Ok(match reader.read(offset, &mut bytes)? {
-            runner_supervisor::Found::Bytes(length) => {
-                bytes.truncate(length);
-                Found::Bytes(bytes.into())
-            }
+        let mut bytes = Vec::with_capacity(max);
+        Ok(match reader.append_to(&mut bytes, offset)? {
+            runner_supervisor::Found::Bytes(_) => Found::Bytes(bytes.into()),
             runner_supervisor::Found::Gap { until }
             | runner_supervisor::Found::Evicted { until } => Found::Gap { until },
             runner_supervisor::Found::Nothing => Found::Nothing,

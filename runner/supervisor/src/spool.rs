@@ -7,6 +7,7 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
+use rustix::buffer::spare_capacity;
 use serde::{Deserialize, Serialize};
 
 use crate::{Directory, record};
@@ -149,15 +150,29 @@ impl GapLog {
         Ok(gaps)
     }
 
-    /// The record at this place; a torn one is none.
+    /// Up to where a stream is evicted, and its gaps. Mostly there are none, and one look tells.
+    fn missing(&self, stream: Stream) -> io::Result<(u64, Vec<Gap>)> {
+        let mut bytes = [0; (GAPS_AT + GAP_ROOM) as usize];
+        let length = self.file.read_at(&mut bytes, 0)?;
+        let mut lines = bytes[..length].chunks(GAP_ROOM as usize);
+        let evicted = lines.nth(stream.index());
+        let evicted = evicted.and_then(|line| parsed("evicted", line));
+        let any = bytes[GAPS_AT as usize..].contains(&b'\n');
+        let gaps = if any { self.gaps(stream)? } else { Vec::new() };
+        Ok((evicted.map_or(0, |gap| gap.length), gaps))
+    }
+
     fn line(&self, kind: &str, at: u64) -> io::Result<Option<Gap>> {
         let mut bytes = [0; GAP_ROOM as usize];
         let length = self.file.read_at(&mut bytes, at)?;
-        let Some(end) = bytes[..length].iter().position(|byte| *byte == b'\n') else {
-            return Ok(None);
-        };
-        Ok(record::from_line(kind, &bytes[..end], "gaps").ok())
+        Ok(parsed(kind, &bytes[..length]))
     }
+}
+
+/// The record in this room; a torn one is none.
+fn parsed(kind: &str, room: &[u8]) -> Option<Gap> {
+    let end = room.iter().position(|byte| *byte == b'\n')?;
+    record::from_line(kind, &room[..end], "gaps").ok()
 }
 
 /// Reads one stream of an operation, while it is written or later.
@@ -206,12 +221,37 @@ impl SpoolReader {
     /// When the host refuses.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> io::Result<Found> {
         let read = self.file.read_at(bytes, offset)?;
-        let evicted = self.gaps.evicted(self.stream)?;
+        self.found(offset, read)
+    }
+
+    /// The same, behind what `bytes` holds, into all the room that it has. Cheaper than
+    /// [`Self::read`], which takes room that was filled already.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn append_to(&self, bytes: &mut Vec<u8>, offset: u64) -> io::Result<Found> {
+        let before = bytes.len();
+        let read = match bytes.capacity() - before {
+            0 => 0,
+            _ => rustix::io::pread(&self.file, spare_capacity(bytes), offset)?,
+        };
+        let found = self.found(offset, read);
+        let kept = match found {
+            Ok(Found::Bytes(length)) => length,
+            _ => 0,
+        };
+        bytes.truncate(before + kept);
+        found
+    }
+
+    /// What it means that so many bytes were read at `offset`.
+    fn found(&self, offset: u64, read: usize) -> io::Result<Found> {
+        let (evicted, gaps) = self.gaps.missing(self.stream)?;
         if offset < evicted {
             return Ok(Found::Evicted { until: evicted });
         }
         let end = offset.saturating_add(read as u64);
-        for gap in self.gaps.gaps(self.stream)? {
+        for gap in gaps {
             let until = gap.offset.saturating_add(gap.length);
             if gap.offset <= offset && offset < until {
                 return Ok(Found::Gap { until });

@@ -32,6 +32,10 @@ use execs::{APART, TRUE};
 use table::Stopwatch;
 use tests::door::Door;
 
+/// As in the server, whose router is in this process for some lines.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const SHELL: &[&str] = &["/usr/bin/bash", "-c", "echo hello"];
 
 /// Idle links: as many as a team has, and as many as one server is to hold.

@@ -4,12 +4,11 @@
 use std::{
     fs::File,
     io::{self, ErrorKind},
-    os::unix::fs::FileExt,
     sync::Arc,
 };
 
 use bytes::Bytes;
-use rustix::fs::Stat;
+use rustix::{buffer::spare_capacity, fs::Stat};
 use sha2::{Digest as _, Sha256};
 use shared_sandbox::{Download, Downloaded, FileFailure};
 use shared_types::Digest;
@@ -40,9 +39,11 @@ impl OpenFile {
     pub fn read(&self, from: u64, max: usize) -> io::Result<Bytes> {
         let left = self.bytes.saturating_sub(from);
         let wanted = usize::try_from(left).map_or(max, |left| left.min(max));
-        let mut buffer = vec![0; wanted];
-        let read = self.file.read_at(&mut buffer, from)?;
-        buffer.truncate(read);
+        if wanted == 0 {
+            return Ok(Bytes::new());
+        }
+        let mut buffer = Vec::with_capacity(wanted);
+        rustix::io::pread(&self.file, spare_capacity(&mut buffer), from)?;
         Ok(buffer.into())
     }
 }

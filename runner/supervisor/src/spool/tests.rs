@@ -30,6 +30,15 @@ fn a_reader_never_takes_a_hole_for_output() {
     assert_eq!(reader.read(50, &mut bytes).expect("read"), gap);
     assert_eq!(reader.read(100, &mut bytes).expect("read"), Found::Bytes(4));
     assert_eq!(&bytes[..4], b"tail");
+    let mut more = b"so far: ".to_vec();
+    more.reserve_exact(100);
+    let found = reader.append_to(&mut more, 0).expect("read");
+    assert_eq!(
+        (found, &*more),
+        (Found::Bytes(4), b"so far: head".as_slice())
+    );
+    assert_eq!(reader.append_to(&mut more, 50).expect("read"), gap);
+    assert_eq!(more, b"so far: head", "a hole adds nothing");
     assert!(!reader.is_whole().expect("known"));
 }
 
