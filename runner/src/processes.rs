@@ -279,7 +279,15 @@ impl Processes {
         };
         let path = waiting.0.directory().path().to_owned();
         let started = waiting.0.start(&request, Some(plan.directory));
-        task::spawn(path, started, passing)
+        task::spawn(path, started, passing, Some(Arc::clone(&self.pool)))
+    }
+
+    /// Removes what is kept of a command that is forgotten, off the async threads; its supervisor
+    /// and its files serve another one where they can.
+    pub(crate) fn forget(&self, spool: Spool) {
+        if !self.pool.reclaim(spool.path()) {
+            spool.remove();
+        }
     }
 }
 
@@ -310,7 +318,7 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
         Ok(Recovered::Running(operation)) => {
-            Left::Running(task::spawn(path, Ok(*operation), Passing::new()))
+            Left::Running(task::spawn(path, Ok(*operation), Passing::new(), None))
         }
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             outcome: outcome::of(record),

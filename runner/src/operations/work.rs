@@ -237,7 +237,7 @@ impl OperationsService {
         self.memory.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
-            spool.remove();
+            self.processes.forget(spool);
         }
     }
 

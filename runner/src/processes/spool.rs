@@ -50,6 +50,10 @@ impl Spool {
         super::name(&self.path)
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads at most `max` bytes from `offset` on. What was written a moment ago is in memory, so
     /// this waits for no disk as a rule.
     ///

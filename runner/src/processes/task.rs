@@ -7,11 +7,12 @@ use std::{
     collections::VecDeque,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use runner_supervisor::{
-    Cut, Directory, Ended, Event, Operation, OperationError, Recovered, Stream, settle,
+    Cut, Directory, Ended, Event, Operation, OperationError, Pool, Recovered, Stream, settle,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -42,6 +43,7 @@ pub(super) fn spawn(
     path: PathBuf,
     started: Result<Operation, (Directory, OperationError)>,
     passing: Passing,
+    pool: Option<Arc<Pool>>,
 ) -> Process {
     let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
@@ -49,6 +51,7 @@ pub(super) fn spawn(
     let span = tracing::debug_span!("process", process.directory = spool.name());
     let task = Task {
         path,
+        pool,
         started: false,
         wishes,
         obeyed: Wishes::default(),
@@ -71,6 +74,8 @@ pub(super) fn spawn(
 
 struct Task {
     path: PathBuf,
+    /// Where its supervisor goes afterwards.
+    pool: Option<Arc<Pool>>,
     started: bool,
     wishes: watch::Receiver<Wishes>,
     /// What the supervisor was told of them.
@@ -176,6 +181,10 @@ impl Task {
                         self.done.push_back((id, Err(refusal)));
                     }
                     Event::Ended(Ended::Exited(record)) => {
+                        let spent = socket.into_inner().into_spent();
+                        if let Some((spent, pool)) = spent.zip(self.pool.as_ref()) {
+                            pool.keep(spent);
+                        }
                         return Ok(ProcessEnd::Outcome(outcome::of(record)));
                     }
                     Event::Ended(Ended::Fenced) => return Ok(ProcessEnd::Fenced),

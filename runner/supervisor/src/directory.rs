@@ -126,6 +126,26 @@ impl Directory {
         Ok(ours)
     }
 
+    /// Clears fate and end away, so that there can be another command. Only for a supervisor whose
+    /// daemon has asked for that.
+    ///
+    /// # Errors
+    /// When the host refuses; then there must not be another one.
+    pub fn clear(&self) -> io::Result<()> {
+        // An end without a fate is still an end, but a fate without an end looks like a command
+        // that runs.
+        self.unlink("fate")?;
+        self.unlink("exit")
+    }
+
+    /// Gives it another name, beside its own.
+    pub(crate) fn rename(&mut self, name: &str) -> io::Result<()> {
+        let path = self.path.with_file_name(name);
+        fs::rename(&self.path, &path)?;
+        self.path = path;
+        Ok(())
+    }
+
     fn unlink(&self, name: &str) -> io::Result<()> {
         match rustix::fs::unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),

@@ -53,6 +53,10 @@ points! {
     ExitLinked = "exit-linked",
     /// The daemon was told of the end.
     ExitTold = "exit-told",
+    /// It is asked to serve another command, and nothing is cleared away yet.
+    AskedAgain = "asked-again",
+    /// The records of the command before are cleared away, and there is no child yet.
+    Cleared = "cleared",
 }
 
 /// What happens there.

@@ -34,7 +34,7 @@ mod wire;
 
 pub use directory::Directory;
 pub use fault::{Fault, FaultAction, FaultPoint};
-pub use operation::{Cut, Ended, Event, Operation, OperationError, Waiting};
+pub use operation::{Cut, Ended, Event, Operation, OperationError, Spent, Waiting};
 pub use pool::{Pool, PoolError, PoolOptions};
 pub use process::{ProcessId, boot_id};
 pub use protocol::{

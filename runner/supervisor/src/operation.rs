@@ -30,6 +30,13 @@ pub struct Waiting {
     link: Link,
 }
 
+/// A supervisor whose command has ended, and which can serve another one.
+#[derive(Debug)]
+pub struct Spent {
+    pub(crate) directory: Directory,
+    pub(crate) link: Link,
+}
+
 /// A running or ended operation.
 #[derive(Debug)]
 pub struct Operation {
@@ -321,6 +328,21 @@ impl Operation {
     /// As for a commit.
     pub fn signal(&mut self, id: u64, signal: i32) -> Result<(), OperationError> {
         self.say(&ToSupervisor::Signal { id, signal })
+    }
+
+    /// Its supervisor, for another command; `None` where it can serve none. That must be asked for
+    /// within a second ([`Pool::reclaim`](crate::Pool::reclaim)), or the supervisor ends.
+    pub fn into_spent(self) -> Option<Spent> {
+        let Self {
+            directory,
+            link,
+            ended,
+            ..
+        } = self;
+        match ended {
+            Some(Ended::Exited(record)) if record.tree_gone => Some(Spent { directory, link }),
+            _ => None,
+        }
     }
 
     fn say(&mut self, what: &ToSupervisor) -> Result<(), OperationError> {

@@ -2,14 +2,16 @@
 //!
 //! Making the files of an operation costs more than its processes, so it is done before anybody
 //! asks, by a thread of its own. Whoever takes one when none waits starts one on the spot, and pays
-//! for it; several can do so at once.
+//! for it; several can do so at once. Supervisors whose commands are forgotten soon after their end
+//! wait again, in the same files under another name.
 
 mod fork_server;
+mod spent;
 
 use std::{
     io,
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -19,10 +21,11 @@ use std::{
 };
 
 use crate::{
-    Directory, Fault, FromSupervisor, Identity, KillChoice, OperationError, Waiting,
-    operation::Link,
+    Directory, Fault, FromSupervisor, Identity, KillChoice, OperationError, Spent, ToSupervisor,
+    Waiting, operation::Link,
 };
 use fork_server::ForkServer;
+use spent::SpentOnes;
 
 /// How long a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -30,6 +33,9 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 /// While at least half of the supervisors wait, others are started only after nobody has taken one
 /// for this long: a command that has just begun has the host to itself.
 const REFILL_AFTER: Duration = Duration::from_millis(10);
+
+/// How often it is looked for supervisors that were not wanted again and have ended.
+const CLEAR_EVERY: Duration = Duration::from_secs(1);
 
 /// How supervisors are started.
 #[derive(Debug, Clone)]
@@ -84,6 +90,8 @@ impl PoolError {
 enum Wish {
     /// One was taken.
     Taken,
+    /// One can serve another command.
+    Forgotten,
     /// Start no more.
     Close,
 }
@@ -143,12 +151,13 @@ impl Pool {
         })
     }
 
-    /// A waiting supervisor. Starts one where none waits, which takes some milliseconds.
+    /// A waiting supervisor. Where none waits, one whose command is forgotten is made ready, or
+    /// another one started, which takes some milliseconds at most as a rule.
     ///
     /// # Errors
     /// When none waits and none can be started.
     pub fn take(&self) -> Result<Waiting, PoolError> {
-        match self.ready() {
+        match self.ready().or_else(|| self.starter.again()) {
             Some(waiting) => Ok(waiting),
             None => self.start(),
         }
@@ -176,6 +185,24 @@ impl Pool {
     /// When the host does not let it, or it cannot prepare itself.
     pub fn start(&self) -> Result<Waiting, PoolError> {
         self.starter.start()
+    }
+
+    /// Keeps the supervisor of a command that has ended, until the command is forgotten. Never
+    /// waits.
+    pub fn keep(&self, spent: Spent) {
+        self.starter.spent.keep(spent);
+    }
+
+    /// A command is forgotten: if the supervisor of this directory was kept, it serves another one,
+    /// and what the directory holds is cleared away. Never waits. `false` where the directory is
+    /// the caller's to remove.
+    pub fn reclaim(&self, directory: &Path) -> bool {
+        let reclaimed = self.starter.spent.forget(directory);
+        if reclaimed {
+            // The thread can only be gone when this is.
+            let _ = self.wishes.send(Wish::Forgotten);
+        }
+        reclaimed
     }
 
     /// A supervisor from those that wait, waiting until there is one.
@@ -207,6 +234,7 @@ impl Drop for Pool {
 #[derive(Debug, Clone)]
 struct Starter {
     server: Arc<ForkServer>,
+    spent: Arc<SpentOnes>,
     /// The next name.
     next: Arc<AtomicU32>,
 }
@@ -215,15 +243,27 @@ impl Starter {
     fn new(options: PoolOptions) -> Self {
         Self {
             server: Arc::new(ForkServer::new(options)),
+            spent: Arc::default(),
             next: Arc::default(),
         }
     }
 
-    fn start(&self) -> Result<Waiting, PoolError> {
-        let options = self.server.options();
+    /// A name that no directory ever had.
+    fn name(&self) -> String {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", options.prefix);
-        let directory = Directory::create(&options.root.join(&name))?;
+        format!("{}-{number}", self.server.options().prefix)
+    }
+
+    /// One that has served another command before.
+    fn again(&self) -> Option<Waiting> {
+        // One that fails is as good as one that was not kept.
+        std::iter::from_fn(|| self.spent.take()).find_map(|spent| again(spent, &self.name()).ok())
+    }
+
+    fn start(&self) -> Result<Waiting, PoolError> {
+        let name = self.name();
+        let root = &self.server.options().root;
+        let directory = Directory::create(&root.join(&name))?;
         let socket = self.server.order(&name).map_err(PoolError::from);
         match socket.and_then(greeting) {
             Ok((identity, link)) => Ok(Waiting::new(directory, identity, link)),
@@ -240,11 +280,42 @@ impl Starter {
     }
 }
 
-/// What a supervisor says when it is ready.
+/// One that has served is asked to wait again. The new name is given once everything is cleared
+/// away, so that a directory of that name never holds anything older, not even after a host's
+/// death.
+fn again(spent: Spent, name: &str) -> Result<Waiting, PoolError> {
+    let Spent {
+        mut directory,
+        mut link,
+    } = spent;
+    let asked = link.send(&ToSupervisor::Again, &[]);
+    let ready = match asked {
+        Ok(()) => ready(&mut link),
+        Err(error) => Err(PoolError::Silent(Some(error))),
+    };
+    let renamed = ready.and_then(|identity| {
+        directory.rename(name)?;
+        Ok(identity)
+    });
+    match renamed {
+        Ok(identity) => Ok(Waiting::new(directory, identity, link)),
+        Err(error) => {
+            let _ = directory.remove();
+            Err(error)
+        }
+    }
+}
+
+/// What a new supervisor says when it is ready.
 fn greeting(socket: UnixStream) -> Result<(Identity, Link), PoolError> {
     let mut link = Link::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
+    let identity = ready(&mut link)?;
+    Ok((identity, link))
+}
+
+fn ready(link: &mut Link) -> Result<Identity, PoolError> {
     match link.receive(READY_WITHIN) {
-        Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok((identity, link)),
+        Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok(identity),
         Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
             Err(PoolError::Unfit { reason, errno })
         }
@@ -272,11 +343,12 @@ impl Keeper {
     fn run(mut self) {
         let mut calm = true;
         loop {
-            let wanted = self.starter.server.options().waiting;
+            let wanted = self.wanted();
             let missing = self.open && self.waiting < wanted;
-            let mut patience = None;
+            let mut patience = self.starter.spent.are_left().then_some(CLEAR_EVERY);
             if missing && (calm || self.waiting * 2 < wanted) {
-                let started = self.starter.start();
+                let again = self.starter.again().map(Ok);
+                let started = again.unwrap_or_else(|| self.starter.start());
                 self.waiting += 1;
                 self.open = self.made.send(started).is_ok();
                 patience = Some(Duration::ZERO);
@@ -290,7 +362,7 @@ impl Keeper {
             calm = heard.is_err();
             match heard {
                 Ok(wish) => self.hear(wish),
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.clear(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             while let Ok(wish) = self.heard.try_recv() {
@@ -299,9 +371,22 @@ impl Keeper {
         }
     }
 
+    fn wanted(&self) -> usize {
+        self.starter.server.options().waiting
+    }
+
+    /// Removes what nobody wanted to use again.
+    fn clear(&self) {
+        for directory in self.starter.spent.ended() {
+            // What stays is found by the next daemon.
+            let _ = directory.remove();
+        }
+    }
+
     fn hear(&mut self, wish: Wish) {
         match wish {
             Wish::Taken => self.waiting = self.waiting.saturating_sub(1),
+            Wish::Forgotten => {}
             Wish::Close => self.open = false,
         }
     }

@@ -85,6 +85,9 @@ pub enum ToSupervisor {
         /// Width in characters.
         columns: u16,
     },
+    /// The command has ended and nobody will ask for its records and output any more: clear them
+    /// away, and wait for another request. The answer is a hello, as from a new supervisor.
+    Again,
     /// A signal for the command's process group.
     Signal {
         /// As for a resize.

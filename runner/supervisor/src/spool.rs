@@ -93,6 +93,15 @@ impl GapLog {
         Ok(Self { file, gaps: 0 })
     }
 
+    /// Forgets all gaps, because the output that they are missing from is cleared away.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub fn clear(&mut self) -> io::Result<()> {
+        self.gaps = 0;
+        record::make_room(&self.file)
+    }
+
     /// Whether there is room for one gap more, besides one of each stream that lasts to its end.
     pub fn has_room(&self) -> bool {
         self.gaps + Stream::ALL.len() < MAX_GAPS

@@ -50,11 +50,39 @@ fn stand_in() {
     while !matches!(event(&mut operation), Event::Ended(_)) {}
 }
 
+/// Another one, which forgets its command and has the supervisor wait for a second one.
+#[test]
+#[ignore = "a process that other tests start"]
+#[expect(clippy::disallowed_methods, reason = "this is its `main`")]
+fn forgetful_stand_in() {
+    let place: PathBuf = std::env::var_os(PLACE).expect("a place").into();
+    let fault = std::env::var(FAULT).ok();
+    let fault = fault.map(|text| text.parse::<Fault>().expect("a fault"));
+    let scene = Scene::at(&place);
+    let pool = scene.pool_with(1, KillChoice::Strongest, fault);
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let request = request(&scene.work(), &["sh", "-c", SCRIPT]);
+    let mut operation = waiting.start(&request, None).expect("started");
+    while !matches!(event(&mut operation), Event::Ended(_)) {}
+    // Whoever was started meanwhile makes room for it.
+    let other = pool.take_ready(LONG).expect("a supervisor");
+    let path = operation.directory().path().to_owned();
+    pool.keep(operation.into_spent().expect("it can serve another one"));
+    assert!(pool.reclaim(&path));
+    // The same supervisor, or one in its place.
+    let again = pool.take_ready(LONG).expect("a supervisor");
+    drop((other, again));
+}
+
 /// Runs the stand-in to its end, of whatever kind.
 fn run_stand_in(scene: &Scene, fault: Option<Fault>) {
+    run_one("faults::stand_in", scene, fault);
+}
+
+fn run_one(stand_in: &str, scene: &Scene, fault: Option<Fault>) {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
-        .args(["--exact", "faults::stand_in", "--ignored", "--quiet"])
+        .args(["--exact", stand_in, "--ignored", "--quiet"])
         .env(PLACE, scene.place())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
@@ -154,9 +182,38 @@ fn a_daemon_without_a_fault_sees_the_end() {
     ));
 }
 
+/// The points of the life of one command.
+fn points_of_one_command() -> impl Iterator<Item = &'static FaultPoint> {
+    FaultPoint::ALL
+        .iter()
+        .take_while(|point| **point != FaultPoint::AskedAgain)
+}
+
+#[test]
+fn whoever_is_killed_between_two_commands_leaves_nothing_that_runs_or_looks_like_the_first() {
+    for point in FaultPoint::ALL.iter().skip(points_of_one_command().count()) {
+        for action in [FaultAction::KillDaemon, FaultAction::KillSupervisor] {
+            let scene = Scene::new();
+            let fault = Fault {
+                point: *point,
+                action,
+            };
+            run_one("faults::forgetful_stand_in", &scene, Some(fault));
+            for (path, recovered) in recover(&scene.root()).expect("a list") {
+                match recovered.expect("settled") {
+                    Recovered::Fenced(_) => {}
+                    Recovered::Ended(_, record) => assert_eq!(record.end, End::Code(3)),
+                    Recovered::Running(_) => panic!("{point:?}: {path:?} runs"),
+                }
+            }
+            assert_eq!(effects(&scene), 1, "{point:?}");
+        }
+    }
+}
+
 #[test]
 fn a_daemon_killed_at_any_point_changes_nothing_that_has_begun() {
-    for point in FaultPoint::ALL {
+    for point in points_of_one_command() {
         let scene = Scene::new();
         let action = FaultAction::KillDaemon;
         let fault = Fault {
@@ -185,7 +242,7 @@ fn a_daemon_killed_at_any_point_changes_nothing_that_has_begun() {
 
 #[test]
 fn a_supervisor_killed_at_any_point_is_fenced_or_lost_with_its_tree_dead() {
-    for point in FaultPoint::ALL {
+    for point in points_of_one_command() {
         let scene = Scene::new();
         let action = FaultAction::KillSupervisor;
         let fault = Fault {

@@ -7,7 +7,7 @@ use std::{
 
 use runner_supervisor::{End, Ground, KillChoice, Leaf};
 
-use crate::scene::{Scene, event, record, start};
+use crate::scene::{LONG, Scene, event, record, start};
 
 fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").expect("a list").count()
@@ -47,6 +47,58 @@ fn a_thousand_commands_leave_no_process_no_descriptor_and_no_cgroup() {
     }
     // The pool's own descriptors are gone as well.
     assert!(open_descriptors() <= before, "{}", open_descriptors());
+}
+
+#[test]
+fn a_supervisor_serves_one_command_after_another_and_nothing_of_the_first_is_seen_by_the_next() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let supervisor = waiting.identity().supervisor.clone();
+    let script = "echo first; echo wrong >&2; head -c 3000000 /dev/zero; exit 9";
+    let mut request = scene.shell(script);
+    request.terms.orphan_for = Some(LONG);
+    request.terms.spool.bytes = 2 * 1024 * 1024;
+    let mut first = waiting.start(&request, None).expect("started");
+    assert_eq!(record(&mut first).end, End::Code(9));
+    let before = first.directory().path().to_owned();
+    // Whoever was started meanwhile makes room for it.
+    let other = pool.take_ready(LONG).expect("a supervisor");
+    pool.keep(first.into_spent().expect("it can serve another one"));
+    assert!(pool.reclaim(&before));
+    let again = loop {
+        let waiting = pool.take_ready(LONG).expect("a supervisor");
+        if waiting.identity().supervisor == supervisor {
+            break waiting;
+        }
+    };
+    assert!(!before.exists(), "the name is given once");
+    let mut second = again.start(&scene.shell("echo second; exit 8"), None);
+    let ended = crate::scene::finish(second.as_mut().expect("started"));
+    assert_eq!(ended.record.end, End::Code(8));
+    assert_eq!((ended.text(), ended.err.as_slice()), ("second\n", &b""[..]));
+    drop(other);
+}
+
+#[test]
+fn a_command_that_is_not_forgotten_keeps_its_records_and_no_supervisor() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let supervisor = waiting.identity().supervisor.clone();
+    let mut operation = waiting
+        .start(&scene.shell("echo kept"), None)
+        .expect("started");
+    let ended = crate::scene::finish(&mut operation);
+    let directory = operation.directory().path().to_owned();
+    pool.keep(operation.into_spent().expect("it can serve another one"));
+    while supervisor.is_alive(&supervisor.boot_id) {
+        std::thread::yield_now();
+    }
+    assert!(!pool.reclaim(&directory), "it is the caller's to remove");
+    let kept = runner_supervisor::Directory::open(&directory).expect("a directory");
+    assert_eq!(kept.exit().expect("readable"), Some(ended.record));
+    assert_eq!(fs::read(directory.join("out")).expect("a spool"), b"kept\n");
 }
 
 #[test]

@@ -49,6 +49,16 @@ impl BootTimer {
         Ok(())
     }
 
+    /// Switches it off.
+    pub(crate) fn stop(&self) -> io::Result<()> {
+        let never = Itimerspec {
+            it_interval: timespec(Duration::ZERO),
+            it_value: timespec(Duration::ZERO),
+        };
+        timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &never)?;
+        Ok(())
+    }
+
     /// Whether it has run out since it was last set.
     pub(crate) fn is_over(&self) -> bool {
         rustix::io::read(&self.0, &mut [0; 8]).is_ok()

@@ -4,7 +4,7 @@
 //! record becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
 //! before the link: the gate is never opened, and the child ends when it sees that.
 
-use std::{ffi::CString, io, time::Duration};
+use std::{ffi::CString, fs::File, io, time::Duration};
 
 use runner_supervisor::{
     Cause, End, ExitRecord, Fate, FaultPoint, FromSupervisor, NotStarted, ProcessId, Request,
@@ -157,7 +157,11 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
     let now = clock::monotonic();
     let bounds = request.terms.spool;
     let mut pipes = std::mem::take(&mut prepared.pipes).into_iter();
-    let files = std::mem::take(&mut prepared.spools).into_iter();
+    let files: Vec<_> = prepared
+        .spools
+        .iter()
+        .map(File::try_clone)
+        .collect::<io::Result<_>>()?;
     let mut next_pipe = || pipes.next().ok_or(io::ErrorKind::NotFound);
     let (stdio, sources, input, terminal) = match request.terms.streams {
         Streams::Pty { rows, columns } => {
@@ -289,14 +293,14 @@ fn never_started(
     let _ = prepared.leaf.remove();
 }
 
-/// Writes the end down and tells it.
+/// Writes the end down and tells it; whether it is written down.
 pub(crate) fn end(
     prepared: &Prepared,
     record: &ExitRecord,
     client: &mut Option<Client>,
     sync: Sync,
     faults: Faults,
-) {
+) -> bool {
     // What cannot be written is told all the same, and a later daemon finds the operation without
     // an end and without a supervisor, which it calls lost.
     let mut written = prepared.exit.write(record);
@@ -305,6 +309,7 @@ pub(crate) fn end(
     }
     faults.at(FaultPoint::ExitWritten, client.as_ref());
     if written.is_ok() {
+        // Where a daemon has settled it before, that is its end.
         let _ = prepared.exit.link(&prepared.directory);
         if sync == Sync::All {
             let _ = rustix::fs::fsync(&prepared.directory);
@@ -316,6 +321,7 @@ pub(crate) fn end(
         client.finish(LAST_WORDS);
     }
     faults.at(FaultPoint::ExitTold, client.as_ref());
+    written.is_ok()
 }
 
 fn host(error: io::Error) -> NotStarted {

@@ -28,10 +28,12 @@ use std::{io, os::fd::AsFd, process::ExitCode};
 use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, VERSION};
 use rustix::fd::OwnedFd;
 
+use client::Client;
 use faults::Faults;
 use fork_server::Order;
 use launch::Launched;
 use prepare::{Host, Prepared};
+use supervise::Over;
 
 /// It could not begin to wait.
 const UNFIT: u8 = 70;
@@ -76,7 +78,7 @@ fn daemon() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The life of one supervisor.
+/// The life of one supervisor: one command after another, each in a directory that is its alone.
 fn supervise(order: Order, host: io::Result<Host>) -> ExitCode {
     let Order {
         directory,
@@ -84,8 +86,9 @@ fn supervise(order: Order, host: io::Result<Host>) -> ExitCode {
     } = order;
     let faults = Faults::from_environment();
     let failing = |point| faults.at(point, Some(&client));
-    let prepared = match host.and_then(|host| alone(&host, &directory, failing)) {
-        Ok(prepared) => prepared,
+    let ready = host.and_then(|host| Ok((alone(&host, &directory, failing)?, host)));
+    let (prepared, host) = match ready {
+        Ok(ready) => ready,
         Err(error) => {
             client.say(&FromSupervisor::Unfit {
                 reason: error.to_string(),
@@ -94,19 +97,28 @@ fn supervise(order: Order, host: io::Result<Host>) -> ExitCode {
             return ExitCode::from(UNFIT);
         }
     };
+    let mut next = Some((prepared, client));
+    while let Some((prepared, client)) = next {
+        let over = serve(prepared, client, faults);
+        next = over.and_then(|over| over.again(&host, faults));
+    }
+    ExitCode::SUCCESS
+}
+
+/// Waits for a command and serves it to its end; `None` where there was none.
+fn serve(prepared: Prepared, mut client: Client, faults: Faults) -> Option<Over> {
     faults.at(FaultPoint::Prepared, Some(&client));
     client.say(&waiting::hello(&prepared.identity, 0, 0));
     faults.at(FaultPoint::Waiting, Some(&client));
     let Some((request, directory)) = waiting::request(&prepared, &mut client) else {
         waiting::give_up(prepared, client);
-        return ExitCode::SUCCESS;
+        return None;
     };
     faults.at(FaultPoint::Requested, Some(&client));
     match launch::launch(prepared, &request, directory, Some(client), faults) {
-        Launched::Running(supervision) => supervision.run(),
-        Launched::Over => {}
+        Launched::Running(supervision) => Some(supervision.run()),
+        Launched::Over => None,
     }
-    ExitCode::SUCCESS
 }
 
 /// Prepares for a command, apart from the other supervisors: in a session of its own, by which its

@@ -64,7 +64,7 @@ pub(crate) struct Prepared {
     pub(crate) orphan: BootTimer,
     pub(crate) start: RecordFile,
     pub(crate) exit: RecordFile,
-    /// One for each stream, until they are used.
+    /// One for each stream.
     pub(crate) spools: Vec<File>,
     pub(crate) gaps: GapLog,
     /// One for each stream, until they are used.
@@ -125,6 +125,24 @@ pub(crate) fn prepare(
         child: Some(child),
         buffer: vec![0; stream::READ_BYTES],
     })
+}
+
+impl Prepared {
+    /// Clears away what a command has left, and makes what the next one needs.
+    pub(crate) fn renew(&mut self, host: &Host, failing: impl Fn(FaultPoint)) -> io::Result<()> {
+        failing(FaultPoint::AskedAgain);
+        self.directory.clear()?;
+        for spool in &self.spools {
+            spool.set_len(0)?;
+        }
+        self.gaps.clear()?;
+        self.orphan.stop()?;
+        failing(FaultPoint::Cleared);
+        self.pipes = vec![pipe()?, pipe()?];
+        let child = Gated::fork(&self.leaf, host.kill_order, &host.boot_id)?;
+        self.child = Some(child);
+        Ok(())
+    }
 }
 
 /// Never waited for: a connection can be gone before it is taken.

@@ -2,6 +2,7 @@
 
 mod ending;
 mod listening;
+mod over;
 
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::{
     terminal, waiting,
 };
 use ending::Phase;
+pub(crate) use over::Over;
 
 /// The command's first process.
 #[derive(Debug)]
@@ -130,7 +132,7 @@ impl Supervision {
     }
 
     /// Serves the command until it is over and written down.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self) -> Over {
         // What came together with the request is here already and wakes nobody.
         self.hear();
         while !self.advance() {
@@ -161,7 +163,7 @@ impl Supervision {
             }
             self.tell();
         }
-        self.finish();
+        self.finish()
     }
 
     /// A daemon that connects later takes the place of an earlier one.
@@ -220,6 +222,7 @@ impl Supervision {
                 self.once(client, id, |this| this.signal_group(signal))
             }
             ToSupervisor::Start { .. } => Err("the one request was taken already".to_owned()),
+            ToSupervisor::Again => Err("the command has not ended yet".to_owned()),
             ToSupervisor::Hello { .. } | ToSupervisor::Unknown => {
                 Err("this supervisor does not know that kind of frame".to_owned())
             }

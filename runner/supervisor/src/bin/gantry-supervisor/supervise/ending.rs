@@ -5,7 +5,7 @@ use std::time::Duration;
 use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, StreamEnd, Sync};
 use rustix::process::{Signal, kill_process};
 
-use super::Supervision;
+use super::{Over, Supervision};
 use crate::{clock, launch, stream::Pump};
 
 /// With the first process gone, output that pauses for this long is taken to be over.
@@ -25,9 +25,6 @@ const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(20);
 
 /// Looks in which a sweep must find nobody, one after the other.
 const EMPTY_LOOKS: u32 = 2;
-
-/// How often the emptied cgroup is tried to be removed: its last process may still be leaving.
-const REMOVALS: u32 = 200;
 
 /// Where a command stands.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +118,7 @@ impl Supervision {
     }
 
     /// Takes what is left, writes the end down and tells it.
-    pub(super) fn finish(mut self) {
+    pub(super) fn finish(mut self) -> Over {
         let now = clock::monotonic();
         let (buffer, gaps) = (&mut self.prepared.buffer, &mut self.prepared.gaps);
         let mut ends = [StreamEnd {
@@ -140,20 +137,17 @@ impl Supervision {
             }
         }
         let record = self.record(ends);
-        launch::end(
+        let written = launch::end(
             &self.prepared,
             &record,
             &mut self.client,
             self.request.terms.sync,
             self.faults,
         );
-        drop(self.client);
-        for _ in 0..REMOVALS {
-            // One that stays is removed by a daemon that recovers.
-            if self.prepared.leaf.remove().is_ok() || !self.prepared.leaf.is_empty() {
-                break;
-            }
-            std::thread::sleep(LOOK_AFTER);
+        Over {
+            prepared: self.prepared,
+            // Whatever is left of a tree must not meet another one.
+            client: self.client.filter(|_| written && record.tree_gone),
         }
     }
 
