@@ -39,7 +39,7 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnrolArgs {
-    /// The server's address, such as https://gantry.example:7400
+    /// The server's address, such as `https://gantry.example:7400`
     #[arg(long, value_name = "URL")]
     pub(crate) server: String,
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]

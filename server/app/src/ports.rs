@@ -17,8 +17,8 @@ use server_store::{
 };
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Owner, ReplicaId, SessionId, TenantId, Timestamp,
-    event::Place,
+    Clock, Generation, OperationId, OperationKey, Owner, RefusalCode, ReplicaId, SessionId,
+    TenantId, Timestamp, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -387,10 +387,14 @@ fn decode(json: &str) -> Result<Outcome, PortError> {
 fn summary(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited(record) => format!(
-            "it ran for {} ms and ended: {:?}, {:?}",
-            record.wall_ms, record.status, record.cause
+            "it ran for {} ms and ended {}: {}",
+            record.wall_ms, record.cause, record.status
         ),
         Outcome::Failed(failure) => format!("it failed: {failure}"),
+        // Whether it ran is what is not known.
+        Outcome::Refused(refusal) if refusal.code == RefusalCode::Lost => {
+            format!("it is lost: {refusal}")
+        }
         Outcome::Refused(refusal) => format!("it was not run: {refusal}"),
         _ => "it was done".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! One WebSocket connection to the server's stream, as messages in and out.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::ErrorKind, sync::Arc, time::Duration};
 
 use futures_util::{SinkExt, StreamExt};
 use reqwest::{StatusCode, header::AUTHORIZATION};
@@ -85,7 +85,7 @@ impl Socket {
                     }
                 }
                 Some(Ok(Message::Close(_))) | None => {
-                    return Err(self.http.unreachable("it closed the connection".into()));
+                    return Err(closed(&self.http));
                 }
                 Some(Ok(Message::Binary(_))) => {
                     return Err(self.http.protocol("a binary message".into()));
@@ -185,12 +185,15 @@ fn failed(http: &Http, error: tungstenite::Error) -> ClientError {
             )
         }
         tungstenite::Error::Capacity(_) => http.protocol("a message is too large".into()),
+        tungstenite::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => closed(http),
         tungstenite::Error::Io(error) => http.failed(&error),
-        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-            http.unreachable("it closed the connection".into())
-        }
+        tungstenite::Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => closed(http),
         error => http.unreachable(error.to_string()),
     }
+}
+
+fn closed(http: &Http) -> ClientError {
+    http.unreachable("it closed the connection".into())
 }
 
 #[cfg(test)]

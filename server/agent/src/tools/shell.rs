@@ -111,14 +111,7 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
 /// How it ended. Whole seconds only: the same command with the same result must read the same,
 /// or a model that goes in circles could not be recognised.
 fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
-    let status = match &record.status {
-        ExitStatus::Code(code) => format!("exit code {code}"),
-        ExitStatus::Signal(signal) => format!("ended by signal {signal}"),
-        ExitStatus::NotStarted(why) => {
-            format!("it could not be started: {:.1024}", why.to_string())
-        }
-        ExitStatus::Unknown => "it is not known what it had done".to_owned(),
-    };
+    let status = format!("{:.1024}", record.status.to_string());
     let cause = match record.cause {
         ExitCause::Exited => String::new(),
         ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(run_for)),

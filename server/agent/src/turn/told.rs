@@ -91,7 +91,8 @@ impl Told<'_> {
     fn last_output(&self) -> String {
         match self.follow.output.show(LAST_OUTPUT_BYTES) {
             none if none.is_empty() => "; no output was seen".to_owned(),
-            output => format!("; the last output was\n{output}"),
+            // On lines of its own: what comes first is what people are shown as the reason.
+            output => format!("\nthe last output was\n{output}"),
         }
     }
 }

@@ -36,6 +36,16 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     assert!(matches!(last, Some(Event::OperationSettled { .. })));
 }
 
+#[test]
+fn people_are_told_a_late_outcome_in_words_and_that_a_lost_one_is_not_known() {
+    let refused = |code| Outcome::Refused(Refusal::new(code, "the host restarted"));
+    let not_run = summary(&refused(RefusalCode::Expired));
+    assert!(not_run.starts_with("it was not run: "), "{not_run}");
+    let lost = summary(&refused(RefusalCode::Lost));
+    assert_eq!(lost, "it is lost: the host restarted");
+    assert!(summary(&exited(5)).ends_with(" ms and ended by itself: exit code 0"));
+}
+
 #[tokio::test]
 async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -114,7 +114,7 @@ enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, v1::ServerFrame>>),
-    Wish(Option<Box<Wish>>),
+    Wish(Box<Wish>),
     Time,
 }
 
@@ -236,7 +236,9 @@ impl Link {
             () = sleep_until(self.began + self.machine.wake_at()) => Event::Time,
             frame = inbound.recv() => Event::Frame(frame),
             permit = outbound.reserve(), if !idle => Event::Writable(permit.ok()),
-            wish = wishes.recv(), if idle => Event::Wish(wish),
+            // The settler and the registry hold handles as long as the link runs: without one,
+            // the stop is on its way, and says why.
+            Some(wish) = wishes.recv(), if idle => Event::Wish(wish),
         }
     }
 
@@ -255,9 +257,7 @@ impl Link {
                     permit.send(frame);
                 }
             }
-            Event::Wish(Some(wish)) => self.wish(*wish),
-            // The settler and the registry hold handles as long as the link runs.
-            Event::Wish(None) => return Err(LinkEnd::Replaced),
+            Event::Wish(wish) => self.wish(*wish),
             Event::Time => {
                 let mut random = [0];
                 self.serving.entropy.fill(&mut random);

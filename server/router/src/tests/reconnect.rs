@@ -5,6 +5,7 @@ use shared_sandbox::{CancelAnswer, OperationEvent, Outcome, Running, Sandbox};
 use shared_types::{Epoch, RefusalCode};
 
 use super::double::*;
+use crate::links::LinkEnd;
 
 async fn assert_ends_with(running: &mut Running, code: RefusalCode) {
     match next(running).await {
@@ -355,6 +356,19 @@ async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
     assert_ends_with(&mut running, RefusalCode::Lost).await;
     let (reason, _) = world.dial(&runner, runner.hello()).goodbye().await;
     assert!(reason.contains("revoked"));
+}
+
+#[tokio::test]
+async fn a_revoked_runner_without_operations_is_told_why_its_link_ends() {
+    let world = World::new();
+    for number in 1..=20 {
+        let runner = Runner::new(number, "one");
+        let link = world.link(&runner).await;
+        world.links.revoke(runner.id).await;
+        let (reason, end) = link.goodbye().await;
+        assert!(reason.contains("revoked"), "{reason}");
+        assert_eq!(end, LinkEnd::Revoked);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! How a process ended: what it reported itself, and why.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// How a process ended.
@@ -118,6 +120,34 @@ pub enum ExitCause {
     SupervisorLost,
     /// The runner's host restarted.
     HostReboot,
+}
+
+impl fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit code {code}"),
+            Self::Signal(signal) => write!(f, "ended by signal {signal}"),
+            Self::NotStarted(why) => write!(f, "it could not be started: {why}"),
+            Self::Unknown => f.write_str("it is not known what it had done"),
+        }
+    }
+}
+
+impl fmt::Display for ExitCause {
+    /// Completes "it ended …".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exited => "by itself",
+            Self::Timeout => "at its time limit",
+            Self::Idle => "because it was silent for too long",
+            Self::Cancelled => "because it was stopped",
+            Self::Orphaned => "because the runner stopped or was cut off for too long",
+            Self::OutOfMemory => "because the runner's host ran out of memory",
+            Self::DiskFull => "because its output found no room on the runner's disk",
+            Self::SupervisorLost => "because its supervisor on the runner's host was killed",
+            Self::HostReboot => "because the runner's host restarted",
+        })
+    }
 }
 
 /// The end of an output stream.
