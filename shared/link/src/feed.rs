@@ -6,11 +6,12 @@
 //! An end that has lost what it had taken says so by standing lower than before: then the writer
 //! has to begin there anew.
 
-use std::collections::VecDeque;
+mod kept;
 
-use bytes::Bytes;
 use shared_sandbox::Input;
 use shared_types::{Refusal, RefusalCode};
+
+use self::kept::Kept;
 
 /// The writing end of one input. Offsets count from 0.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ pub struct Feed {
     /// Everything below is taken.
     taken: u64,
     /// What stands at `taken` and after it.
-    kept: VecDeque<u8>,
+    kept: Kept,
     /// Nothing comes after what is kept.
     ended: bool,
     /// Sent over the present connection; absent until the other end said where it stands.
@@ -34,7 +35,7 @@ impl Feed {
         Self {
             window,
             taken: 0,
-            kept: VecDeque::new(),
+            kept: Kept::default(),
             ended: false,
             sent: None,
             end_sent: false,
@@ -72,15 +73,15 @@ impl Feed {
             return Ok(at);
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX);
-        let new = piece.data.get(known..).unwrap_or_default();
+        let new = piece.data.slice(known.min(piece.data.len())..);
         if self.ended {
-            return match new {
-                [] => Ok(at),
-                _ => Err(ended(at)),
+            return match new.is_empty() {
+                true => Ok(at),
+                false => Err(ended(at)),
             };
         }
         let fits = new.len().min(self.window - self.kept.len());
-        self.kept.extend(&new[..fits]);
+        self.kept.push(new.slice(..fits));
         self.ended =
             piece.end && piece.offset.saturating_add(piece.data.len() as u64) == self.end();
         Ok(self.end())
@@ -105,7 +106,7 @@ impl Feed {
             self.ended = false;
         } else {
             // At most as much as is kept, which fits.
-            self.kept.drain(..(up_to - self.taken) as usize);
+            self.kept.advance((up_to - self.taken) as usize);
         }
         self.taken = up_to;
         self.sent = Some(self.sent.map_or(up_to, |sent| sent.max(up_to)));
@@ -115,7 +116,7 @@ impl Feed {
     pub fn next(&mut self, max: usize) -> Option<Input> {
         let offset = self.sent?;
         let place = usize::try_from(offset - self.taken).ok()?;
-        let data = self.piece(place, max);
+        let data = self.kept.piece(place, max);
         let up_to = offset + data.len() as u64;
         let end = self.ended && up_to == self.end();
         if data.is_empty() && (!end || self.end_sent) {
@@ -128,17 +129,6 @@ impl Feed {
 
     fn end(&self) -> u64 {
         self.taken + self.kept.len() as u64
-    }
-
-    fn piece(&self, place: usize, max: usize) -> Bytes {
-        let (front, back) = self.kept.as_slices();
-        let rest = match front.get(place..) {
-            Some(rest) if !rest.is_empty() => rest,
-            _ => back
-                .get(place.saturating_sub(front.len())..)
-                .unwrap_or_default(),
-        };
-        Bytes::copy_from_slice(&rest[..max.min(rest.len())])
     }
 }
 

@@ -13,7 +13,10 @@ use rustix::{
 };
 use sha2::{Digest as _, Sha256};
 use shared_sandbox::{FileFailure, Input, Upload, Written};
-use shared_types::{Digest, Refusal, RefusalCode, limits::MAX_TRANSFER_BYTES};
+use shared_types::{
+    Digest, Refusal, RefusalCode,
+    limits::{INPUT_WINDOW_BYTES, MAX_TRANSFER_BYTES},
+};
 use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
 use super::{
@@ -23,6 +26,9 @@ use crate::{
     files::write,
     workspace::{Parents, Workspace},
 };
+
+/// How much is taken before that is said, while pieces wait: each word wakes both ends of the link.
+const TAKEN_EVERY: u64 = INPUT_WINDOW_BYTES / 4;
 
 /// A file without a name that has all of its content.
 #[derive(Debug)]
@@ -42,7 +48,7 @@ pub(crate) fn receive(
     }
     let failed = |error: std::io::Error| io_failure(&upload.path, &error);
     let mut file = unnamed(&beside(upload, workspace)?, upload)?;
-    let (mut hasher, mut received) = (Sha256::new(), 0);
+    let (mut hasher, mut received, mut told) = (Sha256::new(), 0, 0);
     loop {
         let piece = next(&mut pieces, allowance)?;
         if piece.offset != received {
@@ -55,7 +61,10 @@ pub(crate) fn receive(
         }
         file.write_all(&piece.data).map_err(failed)?;
         hasher.update(&piece.data);
-        taken(received);
+        if piece.end || pieces.is_empty() || received - told >= TAKEN_EVERY {
+            taken(received);
+            told = received;
+        }
         if piece.end {
             break;
         }
@@ -94,6 +103,10 @@ pub(crate) fn put(
 
 /// The next piece; it has to come while there is time.
 fn next(pieces: &mut mpsc::Receiver<Input>, allowance: &Allowance) -> Result<Input, Failure> {
+    if let Ok(piece) = pieces.try_recv() {
+        allowance.check()?;
+        return Ok(piece);
+    }
     let mut stopping = allowance.stopping.clone();
     Handle::current().block_on(async {
         tokio::select! {

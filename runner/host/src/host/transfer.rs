@@ -18,8 +18,8 @@ use crate::{
     performing::{EVENTS_WAITING, Stopping},
 };
 
-/// Pieces of an upload that wait to be written.
-const PIECES_WAITING: usize = 2;
+/// Pieces of an upload that wait to be written; half a mebibyte, where they are large.
+const PIECES_WAITING: usize = 8;
 
 impl Host {
     /// Serves a whole file: tells when it is open, then its digest. As [`Host::perform`].

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::*;
