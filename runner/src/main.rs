@@ -56,10 +56,23 @@ fn main() -> ExitCode {
     match act(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gantry-runner: failed to {verb}: {error:#}");
+            eprintln!("gantry-runner: failed to {verb}: {}", told(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes; most tell their cause themselves, and it is not said twice.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn act(cli: Cli) -> anyhow::Result<()> {
@@ -175,4 +188,18 @@ fn environment() -> std::collections::BTreeMap<String, String> {
     let text = text
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     allowed_environment(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "timed out");
+        let silent = anyhow::Error::new(timed_out()).context("cannot tell where it is");
+        assert_eq!(told(&silent), "cannot tell where it is: timed out");
+        let telling = anyhow::Error::new(timed_out()).context("cannot reach it: timed out");
+        assert_eq!(told(&telling), "cannot reach it: timed out");
+    }
 }

@@ -43,6 +43,7 @@ pub(crate) fn perform(
     allowance: &Allowance,
     announcer: &Announcer,
 ) -> Outcome {
+    let only_reads = request.only_reads();
     let outcome = match request {
         Request::Read(read) => read::read(&read, workspace, allowance).map(Outcome::Read),
         Request::Write(write) => {
@@ -61,7 +62,15 @@ pub(crate) fn perform(
             )))
         }
     };
-    outcome.unwrap_or_else(Outcome::from)
+    match outcome {
+        Ok(changed) if !only_reads => changed,
+        // A removed directory can still be read by its handle, and is empty.
+        Ok(read) => match workspace.is_gone() {
+            true => Outcome::Failed(FileFailure::WorkspaceGone),
+            false => read,
+        },
+        Err(failure) => failure.in_workspace(workspace).into(),
+    }
 }
 
 /// Serves a whole file.
@@ -72,6 +81,7 @@ pub(crate) fn download(
     hand_over: impl FnOnce(OpenFile),
 ) -> Outcome {
     let outcome = download::download(download, workspace, allowance, hand_over);
+    let outcome = outcome.map_err(|failure| failure.in_workspace(workspace));
     outcome.map_or_else(Outcome::from, Outcome::Downloaded)
 }
 
@@ -80,6 +90,16 @@ pub(crate) fn download(
 pub(crate) enum Failure {
     File(FileFailure),
     Refused(Refusal),
+}
+
+impl Failure {
+    /// Whatever fails in a workspace that was removed fails because of that.
+    pub(crate) fn in_workspace(self, workspace: &Workspace) -> Self {
+        match self {
+            Self::File(_) if workspace.is_gone() => Self::File(FileFailure::WorkspaceGone),
+            failure => failure,
+        }
+    }
 }
 
 impl From<FileFailure> for Failure {

@@ -248,6 +248,11 @@ pub enum FileFailure {
     /// The disk is full.
     #[error("no space is left on the runner's disk")]
     DiskFull,
+    /// The workspace itself was removed.
+    #[error(
+        "the workspace is gone from the runner's host; make its folder again and restart the runner"
+    )]
+    WorkspaceGone,
     /// It took too long and was given up.
     #[error("it took longer than {limit_ms} ms and was given up; narrow the search")]
     TooSlow {

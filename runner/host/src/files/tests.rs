@@ -261,6 +261,24 @@ async fn a_full_disk_is_told_as_such() {
 }
 
 #[tokio::test]
+async fn whatever_is_asked_of_a_workspace_that_was_removed_says_so() {
+    let scene = Scene::new();
+    std::fs::remove_dir(scene.path("")).expect("it is empty");
+    let list = List {
+        path: String::new(),
+        max_entries: 10,
+    };
+    for failure in [
+        scene.failure(whole("file")).await,
+        scene.failure(write("file", b"content")).await,
+        scene.failure(edit("x", "y", false)).await,
+        scene.failure(list).await,
+    ] {
+        assert_eq!(failure, FileFailure::WorkspaceGone);
+    }
+}
+
+#[tokio::test]
 async fn an_edit_needs_exactly_one_place() {
     let scene = Scene::new();
     scene.put("file", "one\ntwo\nthree two\n");

@@ -80,7 +80,10 @@ impl Host {
             let staged = files::receive(&upload, pieces, &workspace, &allowance, |up_to| {
                 let _ = events.blocking_send(HostEvent::InputTaken(up_to));
             });
-            staged.map(|staged| (staged, upload, workspace, allowance))
+            match staged {
+                Ok(staged) => Ok((staged, upload, workspace, allowance)),
+                Err(failure) => Err(failure.in_workspace(&workspace)),
+            }
         });
         let (staged, upload, workspace, allowance) = match received.await {
             Ok(received) => received?,
@@ -93,6 +96,7 @@ impl Host {
         let put = spawn_blocking(move || {
             let put = files::put(&upload, &staged, &workspace, &allowance, &announcer);
             drop(turn);
+            let put = put.map_err(|failure| failure.in_workspace(&workspace));
             put.map_or_else(Outcome::from, Outcome::Written)
         });
         Ok(settled(put).await)

@@ -159,6 +159,7 @@ fn file_failure(failure: FileFailure) -> v1::FileFailure {
             ..of(Kind::OtherSize, path)
         },
         FileFailure::DiskFull => of(Kind::DiskFull, String::new()),
+        FileFailure::WorkspaceGone => of(Kind::WorkspaceGone, String::new()),
         FileFailure::TooSlow { limit_ms } => v1::FileFailure {
             number: limit_ms,
             ..of(Kind::TooSlow, String::new())

@@ -144,6 +144,7 @@ fn file_failure(wire: v1::FileFailure) -> Result<FileFailure, Malformed> {
             bytes: wire.number,
         },
         Kind::DiskFull => FileFailure::DiskFull,
+        Kind::WorkspaceGone => FileFailure::WorkspaceGone,
         Kind::TooSlow => FileFailure::TooSlow {
             limit_ms: wire.number,
         },

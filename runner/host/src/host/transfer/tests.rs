@@ -40,6 +40,17 @@ async fn sent(scene: &Scene, upload: Upload, content: &[u8]) -> Outcome {
     outcome
 }
 
+#[tokio::test]
+async fn a_file_for_a_workspace_that_was_removed_fails_and_says_so() {
+    let scene = Scene::new();
+    fs::remove_dir(scene.path("")).expect("it is empty");
+    let gone = Outcome::Failed(FileFailure::WorkspaceGone);
+    assert_eq!(sent(&scene, upload("file", b"x"), b"x").await, gone);
+    let path = "file".to_owned();
+    let downloaded = end(scene.host.download(Download { path }, LONG)).await;
+    assert_eq!(downloaded.outcome, gone);
+}
+
 fn names(scene: &Scene) -> Vec<String> {
     let entries = fs::read_dir(scene.host.root()).expect("a workspace");
     entries
