@@ -1,13 +1,12 @@
 //! Machines on networks of their own, and partitions between them, by network namespaces.
 //!
 //! Three namespaces: the server's, a router's, and the laptop's, which has two networks to be on.
-//! The router drops packets without a word, as a firewall with a DROP rule or a lift does: neither
-//! end hears of it. Nothing on the host changes, and nothing reaches another machine. Needs root.
+//! The router drops packets without a word, as a firewall or a lift does: neither end hears of it. Nothing on the host changes, and nothing reaches another machine. Needs root.
 
 use std::{
     fs::File,
     os::fd::AsFd as _,
-    process::{Command, Stdio},
+    process::Command,
     sync::atomic::{AtomicU32, Ordering},
 };
 
@@ -79,6 +78,8 @@ impl Machines {
             "net.ipv4.ip_forward=1",
         ];
         ip(&forward);
+        machines.nft("add table inet cut");
+        machines.nft("add chain inet cut forward { type filter hook forward priority 0; }");
         let own = File::open(format!("/run/netns/{}", machines.server));
         let own = own.expect("the namespace was made");
         let kind = Some(LinkNameSpaceType::Network);
@@ -110,35 +111,28 @@ impl Machines {
 
     /// From now on the router drops what goes to the server, and what goes to the laptop.
     pub fn part(&self) {
-        self.drop_to_server();
-        for network in [Network::Office, Network::Train] {
-            self.route("add", network.parts().0);
-        }
+        self.drop_packets("");
     }
 
     /// From now on the router drops what goes to the server only: the laptop hears, and is not
     /// heard.
     pub fn drop_to_server(&self) {
-        self.route("add", SERVER);
+        self.drop_packets(&format!("ip daddr {SERVER}"));
     }
 
     /// Lets everything through again.
     pub fn heal(&self) {
-        for network in [Network::Office, Network::Train] {
-            self.route("del", network.parts().0);
-        }
-        self.route("del", SERVER);
+        self.nft("flush chain inet cut forward");
     }
 
-    /// A route that swallows what goes to an address. One that is there already, or is no longer,
-    /// is as good.
-    fn route(&self, action: &str, address: &str) {
-        let address = format!("{address}/32");
-        let arguments = ["-n", &self.router, "route", action, "blackhole", &address];
-        let _ = Command::new("ip")
-            .args(arguments)
-            .stderr(Stdio::null())
-            .status();
+    /// A rule for what the router forwards: what fits (everything, where nothing is named) is
+    /// dropped.
+    fn drop_packets(&self, fits: &str) {
+        self.nft(&format!("add rule inet cut forward {fits} drop"));
+    }
+
+    fn nft(&self, command: &str) {
+        ip(&["netns", "exec", &self.router, "nft", command]);
     }
 
     /// A cable between a machine's device and the router's.
