@@ -46,6 +46,8 @@ struct State {
     appended: u64,
     /// Somebody waits until this much is on the disk.
     wanted: u64,
+    /// The thread waits for something to do.
+    idle: bool,
     over: bool,
 }
 
@@ -63,6 +65,7 @@ impl Syncing {
                 file: Arc::new(file),
                 appended: 0,
                 wanted: 0,
+                idle: false,
                 over: false,
             }),
             changed: Condvar::new(),
@@ -84,8 +87,12 @@ impl Syncing {
 
     /// So many bytes more are in the file.
     pub(super) fn appended(&self, bytes: usize) {
-        self.shared.state().appended += bytes as u64;
-        self.shared.changed.notify_one();
+        let mut state = self.shared.state();
+        state.appended += bytes as u64;
+        // One that gathers finds it when its time is over.
+        if state.idle {
+            self.shared.changed.notify_one();
+        }
     }
 
     /// See [`super::Journal::sync`].
@@ -150,9 +157,12 @@ impl Shared {
 
     /// Waits until there is something to do; `None` where there never will be.
     fn next(&self, synced: u64) -> Option<(Arc<File>, u64)> {
-        let idle = |state: &mut State| !state.over && state.appended <= synced;
-        let state = self.changed.wait_while(self.state(), idle);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
+        let nothing = |state: &mut State| !state.over && state.appended <= synced;
+        let mut state = self.state();
+        state.idle = true;
+        let state = self.changed.wait_while(state, nothing);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.idle = false;
         let gather = |state: &mut State| !state.over && state.wanted <= synced;
         let gathered = self.changed.wait_timeout_while(state, SYNC_WITHIN, gather);
         let (state, _) = gathered.unwrap_or_else(PoisonError::into_inner);

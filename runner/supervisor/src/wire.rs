@@ -48,6 +48,8 @@ pub struct Frame<T> {
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
+    /// Where bytes are read to; empty until then.
+    room: Vec<u8>,
     descriptor: Option<OwnedFd>,
     closed: bool,
 }
@@ -60,13 +62,12 @@ impl Inbox {
         if self.closed {
             return false;
         }
-        let start = self.bytes.len();
-        self.bytes.resize(start + READ_BYTES, 0);
+        self.room.resize(READ_BYTES, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
             socket,
-            &mut [IoSliceMut::new(&mut self.bytes[start..])],
+            &mut [IoSliceMut::new(&mut self.room)],
             &mut control,
             RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
         );
@@ -88,7 +89,7 @@ impl Inbox {
                 (0, true)
             }
         };
-        self.bytes.truncate(start + taken);
+        self.bytes.extend_from_slice(&self.room[..taken]);
         found
     }
 

@@ -45,7 +45,7 @@ pub(crate) fn launch(
     mut prepared: Prepared,
     request: &Request,
     inherited: Option<OwnedFd>,
-    mut client: Option<Client>,
+    client: Option<Client>,
     faults: Faults,
 ) -> Launched {
     let now = clock::monotonic();
@@ -83,13 +83,9 @@ pub(crate) fn launch(
     let opened = clock::monotonic();
     let (pid, report) = child.open(&layout.plan(request));
     faults.at(FaultPoint::GateOpened, client.as_ref());
-    if let Some(client) = &mut client {
-        client.say(&FromSupervisor::Started(start));
-    }
-    faults.at(FaultPoint::StartTold, client.as_ref());
     // The command's ends are its alone from here on: else its output would never end.
     let Layout { ends, .. } = layout;
-    let child = Child::new(pid, report, opened);
+    let child = Child::new(pid, report, opened, start);
     Launched::Running(Box::new(Supervision::new(
         prepared, request, client, faults, child, ends, now,
     )))

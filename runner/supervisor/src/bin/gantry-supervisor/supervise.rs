@@ -7,7 +7,7 @@ mod over;
 use std::time::Duration;
 
 use runner_supervisor::{
-    Cause, End, FaultPoint, Frame, FromSupervisor, Request, Stream, ToSupervisor,
+    Cause, End, FaultPoint, Frame, FromSupervisor, Request, StartRecord, Stream, ToSupervisor,
 };
 use rustix::{
     fd::OwnedFd,
@@ -38,19 +38,22 @@ pub(crate) struct Child {
     /// Where it says why it could not execute; silent if it could.
     report: OwnedFd,
     opened: Duration,
+    /// Until the daemon is told of it.
+    start: Option<StartRecord>,
     ended: Option<(Collected, Duration)>,
-    /// Kills for want of memory on this host before it.
+    /// Kills for want of memory on this host before it can have been one.
     memory_kills: Option<u64>,
 }
 
 impl Child {
-    pub(crate) fn new(pid: Pid, report: OwnedFd, opened: Duration) -> Self {
+    pub(crate) fn new(pid: Pid, report: OwnedFd, opened: Duration, start: StartRecord) -> Self {
         Self {
             pid,
             report,
             opened,
+            start: Some(start),
             ended: None,
-            memory_kills: memory::kills(),
+            memory_kills: None,
         }
     }
 
@@ -134,7 +137,7 @@ impl Supervision {
     /// Serves the command until it is over and written down.
     pub(crate) fn run(mut self) -> Over {
         // What came together with the request is here already and wakes nobody.
-        self.hear();
+        self.heed();
         while !self.advance() {
             let ready = self.listen();
             let now = clock::monotonic();
@@ -144,6 +147,7 @@ impl Supervision {
                 }
                 self.reap();
             }
+            self.attend_start();
             if ready.orphan && self.prepared.orphan.is_over() {
                 self.want_end(Cause::Orphaned);
             }
@@ -174,13 +178,36 @@ impl Supervision {
         self.client = Some(client);
     }
 
-    /// What the daemon says.
+    /// What can wait until the command has had its first moment, when this process would only keep
+    /// it from the processor.
+    fn attend_start(&mut self) {
+        let Some(start) = self.child.start.take() else {
+            return;
+        };
+        // One that is over already had no time to use up the host's memory.
+        if self.child.ended.is_none() {
+            self.child.memory_kills = memory::kills();
+        }
+        if let Some(client) = &mut self.client {
+            client.say(&FromSupervisor::Started(start));
+        }
+        self.faults.at(FaultPoint::StartTold, self.client.as_ref());
+    }
+
+    /// Reads what the daemon says.
     fn hear(&mut self) {
+        if let Some(client) = &mut self.client {
+            client.flush();
+            client.fill();
+        }
+        self.heed();
+    }
+
+    /// Does what the daemon has said.
+    fn heed(&mut self) {
         let Some(mut client) = self.client.take() else {
             return;
         };
-        client.flush();
-        client.fill();
         while let Some(frame) = client.next() {
             if let Err(reason) = self.obey(&mut client, frame) {
                 client.say(&FromSupervisor::Refused { reason });

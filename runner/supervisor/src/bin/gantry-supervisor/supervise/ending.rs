@@ -8,6 +8,9 @@ use rustix::process::{Signal, kill_process};
 use super::{Over, Supervision};
 use crate::{clock, launch, stream::Pump};
 
+/// How long a command that says nothing has for itself before its supervisor attends to its start.
+const FIRST_MOMENT: Duration = Duration::from_millis(5);
+
 /// With the first process gone, output that pauses for this long is taken to be over.
 const SILENCE: Duration = Duration::from_millis(250);
 
@@ -106,7 +109,11 @@ impl Supervision {
                 let idle = terms
                     .idle_for
                     .map(|time| self.last_output().saturating_add(time));
-                run.into_iter().chain(idle).min()
+                let start = &self.child.start;
+                let start = start
+                    .is_some()
+                    .then(|| self.child.opened.saturating_add(FIRST_MOMENT));
+                run.into_iter().chain(idle).chain(start).min()
             }
             Phase::Draining { until } => Some(until.min(self.quiet_at())),
             Phase::Asked { kill_at } if self.child.ended.is_some() => {
