@@ -16,6 +16,7 @@ use tests::door::{Door, Rows};
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Gives operations to the runner behind a door.
+#[derive(Clone)]
 pub(crate) struct Hands {
     sandbox: RemoteSandbox,
     rows: Arc<Rows>,

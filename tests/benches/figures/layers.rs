@@ -13,7 +13,7 @@ use shared_types::OperationId;
 use tests::{door::Door, gantry::binary};
 
 use crate::{
-    execs::{APART, TRUE},
+    execs::{self, APART, TRUE},
     hands::Hands,
     local,
     table::{Figure, Goal, Stopwatch, Unit, median},
@@ -60,7 +60,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
             tokio::time::sleep(APART).await;
             for ((_, door), ours) in links.iter().zip(&mut ours[1..]) {
                 let hands = Hands::of(door);
-                let (took, (id, _)) = watch.time(hands.run(TRUE)).await;
+                let (took, id) = execs::timed(&hands, TRUE, watch).await;
                 ours.push(took);
                 hands.forget(id).await;
                 tokio::time::sleep(APART).await;
