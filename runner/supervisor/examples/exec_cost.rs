@@ -33,20 +33,20 @@ fn main() -> Result<(), Failure> {
     std::fs::create_dir_all(&root)?;
     let clock = SystemClock::new();
     let mut rows = Rows::default();
-    let pool = pool(&program, &root, 1)?;
+    let pool = pool(&program, &root, 8)?;
     let empty = self::pool(&program, &root, 0)?;
     for _ in 0..count {
         rows.plain.push(plain(&clock)?);
         for sync in [Sync::Nothing, Sync::Start, Sync::All] {
             let waiting = pool.take_ready(LONG)?;
             let before = clock.monotonic();
-            let (released, seen) = supervised(&clock, waiting, sync, before)?;
+            let (released, seen) = supervised(&clock, &pool, waiting, sync, before, true)?;
             rows.of(sync).0.push(released);
             rows.of(sync).1.push(seen);
         }
         let before = clock.monotonic();
         let waiting = empty.take()?;
-        let (released, seen) = supervised(&clock, waiting, Sync::Nothing, before)?;
+        let (released, seen) = supervised(&clock, &empty, waiting, Sync::Nothing, before, false)?;
         rows.fresh.0.push(released);
         rows.fresh.1.push(seen);
     }
@@ -129,9 +129,11 @@ fn plain(clock: &SystemClock) -> Result<Duration, Failure> {
 /// When the gate was known to be open, and when the exit record was there.
 fn supervised(
     clock: &SystemClock,
+    pool: &Pool,
     waiting: Waiting,
     sync: Sync,
     before: Duration,
+    again: bool,
 ) -> Result<(Duration, Duration), Failure> {
     let since = || clock.monotonic().saturating_sub(before);
     let directory = waiting.directory().path().to_owned();
@@ -148,7 +150,13 @@ fn supervised(
         }
     }
     let seen = since();
-    std::fs::remove_dir_all(directory)?;
+    // One that was started on the spot serves one command.
+    if let Some(spent) = operation.into_spent().filter(|_| again) {
+        pool.keep(spent);
+    }
+    if !pool.reclaim(&directory) {
+        std::fs::remove_dir_all(directory)?;
+    }
     Ok((released, seen))
 }
 

@@ -20,6 +20,8 @@ use crate::{
 };
 
 const ROUNDS: usize = 10;
+/// As a runner has.
+const WAITING: usize = 8;
 const SAMPLES: usize = 20;
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,7 +81,7 @@ fn pool(root: &Path) -> Pool {
         program: binary("gantry-supervisor"),
         root: root.to_owned(),
         prefix: "bench".to_owned(),
-        waiting: 1,
+        waiting: WAITING,
         kill: KillChoice::Strongest,
         fault: None,
     };
@@ -91,18 +93,19 @@ fn supervised(pool: &Pool, directory: &Path, watch: &Stopwatch) -> f64 {
     let waiting = pool.take_ready(PATIENCE).expect("one is ready");
     let record = waiting.directory().path().to_owned();
     let request = request(directory);
-    let (took, ()) = watch.time_here(|| {
+    let (took, operation) = watch.time_here(|| {
         let started = waiting.start(&request, None);
         let mut operation = started.map_err(|(_, error)| error).expect("it starts");
         loop {
             match operation.event(PATIENCE).expect("it can be heard") {
-                Some(Event::Ended(_)) => break,
+                Some(Event::Ended(_)) => break operation,
                 Some(_) => {}
                 None => panic!("the supervisor is silent"),
             }
         }
     });
-    std::fs::remove_dir_all(record).expect("it can be removed");
+    pool.keep(operation.into_spent().expect("it can serve another one"));
+    assert!(pool.reclaim(&record));
     took
 }
 
