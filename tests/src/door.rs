@@ -6,6 +6,7 @@ mod rows;
 
 use std::{pin::Pin, sync::Arc};
 
+use futures_util::{StreamExt as _, future::ready};
 use proto::v1::{
     self, enrolment_server::Enrolment, enrolment_server::EnrolmentServer, runner_frame,
     runner_link_server::RunnerLink, runner_link_server::RunnerLinkServer, server_frame,
@@ -187,26 +188,35 @@ impl RunnerLink for Services {
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
         let place = request.extensions().get::<server_api::Place>().cloned();
-        let link = link(self.clone(), request.into_inner(), outbound);
+        let link = link(self.links.clone(), request.into_inner(), outbound);
         tokio::spawn(async move {
             link.await;
             // Without it the connection would be closed as one that asks for nothing.
             drop(place);
         });
-        Ok(Response::new(Box::pin(ReceiverStream::new(frames))))
+        let mut tickets = Tickets {
+            identity: Arc::clone(&self.identity),
+            began: Instant::now(),
+            generation: 0,
+        };
+        let signed = ReceiverStream::new(frames).map(move |mut frame: Box<v1::ServerFrame>| {
+            tickets.sign(&mut frame);
+            Ok(*frame)
+        });
+        Ok(Response::new(Box::pin(signed)))
     }
 }
 
-/// The same channels as the server's own door and its tickets have.
+/// What the server's own door does with a link whose runner is known.
 async fn link(
-    services: Services,
+    links: Links,
     mut inbound: Streaming<v1::RunnerFrame>,
-    outbound: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+    outbound: mpsc::Sender<Box<v1::ServerFrame>>,
 ) {
     let nonce = NONCE.to_vec();
     let challenge = server_frame::Kind::Challenge(v1::Challenge { nonce });
     let kind = Some(challenge);
-    let sent = outbound.send(Ok(v1::ServerFrame { kind })).await;
+    let sent = outbound.send(Box::new(v1::ServerFrame { kind })).await;
     let hello = inbound
         .message()
         .await
@@ -221,41 +231,31 @@ async fn link(
         runner: RUNNER,
         name: "bench".to_owned(),
     };
-    let (to_router, from_runner) = mpsc::channel(FRAMES);
-    let (to_runner, mut from_router) = mpsc::channel::<v1::ServerFrame>(1);
-    let pump_in = async move {
-        while let Ok(Some(frame)) = inbound.message().await {
-            if to_router.send(frame).await.is_err() {
-                return;
+    let readable = inbound.scan((), |(), frame| ready(frame.ok())).boxed();
+    links.attach(identity, *hello, readable, outbound).await;
+}
+
+/// Signs the operations of one link.
+struct Tickets {
+    identity: Arc<SigningKey>,
+    began: Instant,
+    generation: u64,
+}
+
+impl Tickets {
+    fn sign(&mut self, frame: &mut v1::ServerFrame) {
+        match &mut frame.kind {
+            Some(server_frame::Kind::Welcome(welcome)) => self.generation = welcome.generation,
+            Some(server_frame::Kind::Operation(operation)) => {
+                let issued_ms = self.began.elapsed().as_millis() as u64;
+                let signed =
+                    proto::signing::ticket(&NONCE, self.generation, RUNNER, issued_ms, operation);
+                operation.ticket = Some(v1::Ticket {
+                    issued_ms,
+                    signature: self.identity.sign(&signed),
+                });
             }
+            _ => {}
         }
-    };
-    let (links, began) = (services.links, Instant::now());
-    let pump_out = async move {
-        let mut generation = 0;
-        while let Some(mut frame) = from_router.recv().await {
-            match &mut frame.kind {
-                Some(server_frame::Kind::Welcome(welcome)) => generation = welcome.generation,
-                Some(server_frame::Kind::Operation(operation)) => {
-                    let issued_ms = began.elapsed().as_millis() as u64;
-                    let signed =
-                        proto::signing::ticket(&NONCE, generation, RUNNER, issued_ms, operation);
-                    let signature = services.identity.sign(&signed);
-                    operation.ticket = Some(v1::Ticket {
-                        issued_ms,
-                        signature,
-                    });
-                }
-                _ => {}
-            }
-            if outbound.send(Ok(frame)).await.is_err() {
-                return;
-            }
-        }
-    };
-    tokio::join!(
-        links.attach(identity, *hello, from_runner, to_runner),
-        pump_in,
-        pump_out
-    );
+    }
 }

@@ -19,6 +19,7 @@ use crate::{
     AppError,
     keys::{Challenges, SigningKey, verifies},
     link_token::{LinkClaims, LinkTokens},
+    tickets::Tickets,
     whole::whole,
 };
 
@@ -318,6 +319,17 @@ impl Enrolment {
         LinkChallenge {
             nonce,
             issued: self.inner.clock.monotonic(),
+        }
+    }
+
+    /// What signs the operations of a link that is challenged like this.
+    pub fn tickets(&self, claims: &LinkClaims, challenge: &LinkChallenge) -> Tickets {
+        Tickets {
+            enrolment: self.clone(),
+            clock: self.inner.clock.clone(),
+            runner: claims.runner,
+            challenge: challenge.clone(),
+            generation: 0,
         }
     }
 

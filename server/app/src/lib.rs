@@ -24,12 +24,12 @@ mod tickets;
 mod turns;
 mod whole;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
 use server_llm::{Model, ModelInfo};
-use server_router::links::{LinkEnd, LinkOptions, Links};
+use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
@@ -49,18 +49,15 @@ pub use server_router::links::LinkIdentity;
 pub use server_store::{CredentialKind, Role};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::OutputStream;
+pub use tickets::Tickets;
 
 use crate::{
     keys::SigningKey,
     live::LiveHub,
     ports::Started,
     runners::JoinTokens,
-    tickets::Tickets,
     turns::{Bench, Turns},
 };
-
-/// How long a link that has ended may take to send what it still had to say.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What the server is made of; chosen in `main`, and nowhere else.
 pub struct Parts {
@@ -136,7 +133,6 @@ pub struct App {
     pub enrolment: Enrolment,
     store: Store,
     links: Links,
-    clock: Arc<dyn Clock>,
     model: ModelInfo,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -179,7 +175,7 @@ impl App {
             entropy.clone(),
         );
         let runners = Runners::new(store.clone(), links.clone(), join_tokens, clock.clone());
-        let sessions = Sessions::new(store.clone(), hub, turns, clock.clone(), entropy, &model);
+        let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
         Ok(Self {
             access,
             sessions,
@@ -188,7 +184,6 @@ impl App {
             enrolment,
             store,
             links,
-            clock,
             model,
             tasks,
             stop: parts.stop,
@@ -208,36 +203,18 @@ impl App {
         Ok(self.store.check().await?)
     }
 
-    /// Serves the link of a runner that has proved itself, until it ends.
+    /// Serves the link of a runner that has proved itself, until it ends. Whatever comes out of
+    /// `outbound` is to be signed before it leaves ([`Enrolment::tickets`]).
     pub async fn attach(
         &self,
         identity: LinkIdentity,
-        challenge: LinkChallenge,
         hello: v1::Hello,
-        inbound: mpsc::Receiver<v1::RunnerFrame>,
-        outbound: mpsc::Sender<v1::ServerFrame>,
+        inbound: Inbound,
+        outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) {
         metrics::gauge!("gantry_links").increment(1);
         let who = identity.clone();
-        let tickets = Tickets {
-            enrolment: self.enrolment.clone(),
-            clock: self.clock.clone(),
-            runner: who.runner,
-            challenge,
-        };
-        // One at a time: what waits is in the router, within its bounds.
-        let (unsigned, to_sign) = mpsc::channel(1);
-        let attached = self.links.attach(identity, hello, inbound, unsigned);
-        let pump = tickets.pump(to_sign, outbound);
-        tokio::pin!(attached, pump);
-        let end = tokio::select! {
-            end = &mut attached => {
-                // For the last words; a runner that takes nothing any more is not waited for.
-                let _ = tokio::time::timeout(LAST_WORDS_WITHIN, pump).await;
-                end
-            }
-            () = &mut pump => attached.await,
-        };
+        let end = self.links.attach(identity, hello, inbound, outbound).await;
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
         if matches!(end, LinkEnd::Goodbye(_))

@@ -1,52 +1,43 @@
 //! Signs every operation that leaves over a link (contract B6).
 //!
-//! It stands at the very edge, behind the router: a frame that the router, a hint or another
+//! The door does it as the last thing, behind the router: a frame that the router, a hint or another
 //! replica brought is worth nothing to a runner without a signature made here.
 
 use std::sync::Arc;
 
 use proto::v1::{self, server_frame};
 use shared_types::{Clock, RunnerId};
-use tokio::sync::mpsc;
 
 use crate::enrolment::{Enrolment, LinkChallenge};
 
 /// Signs the operations of one link.
-pub(crate) struct Tickets {
+pub struct Tickets {
     pub(crate) enrolment: Enrolment,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) runner: RunnerId,
     pub(crate) challenge: LinkChallenge,
+    /// What the welcome said, which comes before any operation.
+    pub(crate) generation: u64,
 }
 
 impl Tickets {
-    /// Passes frames on, operations with their ticket, until either end is gone.
-    pub(crate) async fn pump(
-        &self,
-        mut from_router: mpsc::Receiver<v1::ServerFrame>,
-        to_runner: mpsc::Sender<v1::ServerFrame>,
-    ) {
-        let mut generation = 0;
-        while let Some(mut frame) = from_router.recv().await {
-            match &mut frame.kind {
-                Some(server_frame::Kind::Welcome(welcome)) => generation = welcome.generation,
-                Some(server_frame::Kind::Operation(operation)) => {
-                    operation.ticket = Some(self.ticket(generation, operation));
-                }
-                _ => {}
+    /// Gives an operation its ticket. It has to see every frame, in their order.
+    pub fn sign(&mut self, frame: &mut v1::ServerFrame) {
+        match &mut frame.kind {
+            Some(server_frame::Kind::Welcome(welcome)) => self.generation = welcome.generation,
+            Some(server_frame::Kind::Operation(operation)) => {
+                operation.ticket = Some(self.ticket(operation));
             }
-            if to_runner.send(frame).await.is_err() {
-                return;
-            }
+            _ => {}
         }
     }
 
-    fn ticket(&self, generation: u64, operation: &v1::Operation) -> v1::Ticket {
+    fn ticket(&self, operation: &v1::Operation) -> v1::Ticket {
         let issued = self.clock.monotonic().saturating_sub(self.challenge.issued);
         let issued_ms = u64::try_from(issued.as_millis()).unwrap_or(u64::MAX);
         let signed = proto::signing::ticket(
             &self.challenge.nonce,
-            generation,
+            self.generation,
             self.runner,
             issued_ms,
             operation,

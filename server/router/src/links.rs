@@ -17,6 +17,7 @@ mod settler;
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::stream::BoxStream;
 use proto::v1;
 use shared_types::{
     Clock, Entropy, RunnerId,
@@ -35,6 +36,10 @@ pub(crate) use self::{
 };
 use crate::ports::LinkRows;
 pub use crate::ports::{HelloFacts, LinkIdentity};
+
+/// What a runner says, until it says no more. It is read by the link's own task: a queue between
+/// the two would take memory of every link and a wake-up of every frame.
+pub type Inbound = BoxStream<'static, v1::RunnerFrame>;
 
 /// The numbers of a link; the defaults are what the contract says.
 #[derive(Debug, Clone)]
@@ -138,13 +143,13 @@ impl Links {
     /// Serves one link until it ends. The door has authenticated the runner, sent the challenge
     /// and checked the signature in `hello`; it forwards frames both ways and lets a frame be at
     /// most [`shared_types::limits::MAX_FRAME_BYTES`] long. What the server has to say, a reason
-    /// for the end included, goes to `outbound`.
+    /// for the end included, goes to `outbound`, boxed, so that its room for frames is small.
     pub async fn attach(
         &self,
         identity: LinkIdentity,
         hello: v1::Hello,
-        inbound: mpsc::Receiver<v1::RunnerFrame>,
-        outbound: mpsc::Sender<v1::ServerFrame>,
+        inbound: Inbound,
+        outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> LinkEnd {
         let span = tracing::info_span!(
             "link",
@@ -165,8 +170,8 @@ impl Links {
         span: tracing::Span,
         identity: LinkIdentity,
         hello: v1::Hello,
-        inbound: mpsc::Receiver<v1::RunnerFrame>,
-        outbound: mpsc::Sender<v1::ServerFrame>,
+        inbound: Inbound,
+        outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> JoinHandle<LinkEnd> {
         let serve = link::serve(self.clone(), identity, hello, inbound, outbound);
         tokio::spawn(serve.instrument(span))

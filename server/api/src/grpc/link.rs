@@ -5,7 +5,11 @@
 
 use std::pin::Pin;
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{
+    StreamExt as _,
+    future::ready,
+    stream::{self, BoxStream},
+};
 use prost::Message as _;
 use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
@@ -55,6 +59,8 @@ impl v1::runner_link_server::RunnerLink for Service {
             .enrolment
             .check_link_token(&token)
             .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
+        let challenge = self.app.enrolment.challenge_link();
+        let mut tickets = self.app.enrolment.tickets(&claims, &challenge);
         let (outbound, frames) = mpsc::channel(FRAMES);
         let (refuse, refused) = oneshot::channel();
         let place = request.extensions().get::<Place>().cloned();
@@ -66,13 +72,16 @@ impl v1::runner_link_server::RunnerLink for Service {
         };
         tokio::spawn(async move {
             // A runner that is gone hears no reason.
-            let _ = refuse.send(link.run(outbound).await);
+            let _ = refuse.send(link.run(challenge, outbound).await);
             drop(place);
         });
         // The reason comes after every frame, because by then nobody sends frames any more.
         let reason = stream::once(refused).filter_map(async |ended| ended.ok()?.err().map(Err));
-        let frames = ReceiverStream::new(frames).map(Ok).chain(reason);
-        Ok(Response::new(Box::pin(frames)))
+        let frames = ReceiverStream::new(frames).map(move |mut frame: Box<v1::ServerFrame>| {
+            tickets.sign(&mut frame);
+            Ok(*frame)
+        });
+        Ok(Response::new(Box::pin(frames.chain(reason))))
     }
 }
 
@@ -85,8 +94,11 @@ struct Link {
 
 impl Link {
     /// Serves the link to its end; an error is what the runner is told at last.
-    async fn run(mut self, outbound: mpsc::Sender<v1::ServerFrame>) -> Result<(), Status> {
-        let challenge = self.app.enrolment.challenge_link();
+    async fn run(
+        mut self,
+        challenge: LinkChallenge,
+        outbound: mpsc::Sender<Box<v1::ServerFrame>>,
+    ) -> Result<(), Status> {
         // On the heap, and gone once it is proved: a link that waits needs none of it.
         let (identity, hello) = match Box::pin(self.hello(&challenge, &outbound)).await {
             Ok(proved) => proved,
@@ -96,18 +108,16 @@ impl Link {
             }
         };
         let Self { app, inbound, .. } = self;
-        let (to_router, from_runner) = mpsc::channel(FRAMES);
-        // Each of the two ends the other, by dropping its end of a channel.
-        let attached = app.attach(identity, challenge, hello, from_runner, outbound);
-        let ((), read) = tokio::join!(attached, pump_in(inbound, to_router));
-        read
+        let (inbound, mut broken) = readable(inbound);
+        app.attach(identity, hello, inbound, outbound).await;
+        broken.try_recv().map_or(Ok(()), Err)
     }
 
     /// The runner's first frame, once it has proved that it holds the key which the token names.
     async fn hello(
         &mut self,
         challenge: &LinkChallenge,
-        outbound: &mpsc::Sender<v1::ServerFrame>,
+        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(LinkIdentity, v1::Hello), Status> {
         let frame = v1::ServerFrame {
             kind: Some(server_frame::Kind::Challenge(v1::Challenge {
@@ -115,7 +125,7 @@ impl Link {
             })),
         };
         outbound
-            .send(frame)
+            .send(Box::new(frame))
             .await
             .map_err(|_| Status::cancelled("the runner is gone"))?;
         let frame = tokio::time::timeout(HELLO_WITHIN, self.inbound.message())
@@ -145,28 +155,24 @@ impl Link {
     }
 }
 
-/// Reads until either end has enough; an error is a frame that cannot be read, such as one that
-/// is too large.
-async fn pump_in(
-    mut inbound: Streaming<v1::RunnerFrame>,
-    to_router: mpsc::Sender<v1::RunnerFrame>,
-) -> Result<(), Status> {
-    loop {
-        let message = tokio::select! {
-            message = inbound.message() => message,
-            () = to_router.closed() => return Ok(()),
-        };
-        match message {
-            Ok(Some(frame)) => {
-                if to_router.send(frame).await.is_err() {
-                    return Ok(());
-                }
-            }
-            Ok(None) => return Ok(()),
-            Err(unreadable) => {
-                tracing::info!(reason = unreadable.message(), "a link broke");
-                return Err(unreadable);
-            }
+/// The frames up to the first that cannot be read, such as one that is too large, and what is
+/// wrong with that.
+fn readable(
+    inbound: Streaming<v1::RunnerFrame>,
+) -> (
+    BoxStream<'static, v1::RunnerFrame>,
+    oneshot::Receiver<Status>,
+) {
+    let (breaks, broken) = oneshot::channel();
+    let frames = inbound.scan(Some(breaks), |breaks, frame| {
+        if let Err(unreadable) = &frame
+            && let Some(breaks) = breaks.take()
+        {
+            tracing::info!(reason = unreadable.message(), "a link broke");
+            // A link that ends meanwhile has its own reason.
+            let _ = breaks.send(unreadable.clone());
         }
-    }
+        ready(frame.ok())
+    });
+    (frames.boxed(), broken)
 }

@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use futures_util::StreamExt as _;
 use proto::v1::{self, server_frame};
 use shared_link::server::{
     self, CancelAnswered, Command, Linked, Over, Times, TurnedAway, Unsettled,
@@ -17,7 +18,7 @@ use tokio::{
 };
 
 use super::{
-    LinkEnd, LinkIdentity, Links, Serving,
+    Inbound, LinkEnd, LinkIdentity, Links, Serving,
     handle::{CancelWaiter, LinkHandle, Wish},
     settler,
 };
@@ -35,8 +36,8 @@ pub(super) async fn serve(
     links: Links,
     who: LinkIdentity,
     hello: v1::Hello,
-    inbound: mpsc::Receiver<v1::RunnerFrame>,
-    outbound: mpsc::Sender<v1::ServerFrame>,
+    inbound: Inbound,
+    outbound: mpsc::Sender<Box<v1::ServerFrame>>,
 ) -> LinkEnd {
     let who = Arc::new(who);
     let (end, claimed) = match claim(&links.serving, &who, hello).await {
@@ -49,7 +50,7 @@ pub(super) async fn serve(
         Err(end) => (end, None),
     };
     if let kind @ Some(_) = last_word(&end) {
-        let last = outbound.send(v1::ServerFrame { kind });
+        let last = outbound.send(Box::new(v1::ServerFrame { kind }));
         // A runner that does not take it will see the stream end.
         let _ = timeout(links.options().goodbye_within, last).await;
     }
@@ -113,7 +114,7 @@ struct Link {
 enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
-    Writable(Option<mpsc::Permit<'a, v1::ServerFrame>>),
+    Writable(Option<mpsc::Permit<'a, Box<v1::ServerFrame>>>),
     Wish(Box<Wish>),
     Time,
 }
@@ -150,8 +151,8 @@ impl Link {
         mut self,
         links: &Links,
         facts: &HelloFacts,
-        inbound: mpsc::Receiver<v1::RunnerFrame>,
-        outbound: &mpsc::Sender<v1::ServerFrame>,
+        inbound: Inbound,
+        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> LinkEnd {
         let (runner, generation) = (self.who.runner, self.generation);
         let stop = match links.registry.register(runner, generation).await {
@@ -173,8 +174,8 @@ impl Link {
         &mut self,
         links: &Links,
         facts: &HelloFacts,
-        mut inbound: mpsc::Receiver<v1::RunnerFrame>,
-        outbound: &mpsc::Sender<v1::ServerFrame>,
+        mut inbound: Inbound,
+        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
         mut stop: oneshot::Receiver<TurnedAway>,
     ) -> LinkEnd {
         let (handle, mut wishes) = LinkHandle::new(Linked {
@@ -224,8 +225,8 @@ impl Link {
 
     async fn next_event<'a>(
         &self,
-        inbound: &mut mpsc::Receiver<v1::RunnerFrame>,
-        outbound: &'a mpsc::Sender<v1::ServerFrame>,
+        inbound: &mut Inbound,
+        outbound: &'a mpsc::Sender<Box<v1::ServerFrame>>,
         wishes: &mut mpsc::Receiver<Box<Wish>>,
         stop: &mut oneshot::Receiver<TurnedAway>,
     ) -> Event<'a> {
@@ -234,7 +235,7 @@ impl Link {
             stopped = stop => Event::Stopped(stopped.unwrap_or(TurnedAway::Older).into()),
             () = self.serving.shutdown.cancelled() => Event::Stopped(LinkEnd::Shutdown),
             () = sleep_until(self.began + self.machine.wake_at()) => Event::Time,
-            frame = inbound.recv() => Event::Frame(frame),
+            frame = inbound.next() => Event::Frame(frame),
             permit = outbound.reserve(), if !idle => Event::Writable(permit.ok()),
             // The settler and the registry hold handles as long as the link runs: without one,
             // the stop is on its way, and says why.
@@ -254,7 +255,7 @@ impl Link {
             }
             Event::Writable(Some(permit)) => {
                 if let Some(frame) = self.machine.next_frame() {
-                    permit.send(frame);
+                    permit.send(Box::new(frame));
                 }
             }
             Event::Wish(wish) => self.wish(*wish),

@@ -5,6 +5,7 @@ mod store;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
@@ -79,7 +80,8 @@ impl World {
 
     /// Sends a first message and waits for nothing.
     pub(super) fn dial(&self, runner: &Runner, hello: v1::Hello) -> Link {
-        let (to_server, inbound) = mpsc::channel(FRAMES);
+        let (to_server, mut frames) = mpsc::channel(FRAMES);
+        let inbound = stream::poll_fn(move |context| frames.poll_recv(context)).boxed();
         let (outbound, from_server) = mpsc::channel(FRAMES);
         let links = self.links.clone();
         let identity = LinkIdentity {
@@ -178,7 +180,7 @@ impl Runner {
 /// A runner's end of one link.
 pub(super) struct Link {
     to_server: mpsc::Sender<v1::RunnerFrame>,
-    from_server: mpsc::Receiver<v1::ServerFrame>,
+    from_server: mpsc::Receiver<Box<v1::ServerFrame>>,
     end: JoinHandle<LinkEnd>,
     /// What the server says is durable; it comes whenever it likes.
     commits: Vec<u64>,
