@@ -149,7 +149,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         entropy: Arc::new(OsEntropy),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
         .enable_all()
         .build()?;
     let served = runtime.block_on(async {

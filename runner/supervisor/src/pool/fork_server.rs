@@ -49,16 +49,14 @@ impl ForkServer {
     pub(super) fn order(&self, directory: &str) -> io::Result<UnixStream> {
         let (near, far) = UnixStream::pair()?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = running.take()
-            && let Some(alive) = before.if_alive()
+        if let Some(before) = &*running
+            && before.order(directory, &far).is_ok()
         {
-            *running = Some(alive);
+            return Ok(near);
         }
-        let running = match &mut *running {
-            Some(running) => running,
-            none => none.insert(Running::spawn(&self.options)?),
-        };
-        running.order(directory, far)?;
+        // It has died, or there was none yet.
+        let another = Running::spawn(&self.options)?;
+        running.insert(another).order(directory, &far)?;
         Ok(near)
     }
 }
@@ -86,12 +84,7 @@ impl Running {
         Ok(Self { socket, child })
     }
 
-    /// Itself, unless it has ended.
-    fn if_alive(mut self) -> Option<Self> {
-        matches!(self.child.try_wait(), Ok(None)).then_some(self)
-    }
-
-    fn order(&self, directory: &str, client: UnixStream) -> io::Result<()> {
+    fn order(&self, directory: &str, client: &UnixStream) -> io::Result<()> {
         let descriptors = [client.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
