@@ -1,6 +1,7 @@
 //! `gantry-supervisor` and what a daemon needs to use it.
 //!
-//! One supervisor runs one command, decides alone whether it runs at all, and outlives the daemon.
+//! A supervisor runs one command at a time, decides alone whether it runs at all, and outlives the
+//! daemon.
 //! The binary (`src/bin/gantry-supervisor`) has one thread, no async runtime and no configuration
 //! but its arguments; this library is what both ends agree on, and the daemon's end.
 //!
@@ -13,7 +14,9 @@
 //! The daemon never forks. It spawns one small process (`posix_spawn`) that supervisors are forked
 //! from; they wait in a [`Pool`], with their files made and the child that becomes the command
 //! already behind its gate. None of them needs that process any further, and where it is gone the
-//! next order spawns another.
+//! next order spawns another. A supervisor whose command is forgotten soon after its end clears its
+//! directory away, gets another name for it, and waits again: no file is made for a command then,
+//! and none is removed.
 //!
 //! The binary depends on nothing of its host when it is linked statically, which works on the gnu
 //! target: `cargo rustc -p runner-supervisor --bin gantry-supervisor --release -- -C
