@@ -10,7 +10,9 @@
 //! | `sock` | where the supervisor listens |
 //! | `*.new` | a record that is being written |
 //!
-//! `link(2)` fails where the name exists: that is what makes a fate and an end single.
+//! `link(2)` fails where the name exists: that is what makes a fate and an end single. Where another
+//! command is to use the same files, fate and end are removed and the streams are made empty, and
+//! only then the directory gets another name: one that bears a name never holds what is older.
 
 use std::{
     fs::{self, File},
