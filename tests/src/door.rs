@@ -2,6 +2,7 @@
 //! (and TLS), with ports in memory. What is left out of the server is its store, and with it
 //! every commit; the runner is the real release program, and cannot tell the difference.
 
+mod kept;
 mod rows;
 
 use std::{pin::Pin, sync::Arc};
@@ -23,7 +24,10 @@ use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-pub use self::rows::Rows;
+pub use self::{
+    kept::{KeptDoor, output_key},
+    rows::Rows,
+};
 use crate::{gantry::Runner, proxy::Proxy};
 
 /// The only runner here.
@@ -89,7 +93,11 @@ impl Door {
             certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         };
         let token = Token::join(services.identity.public(), &OsEntropy).reveal();
-        let (url, way) = way(serve(services, tls, stop.clone()).await).await;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        serve(listener, services, tls, stop.clone());
+        let (url, way) = way(format!("{scheme}://{address}")).await;
 
         let mut runner = Runner::enrol(&url, &token, "bench").await;
         runner.options(daemon_options);
@@ -105,10 +113,12 @@ impl Door {
     }
 }
 
-async fn serve(services: Services, tls: Option<ServerTls>, stop: CancellationToken) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("it is bound");
-    let scheme = if tls.is_some() { "https" } else { "http" };
+fn serve(
+    listener: TcpListener,
+    services: Services,
+    tls: Option<ServerTls>,
+    stop: CancellationToken,
+) {
     let link = RunnerLinkServer::new(services.clone()).max_decoding_message_size(MAX_FRAME_BYTES);
     let mut routes = tonic::service::Routes::builder();
     routes
@@ -123,7 +133,6 @@ async fn serve(services: Services, tls: Option<ServerTls>, stop: CancellationTok
         routes.routes().into_axum_router(),
         stop,
     ));
-    format!("{scheme}://{address}")
 }
 
 /// What the tickets of every link are signed over.

@@ -20,6 +20,7 @@ mod scenarios {
     mod passing;
     mod placement;
     mod restarts;
+    mod retention;
     mod stops;
     mod streams;
     mod survival;

@@ -111,6 +111,13 @@ pub trait Outputs: Send + Sync {
         from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError>;
 
+    /// Keeps all of this operation's output from now on, and not only its head and its tail. That is
+    /// durable when this returns, and holds for whoever appends, also without knowing the request.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    async fn keep_all(&self, id: OperationId) -> Result<(), PortError>;
+
     /// Keeps bytes at their place; what is kept already is left out. Whether they can be written
     /// is told by [`Outputs::synced`].
     ///

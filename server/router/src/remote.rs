@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use shared_link::server::{self, CancelStep, Linked};
-use shared_sandbox::{CancelAnswer, Operation, Outcome, Running, Sandbox};
+use shared_sandbox::{CancelAnswer, Operation, Outcome, Request, Retention, Running, Sandbox};
 use shared_types::{
     Clock, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
 };
@@ -192,6 +192,11 @@ impl Sandbox for RemoteSandbox {
         if intent.digest != operation.request.digest() {
             return Err(conflict());
         }
+        if asks_for_all(&operation.request) {
+            // Before anything is sent: whoever keeps the output of what the runner knows keeps all.
+            let kept = self.intents.outputs().keep_all(operation.id).await;
+            kept.map_err(|error| not_stored("make room for the output", &error))?;
+        }
         Ok(follow::start(self.clone(), operation, intent, fresh))
     }
 
@@ -236,6 +241,10 @@ impl Sandbox for RemoteSandbox {
         // Detached on purpose: a sync is bounded, and a turn does not wait for it.
         tokio::spawn(self.clone().forget_once_kept(runner, operation));
     }
+}
+
+fn asks_for_all(request: &Request) -> bool {
+    matches!(request, Request::Exec(exec) if exec.retention == Retention::All)
 }
 
 fn linked_anew(name: &str) -> Refusal {

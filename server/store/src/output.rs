@@ -1,7 +1,8 @@
 //! The output of operations: byte streams with offsets, in files and not in the database (contract
 //! A8–A10).
 //!
-//! Of each stream its head and its tail are kept; what lies between them, or never came, is a gap.
+//! Of each stream its head and its tail are kept, or all of it where that was asked for
+//! ([`Outputs::keep_all`]); what lies between them, or never came, is a gap.
 //! What is appended is on its way to disk, and [`Outputs::synced`] says how far it is there: only
 //! that may be given up elsewhere. One task owns the files; many streams share its syncs. A stream
 //! that cannot be written keeps what it has, takes no more, and says so whenever it is asked.
@@ -23,9 +24,13 @@ use tokio::{
 
 use crate::StoreError;
 
+mod ends;
+mod page;
+mod part;
+mod segments;
 mod stream;
 
-pub use stream::OUTPUT_KEPT_BYTES;
+pub use ends::OUTPUT_KEPT_BYTES;
 use stream::StreamFiles;
 
 /// Wishes that may wait for the task; whoever has one more waits itself. An append carries a chunk
@@ -73,8 +78,19 @@ pub struct Outputs {
     wishes: mpsc::Sender<Wish>,
 }
 
+impl KeptOutput {
+    /// The first offset after it.
+    pub fn end(&self) -> u64 {
+        self.offset + self.data.len() as u64
+    }
+}
+
 #[derive(Debug)]
 enum Wish {
+    KeepAll {
+        key: OutputKey,
+        reply: oneshot::Sender<io::Result<()>>,
+    },
     Append {
         key: OutputKey,
         offset: u64,
@@ -112,6 +128,15 @@ impl Outputs {
         // Detached on purpose: it ends with the last handle.
         tokio::spawn(run(area, inbox));
         Ok(Self { wishes })
+    }
+
+    /// From now on all of the stream is kept, where nothing of it is yet; durable when this returns.
+    /// What is kept once stays so, whoever appends.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if that cannot be written.
+    pub async fn keep_all(&self, key: OutputKey) -> Result<(), StoreError> {
+        self.ask(|reply| Wish::KeepAll { key, reply }).await
     }
 
     /// Appends bytes at their place. What is there already is left out; bytes further on leave a
@@ -232,6 +257,7 @@ impl Area {
     fn grant(&mut self, wish: Wish) {
         // Whoever stopped waiting misses nothing.
         match wish {
+            Wish::KeepAll { key, reply } => drop(reply.send(self.keep_all(key))),
             Wish::Append { key, offset, data } => match self.stream(key) {
                 Ok(stream) => stream.append(offset, &data),
                 Err(error) => {
@@ -256,6 +282,11 @@ impl Area {
                 Err(error) => drop(reply.send(Err(error))),
             },
         }
+    }
+
+    fn keep_all(&mut self, key: OutputKey) -> io::Result<()> {
+        let area = self.folder.clone();
+        self.stream(key)?.keep_all(&area, key)
     }
 
     /// The stream, read from its files where it is not open.

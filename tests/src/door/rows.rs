@@ -1,18 +1,18 @@
 //! The router's ports in memory, for one runner: so that nothing which is measured waits for a disk.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::ports::{
-    Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows, NewIntent,
-    Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
+    Attachment, Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows,
+    NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
 };
 use shared_sandbox::{Outcome, OutputStream};
-use shared_types::{Generation, Isolation, OperationId};
+use shared_types::{Epoch, Generation, Isolation, OperationId, Owner};
 
 /// What a store would keep.
 #[derive(Default)]
@@ -23,11 +23,36 @@ struct Kept {
     runner: Option<FleetRunner>,
     links: u64,
     intents: HashMap<OperationId, StoredIntent>,
+    /// What the runner has to know of whom an intent belongs to.
+    owners: HashMap<OperationId, (Owner, Epoch)>,
+    /// Nobody waits for these any more.
+    abandoned: HashSet<OperationId>,
+    outputs: Option<Arc<dyn Outputs>>,
 }
 
 impl Rows {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on output is kept there.
+    pub fn keep_output_in(&self, outputs: Arc<dyn Outputs>) {
+        self.kept().outputs = Some(outputs);
+    }
+
+    /// Nobody waits for this operation any more; its outcome is fetched with the next link.
+    pub fn abandon(&self, id: OperationId) {
+        self.kept().abandoned.insert(id);
+    }
+
+    /// How an operation ended, if it has.
+    pub fn outcome(&self, id: OperationId) -> Option<Outcome> {
+        self.kept().intents.get(&id)?.outcome.clone()
+    }
+
+    fn area(&self) -> Arc<dyn Outputs> {
+        let area = self.kept().outputs.clone();
+        area.unwrap_or_else(|| Arc::new(Unkept))
     }
 
     /// Drops an operation.
@@ -64,7 +89,9 @@ impl Intents for Rows {
             effect: intent.effect,
             deadline: intent.deadline,
         };
-        self.kept().intents.insert(intent.id, stored);
+        let mut kept = self.kept();
+        kept.owners.insert(intent.id, (intent.owner, intent.epoch));
+        kept.intents.insert(intent.id, stored);
         Ok(())
     }
 
@@ -81,7 +108,7 @@ impl Intents for Rows {
     }
 
     fn outputs(&self) -> Arc<dyn Outputs> {
-        Arc::new(Unkept)
+        self.area()
     }
 }
 
@@ -115,13 +142,18 @@ impl LinkRows for Rows {
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
         let kept = self.kept();
-        let open = |id| {
-            let intent = kept.intents.get(id);
-            intent.is_some_and(|intent| intent.outcome.is_none())
-        };
-        let verdict = |id| match open(id) {
-            true => Verdict::Keep,
-            false => Verdict::Forget,
+        let verdict = |id| match kept.intents.get(id) {
+            Some(intent) if intent.outcome.is_none() && kept.abandoned.contains(id) => {
+                let (owner, epoch) = kept.owners[id];
+                Verdict::Settle(Attachment {
+                    digest: intent.digest,
+                    sandbox: intent.place.sandbox,
+                    owner,
+                    epoch,
+                })
+            }
+            Some(intent) if intent.outcome.is_none() => Verdict::Keep,
+            _ => Verdict::Forget,
         };
         Ok(operations.iter().map(|id| (*id, verdict(id))).collect())
     }
@@ -136,7 +168,7 @@ impl LinkRows for Rows {
     }
 
     fn outputs(&self, _who: &LinkIdentity) -> Arc<dyn Outputs> {
-        Arc::new(Unkept)
+        self.area()
     }
 }
 
@@ -152,6 +184,10 @@ impl Outputs for Unkept {
         _from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError> {
         Ok(None)
+    }
+
+    async fn keep_all(&self, _id: OperationId) -> Result<(), PortError> {
+        Ok(())
     }
 
     async fn append(

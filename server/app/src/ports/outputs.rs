@@ -45,6 +45,13 @@ impl ports::Outputs for TenantOutputs {
         Ok(kept.map(|kept| (kept.offset, kept.data.into())))
     }
 
+    async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
+        let stdout = self.outputs.keep_all(self.key(id, OutputStream::Stdout));
+        let stderr = self.outputs.keep_all(self.key(id, OutputStream::Stderr));
+        tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
+        Ok(())
+    }
+
     async fn append(
         &self,
         id: OperationId,

@@ -7,8 +7,8 @@ use shared_link::server::{
     Unsettled,
     fetch::{self, Fetched},
 };
-use shared_sandbox::Outcome;
-use shared_types::OperationId;
+use shared_sandbox::{Outcome, OutputStream};
+use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::{LinkHandle, LinkIdentity, Reader};
@@ -16,6 +16,10 @@ use crate::{mailbox::Mailbox, ports::LinkRows};
 
 /// Operations that are read at the same time.
 const AT_ONCE: usize = 8;
+
+/// How much of an operation's output is kept before the runner is told that it is durable: less
+/// than what makes a command wait, and rarely enough that waiting for the disk costs little.
+const COMMIT_EVERY: u64 = SPOOL_BYTES_PER_STREAM / 2;
 
 /// Reads operations of one link to their end.
 #[derive(Clone)]
@@ -62,12 +66,23 @@ impl Settler {
         if self.link.attach(id, frame, reader).await.is_err() {
             return;
         }
+        // The runner may wait for what was kept over an earlier link.
+        self.commit(&operation, key, kept).await;
+        let mut uncommitted = 0;
         loop {
             match fetch::mail(mailbox.next().await) {
                 Fetched::Taken(stream, up_to, data) => {
+                    uncommitted += data.len() as u64;
                     let offset = up_to - data.len() as u64;
                     if outputs.append(id, stream, offset, data).await.is_err() {
                         return;
+                    }
+                    if uncommitted >= COMMIT_EVERY {
+                        uncommitted = 0;
+                        let Ok(synced) = outputs.synced(id).await else {
+                            return;
+                        };
+                        self.commit(&operation, key, synced).await;
                     }
                     if let Some(up_to) = mailbox.taken(stream, up_to)
                         && self.link.grant(id, key, stream, up_to).await.is_err()
@@ -77,6 +92,18 @@ impl Settler {
                 }
                 Fetched::Store(outcome) => return self.store(&operation, &outcome).await,
                 Fetched::GivenUp => return,
+            }
+        }
+    }
+
+    /// Tells what is durable, of streams that are so long that a command may wait for it.
+    async fn commit(&self, operation: &Unsettled, reader: u64, synced: [u64; 2]) {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            let up_to = synced[stream as usize];
+            if up_to >= COMMIT_EVERY {
+                let commit = fetch::commit(operation, stream, up_to);
+                // If the link is gone, the mailbox says so after what is left in it.
+                let _ = self.link.pass(operation.id, reader, commit).await;
             }
         }
     }

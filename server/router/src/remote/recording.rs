@@ -26,7 +26,7 @@ impl Recording {
     /// Of an operation whose output is to be kept here; of another one nothing is.
     pub(super) fn of(operation: &Operation, outputs: Arc<dyn Outputs>) -> Self {
         let keeps = match &operation.request {
-            Request::Exec(exec) => exec.retention == Retention::Bounded,
+            Request::Exec(exec) => exec.retention != Retention::None,
             _ => false,
         };
         Self {

@@ -102,6 +102,100 @@ async fn a_gap_that_came_stays_one() {
     assert_eq!(tail.map(|piece| piece.offset), Some(505));
 }
 
+async fn whole_area(folder: &Path) -> Outputs {
+    let area = Outputs::start(folder).expect("it is made");
+    area.keep_all(key(OUT)).await.expect("it is made");
+    area
+}
+
+#[tokio::test]
+async fn all_of_a_stream_is_kept_where_that_was_asked_for_and_stays_asked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let end = 13 * MIB + 12_345;
+    drop(whole_area(folder.path()).await);
+    // Nobody says again that all is to be kept.
+    for (from, to) in [(0, 5 * MIB), (5 * MIB, end)] {
+        let area = Outputs::start(folder.path()).expect("it is there");
+        assert_eq!(area.end(key(OUT)).await.expect("it is read"), from);
+        for offset in (from..to).step_by(50_000) {
+            append(&area, offset, (to - offset).min(50_000) as usize).await;
+        }
+        assert_eq!(area.synced(key(OUT)).await.expect("it is written"), to);
+        assert_eq!(kept(&area, 100_000).await, [(0, to)]);
+        assert_eq!(kept(&area, 9 * MIB as usize).await, [(0, to)]);
+    }
+    let segments = files(folder.path()).pop().expect("their folder");
+    let segments = fs::read_dir(segments).expect("it is there");
+    let sizes = segments.map(|file| file.expect("a file").metadata().expect("its size").len());
+    let sizes: Vec<_> = sizes.collect();
+    assert!(
+        sizes.len() == 4 && sizes.iter().all(|size| *size < 5 * MIB),
+        "{sizes:?}"
+    );
+}
+
+#[tokio::test]
+async fn of_a_stream_that_has_begun_no_more_is_kept_than_before() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    area.keep_all(key(OUT)).await.expect("it changes nothing");
+    append(&area, 10, 10).await;
+    assert_eq!(kept(&area, 1000).await, [(0, 20)]);
+}
+
+#[tokio::test]
+async fn of_segments_only_the_last_is_torn_by_a_crash_and_goes_on_where_it_stands() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = whole_area(folder.path()).await;
+    for offset in (0..5 * MIB).step_by(MIB as usize) {
+        append(&area, offset, MIB as usize).await;
+    }
+    area.synced(key(OUT)).await.expect("it is written");
+    drop(area);
+    let segments = files(folder.path()).pop().expect("their folder");
+    let last = segments.join(format!("{:016x}", 4 * MIB));
+    let whole = fs::read(&last).expect("it is there");
+    // In the middle of its first frame, of a later one, and as if nothing had come to the disk.
+    for (torn, end) in [
+        (100, 4 * MIB),
+        (200_000, 4 * MIB + 3 * 65_536),
+        (0, 4 * MIB),
+    ] {
+        let mut broken = whole[..torn].to_vec();
+        broken.resize(whole.len(), 0);
+        fs::write(&last, broken).expect("it is written");
+        let area = Outputs::start(folder.path()).expect("it is there");
+        assert_eq!(kept(&area, 1_000_000).await, [(0, end)]);
+        append(&area, 4 * MIB, MIB as usize).await;
+        assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 5 * MIB);
+        assert_eq!(kept(&area, 1_000_000).await, [(0, 5 * MIB)]);
+    }
+}
+
+#[tokio::test]
+async fn a_segment_that_is_damaged_later_is_seen_as_a_gap() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = whole_area(folder.path()).await;
+    for offset in (0..9 * MIB).step_by(MIB as usize) {
+        append(&area, offset, MIB as usize).await;
+    }
+    area.synced(key(OUT)).await.expect("it is written");
+    drop(area);
+    let segments = files(folder.path()).pop().expect("their folder");
+    let first = segments.join(format!("{:016x}", 0));
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(first)
+        .expect("it is there");
+    std::os::unix::fs::FileExt::write_all_at(&file, b"damage", 100_000).expect("it is written");
+    let area = Outputs::start(folder.path()).expect("it is there");
+    assert_eq!(
+        kept(&area, 1_000_000).await,
+        [(0, 65_536), (4 * MIB, 9 * MIB)]
+    );
+}
+
 #[tokio::test]
 async fn a_torn_end_is_cut_off_and_goes_on_where_it_stands() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -2,11 +2,12 @@
 //! although the turn that asked is long over (contract A15). Its output is kept like any other.
 
 use bytes::Bytes;
-use proto::v1;
+use proto::v1::{self, server_frame};
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::Incarnation;
 
 use super::{Mail, Unsettled};
+use crate::wire;
 
 /// What is to be done about a mail.
 #[derive(Debug, PartialEq)]
@@ -34,6 +35,16 @@ pub fn frame(operation: &Unsettled, incarnation: &Incarnation, from: [u64; 2]) -
         stderr_from: from[1],
         ..v1::Operation::default()
     }
+}
+
+/// The frame that tells the runner that output below this offset is durable here: a command of
+/// which all is kept waits for that.
+pub fn commit(operation: &Unsettled, stream: OutputStream, up_to: u64) -> server_frame::Kind {
+    server_frame::Kind::Commit(v1::Commit {
+        operation: operation.id.to_string(),
+        stream: wire::stream_to_wire(stream),
+        up_to,
+    })
 }
 
 /// Something came.

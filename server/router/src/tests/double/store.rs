@@ -129,6 +129,14 @@ impl Outputs for Area {
         Ok(pieces.find(|(offset, _)| *offset >= from).cloned())
     }
 
+    async fn keep_all(&self, _id: OperationId) -> Result<(), PortError> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(PortError::new("the disk is full")),
+            // Everything is, here.
+            false => Ok(()),
+        }
+    }
+
     async fn append(
         &self,
         id: OperationId,

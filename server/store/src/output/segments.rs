@@ -1,0 +1,112 @@
+//! Retention `all`: a stream in as many segments as it takes, in a folder of their own.
+//!
+//! A segment's name is the offset at which it begins. A full one is synced before the next is begun,
+//! so only the last can be torn, and only that one is looked through when the stream is opened. The
+//! folder is there, durable, before the first byte: it says that everything is to be kept, to
+//! whoever goes on without knowing the request.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    page::Page,
+    part::{self, Part},
+    stream::make_folder,
+};
+
+/// A segment that holds so much is full.
+const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
+
+pub(super) struct Segments {
+    folder: PathBuf,
+    /// Where each begins.
+    starts: Vec<u64>,
+    /// The one that is written.
+    last: Option<Part>,
+}
+
+impl Segments {
+    /// The segments of a stream of which everything is kept; nothing, of another.
+    pub(super) fn open(streams: &Path, name: &str) -> io::Result<Option<Self>> {
+        let folder = folder(streams, name);
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries?,
+        };
+        let mut starts = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            starts.extend(
+                name.to_str()
+                    .and_then(|name| u64::from_str_radix(name, 16).ok()),
+            );
+        }
+        starts.sort_unstable();
+        let last = starts
+            .last()
+            .map(|start| Part::open(segment(&folder, *start)));
+        Ok(Some(Self {
+            last: last.transpose()?,
+            folder,
+            starts,
+        }))
+    }
+
+    /// Begins them; durable when this returns.
+    pub(super) fn make(streams: &Path, name: &str) -> io::Result<Self> {
+        let folder = folder(streams, name);
+        make_folder(&folder)?;
+        File::open(streams)?.sync_all()?;
+        Ok(Self {
+            folder,
+            starts: Vec::new(),
+            last: None,
+        })
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        let start = self.starts.last().copied().unwrap_or(0);
+        self.last.as_ref().map_or(start, |last| last.end.max(start))
+    }
+
+    pub(super) fn read(&self, page: &mut Page) -> io::Result<()> {
+        let begun = self.starts.partition_point(|start| *start <= page.at());
+        for start in &self.starts[begun.saturating_sub(1)..] {
+            if !part::read(&segment(&self.folder, *start), page)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let full = |last: &Part| last.kept >= SEGMENT_BYTES;
+        if self.last.as_ref().is_none_or(full) {
+            self.sync()?;
+            self.last = Some(Part::open(segment(&self.folder, offset))?);
+            self.starts.push(offset);
+        }
+        let last = self.last.as_mut().expect("one is open");
+        last.write(offset, data)
+    }
+
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        let made = self.last.as_mut().map_or(Ok(false), Part::sync)?;
+        if made {
+            File::open(&self.folder)?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+fn folder(streams: &Path, name: &str) -> PathBuf {
+    streams.join(format!("{name}.all"))
+}
+
+/// Fixed width, so that names sort as their offsets do.
+fn segment(folder: &Path, start: u64) -> PathBuf {
+    folder.join(format!("{start:016x}"))
+}
