@@ -45,10 +45,13 @@ pub(crate) fn ending(text: &str) -> (Option<String>, &str) {
     else {
         return (None, text);
     };
-    if !["exit code ", "ended by signal ", "could not be started"]
-        .iter()
-        .any(|known| words.contains(known))
-    {
+    let known = [
+        "exit code ",
+        "ended by signal ",
+        "could not be started",
+        "it is not known what it had done",
+    ];
+    if !known.iter().any(|known| words.contains(known)) {
         return (None, text);
     }
     let words = words.replace("exit code ", "exit ");
@@ -92,10 +95,10 @@ mod tests {
 
     #[test]
     fn the_ending_is_told_from_the_output() {
-        let ended = |text| {
+        fn ended(text: &str) -> (String, &str) {
             let (ending, rest) = ending(text);
             (ending.unwrap_or_default(), rest)
-        };
+        }
         assert_eq!(ended("a\nb\n[exit code 3]\n"), ("exit 3".into(), "a\nb"));
         assert_eq!(
             ended("[exit code 0, after 3 s; processes that it started may still run]"),
@@ -104,6 +107,12 @@ mod tests {
         assert_eq!(
             ended("x\n[ended by signal 9]"),
             ("ended by signal 9".into(), "x")
+        );
+        let rebooted =
+            "ended because the runner's host restarted; it is not known what it had done";
+        assert_eq!(
+            ended(&format!("x\n[{rebooted}, after 3 s]")),
+            (rebooted.into(), "x")
         );
         assert_eq!(
             ended("1 line\n[lines 1 to 2 of 9]"),
