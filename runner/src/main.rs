@@ -46,6 +46,15 @@ use token_source::Sources;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// How jemalloc is set up: with one arena instead of four for each core, because few threads work
+/// at a time and each arena has memory of its own.
+#[expect(
+    unsafe_code,
+    reason = "jemalloc finds its settings by this name, which nothing else bears"
+)]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+pub static ALLOCATOR_SETTINGS: &[u8; 35] = b"narenas:1,max_background_threads:1\0";
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verb = match cli.verb {
