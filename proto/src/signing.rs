@@ -1,5 +1,6 @@
-//! The exact bytes that are signed at enrolment and connect. Each kind starts with its own
-//! domain, so that a signature made for one can never stand for another.
+//! The exact bytes that are signed at enrolment and connect, and those behind the tickets of a
+//! link. Each kind starts with its own domain, so that a signature made for one can never stand
+//! for another.
 
 use shared_types::{Digest, RunnerId};
 
@@ -45,14 +46,56 @@ pub fn authenticate(
 }
 
 /// What the runner's key signs in `Hello`.
-pub fn link(nonce: &[u8], access_token: &str) -> Vec<u8> {
+pub fn link(nonce: &[u8], access_token: &str, ephemeral_key: &[u8]) -> Vec<u8> {
     message(
-        "gantry.link.v1",
-        &[nonce, Digest::of(access_token.as_bytes()).as_bytes()],
+        "gantry.link.v2",
+        &[
+            nonce,
+            Digest::of(access_token.as_bytes()).as_bytes(),
+            ephemeral_key,
+        ],
     )
 }
 
-/// What the server's identity key signs in `Ticket`: this operation, on this link.
+/// What the server's identity key signs in `Welcome`.
+pub fn welcome(
+    nonce: &[u8],
+    generation: u64,
+    runner: RunnerId,
+    runners_key: &[u8],
+    servers_key: &[u8],
+) -> Vec<u8> {
+    message(
+        "gantry.welcome.v1",
+        &[
+            nonce,
+            &generation.to_be_bytes(),
+            runner.to_string().as_bytes(),
+            runners_key,
+            servers_key,
+        ],
+    )
+}
+
+/// The info from which HKDF makes the key of a link; its salt is the nonce.
+pub fn link_key(
+    generation: u64,
+    runner: RunnerId,
+    runners_key: &[u8],
+    servers_key: &[u8],
+) -> Vec<u8> {
+    message(
+        "gantry.link-key.v1",
+        &[
+            &generation.to_be_bytes(),
+            runner.to_string().as_bytes(),
+            runners_key,
+            servers_key,
+        ],
+    )
+}
+
+/// What is authenticated under the link's key in `Ticket`: this operation, on this link.
 pub fn ticket(
     nonce: &[u8],
     generation: u64,
@@ -102,6 +145,7 @@ mod tests {
             identify(b"ab", b"c", b"", ""),
             identify(b"a", b"bc", b"", "")
         );
-        assert_ne!(link(&[0; 32], "t"), enrol(&[0; 32], "t"));
+        assert_ne!(link(&[0; 32], "t", b""), enrol(&[0; 32], "t"));
+        assert_ne!(link(b"", "t", b"key"), link(b"", "t", b"yek"));
     }
 }

@@ -4,6 +4,7 @@
 //! What will not get better by trying again (revoked, another protocol) ends the daemon with one
 //! clear line; everything else is tried again, with full jitter.
 
+pub(crate) mod agreement;
 mod session;
 mod tickets;
 
@@ -17,6 +18,7 @@ use tonic::{Code, Status};
 
 pub(crate) use session::Introduction;
 use session::Session;
+use tickets::Unproven;
 
 use crate::{
     backoff,
@@ -149,6 +151,8 @@ pub(crate) enum LinkError {
     Closed,
     #[error("the server sent an access token that cannot be used")]
     AccessToken,
+    #[error(transparent)]
+    Unproven(#[from] Unproven),
     #[error(transparent)]
     Ended(#[from] Ended),
     #[error(transparent)]

@@ -6,13 +6,14 @@ use std::{
     time::Duration,
 };
 
+use aws_lc_rs::hmac;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
     service::TowerToHyperService,
 };
 use proto::{
-    signing,
+    PROTOCOL_VERSION, signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
 use runner_host::{Host, HostOptions};
@@ -37,6 +38,7 @@ use tonic::{Response, Status, Streaming, service::Routes};
 use crate::{
     journal::Journal,
     key::{RunnerKey, ServerIdentity},
+    link::agreement::{Ephemeral, LinkKey},
     operations::{Fault, Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
@@ -46,6 +48,9 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// The id that the double gives to every runner.
 pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(7);
+
+/// The challenge of every link.
+const NONCE: [u8; 32] = [9; 32];
 
 /// A server that enrols everybody and hands every link to its test.
 pub(crate) struct FakeServer {
@@ -224,6 +229,7 @@ impl runner_link::RunnerLink for State {
         let (to_runner, stream) = mpsc::channel(8);
         let link = FakeLink {
             identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
+            key: None,
             from_runner: request.into_inner(),
             to_runner,
         };
@@ -235,6 +241,8 @@ impl runner_link::RunnerLink for State {
 /// The server's end of one link. Dropping it ends the link.
 pub(crate) struct FakeLink {
     identity: RunnerKey,
+    /// What tickets are made with, once it is welcome.
+    key: Option<LinkKey>,
     from_runner: Streaming<v1::RunnerFrame>,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
@@ -242,11 +250,11 @@ pub(crate) struct FakeLink {
 impl FakeLink {
     /// Sends a frame; an operation with its ticket, as the real server does.
     pub(crate) async fn send(&self, mut kind: server_frame::Kind) {
-        if let server_frame::Kind::Operation(operation) = &mut kind {
-            let signed = signing::ticket(&[9; 32], 1, RUNNER, 0, operation);
+        if let (server_frame::Kind::Operation(operation), Some(key)) = (&mut kind, &self.key) {
+            let message = signing::ticket(&NONCE, 1, RUNNER, 0, operation);
             operation.ticket = Some(v1::Ticket {
                 issued_ms: 0,
-                signature: self.identity.sign(&signed),
+                mac: hmac::sign(&key.hmac(), &message).as_ref().to_vec(),
             });
         }
         let frame = v1::ServerFrame { kind: Some(kind) };
@@ -276,7 +284,7 @@ impl FakeLink {
 
     /// Challenge and hello.
     pub(crate) async fn challenge(&mut self) -> v1::Hello {
-        let nonce = vec![9; 32];
+        let nonce = NONCE.to_vec();
         self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
             .await;
         match self.next().await {
@@ -288,14 +296,31 @@ impl FakeLink {
     /// Challenge, hello, and a welcome with this version and silence.
     pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
         let hello = self.challenge().await;
+        let welcome = self.proof(&hello);
         self.send(server_frame::Kind::Welcome(v1::Welcome {
-            generation: 1,
             protocol_version: version,
-            heartbeat_every_ms: 100,
             silence_ms: silence.as_millis() as u32,
+            ..welcome
         }))
         .await;
         hello
+    }
+
+    /// A welcome in which everything is right; what follows has tickets.
+    pub(crate) fn proof(&mut self, hello: &v1::Hello) -> v1::Welcome {
+        let ephemeral = Ephemeral::generate(&OsEntropy);
+        let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
+        let signed = signing::welcome(&NONCE, 1, RUNNER, theirs, &ours);
+        let info = signing::link_key(1, RUNNER, theirs, &ours);
+        self.key = ephemeral.agree(theirs, &NONCE, &info);
+        v1::Welcome {
+            generation: 1,
+            protocol_version: PROTOCOL_VERSION,
+            heartbeat_every_ms: 100,
+            silence_ms: 0,
+            signature: self.identity.sign(&signed),
+            ephemeral_key: ours,
+        }
     }
 }
 

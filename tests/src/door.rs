@@ -12,14 +12,14 @@ use proto::v1::{
     self, enrolment_server::Enrolment, enrolment_server::EnrolmentServer, runner_frame,
     runner_link_server::RunnerLink, runner_link_server::RunnerLinkServer, server_frame,
 };
-use server_app::keys::SigningKey;
+use server_app::{LinkChallenge, keys::SigningKey};
 use server_router::{
     RemoteSandbox,
     links::{LinkIdentity, LinkOptions, Links},
 };
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};
-use tokio::{net::TcpListener, sync::mpsc, time::Instant};
+use tokio::{net::TcpListener, sync::mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
@@ -89,6 +89,7 @@ impl Door {
         );
         let services = Services {
             links: links.clone(),
+            clock: clock.clone(),
             identity: Arc::new(SigningKey::generate(&OsEntropy)),
             certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         };
@@ -135,13 +136,11 @@ fn serve(
     ));
 }
 
-/// What the tickets of every link are signed over.
-const NONCE: [u8; 32] = [0; 32];
-
 /// What a runner calls. It is let in without a question: nobody else knows the address.
 #[derive(Clone)]
 struct Services {
     links: Links,
+    clock: Arc<SystemClock>,
     identity: Arc<SigningKey>,
     certificate: Option<[u8; 32]>,
 }
@@ -197,17 +196,13 @@ impl RunnerLink for Services {
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
         let place = request.extensions().get::<server_api::Place>().cloned();
-        let link = link(self.links.clone(), request.into_inner(), outbound);
+        let (challenge, mut tickets) = LinkChallenge::issue(self.clock.clone(), &OsEntropy);
+        let link = link(self.clone(), challenge, request.into_inner(), outbound);
         tokio::spawn(async move {
             link.await;
             // Without it the connection would be closed as one that asks for nothing.
             drop(place);
         });
-        let mut tickets = Tickets {
-            identity: Arc::clone(&self.identity),
-            began: Instant::now(),
-            generation: 0,
-        };
         let signed = ReceiverStream::new(frames).map(move |mut frame: Box<v1::ServerFrame>| {
             tickets.sign(&mut frame);
             Ok(*frame)
@@ -218,13 +213,13 @@ impl RunnerLink for Services {
 
 /// What the server's own door does with a link whose runner is known.
 async fn link(
-    links: Links,
+    services: Services,
+    challenge: LinkChallenge,
     mut inbound: Streaming<v1::RunnerFrame>,
     outbound: mpsc::Sender<Box<v1::ServerFrame>>,
 ) {
-    let nonce = NONCE.to_vec();
-    let challenge = server_frame::Kind::Challenge(v1::Challenge { nonce });
-    let kind = Some(challenge);
+    let nonce = challenge.nonce().to_vec();
+    let kind = Some(server_frame::Kind::Challenge(v1::Challenge { nonce }));
     let sent = outbound.send(Box::new(v1::ServerFrame { kind })).await;
     let hello = inbound
         .message()
@@ -235,36 +230,14 @@ async fn link(
     let (Ok(()), Some(runner_frame::Kind::Hello(hello))) = (sent, hello) else {
         return;
     };
+    let agreed = challenge.agree(RUNNER, &hello.ephemeral_key, services.identity, &OsEntropy);
+    agreed.expect("a runner's key");
     let identity = LinkIdentity {
         tenant: TenantId::from_u128(1),
         runner: RUNNER,
         name: "bench".to_owned(),
     };
     let readable = inbound.scan((), |(), frame| ready(frame.ok())).boxed();
+    let links = services.links;
     links.attach(identity, *hello, readable, outbound).await;
-}
-
-/// Signs the operations of one link.
-struct Tickets {
-    identity: Arc<SigningKey>,
-    began: Instant,
-    generation: u64,
-}
-
-impl Tickets {
-    fn sign(&mut self, frame: &mut v1::ServerFrame) {
-        match &mut frame.kind {
-            Some(server_frame::Kind::Welcome(welcome)) => self.generation = welcome.generation,
-            Some(server_frame::Kind::Operation(operation)) => {
-                let issued_ms = self.began.elapsed().as_millis() as u64;
-                let signed =
-                    proto::signing::ticket(&NONCE, self.generation, RUNNER, issued_ms, operation);
-                operation.ticket = Some(v1::Ticket {
-                    issued_ms,
-                    signature: self.identity.sign(&signed),
-                });
-            }
-            _ => {}
-        }
-    }
 }

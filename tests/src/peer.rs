@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use aws_lc_rs::{
+    agreement::{PrivateKey, X25519},
+    signature::{Ed25519KeyPair, KeyPair as _},
+};
 use proto::{
     PROTOCOL_VERSION, signing,
     v1::{
@@ -172,8 +175,12 @@ impl Peer {
     /// A first frame in which everything is right.
     pub fn hello(&self, link: &PeerLink, token: &str) -> Box<v1::Hello> {
         let name = "workspace".to_owned();
+        // It checks no tickets, so that the other half of the key is of no use to it.
+        let ephemeral_key = PrivateKey::generate(&X25519).and_then(|key| key.compute_public_key());
+        let ephemeral_key = ephemeral_key.expect("a key").as_ref().to_vec();
+        let signed = signing::link(&link.nonce, token, &ephemeral_key);
         Box::new(v1::Hello {
-            signature: self.key.sign(&signing::link(&link.nonce, token)),
+            signature: self.key.sign(&signed),
             protocol_version: PROTOCOL_VERSION,
             software_version: "0.0.1".to_owned(),
             incarnation: Some((&self.incarnation).into()),
@@ -191,6 +198,7 @@ impl Peer {
                 features: Vec::new(),
             }),
             inventory: Vec::new(),
+            ephemeral_key,
         })
     }
 }

@@ -50,6 +50,17 @@ pub(crate) struct Session<'a> {
     pub(crate) goodbye: &'a CancellationToken,
 }
 
+/// One link while it lives.
+struct Link<'a> {
+    outgoing: &'a mpsc::Sender<v1::RunnerFrame>,
+    opened: &'a Opened,
+    token: &'a str,
+    /// Its times are counted from here.
+    began: Instant,
+    tickets: Tickets<'a>,
+    welcomed: &'a mut Option<Instant>,
+}
+
 /// What can happen to a link.
 enum Event {
     Frame(Box<v1::ServerFrame>),
@@ -70,9 +81,15 @@ impl Session<'_> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let mut incoming = call(channel, token, waiting).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
-        let served = self
-            .serve(&mut incoming, &outgoing, &opened, token, welcomed)
-            .await;
+        let link = Link {
+            outgoing: &outgoing,
+            opened: &opened,
+            token,
+            began: Instant::now(),
+            tickets: Tickets::new(self.server, self.introduction.runner),
+            welcomed,
+        };
+        let served = self.serve(&mut incoming, link).await;
         self.operations.close_link(opened.link).await;
         let reason = served.as_ref().err().map(LinkError::to_string);
         tracing::info!(
@@ -89,14 +106,10 @@ impl Session<'_> {
     async fn serve(
         &self,
         incoming: &mut Streaming<v1::ServerFrame>,
-        outgoing: &mpsc::Sender<v1::RunnerFrame>,
-        opened: &Opened,
-        token: &str,
-        welcomed: &mut Option<Instant>,
+        mut link: Link<'_>,
     ) -> Result<(), LinkError> {
-        let began = Instant::now();
+        let (began, outgoing) = (link.began, link.outgoing);
         let mut session = runner::Session::new(Duration::ZERO);
-        let mut tickets = Tickets::new(self.server, self.introduction.runner);
         loop {
             let event = tokio::select! {
                 frame = incoming.message() => {
@@ -108,7 +121,7 @@ impl Session<'_> {
             };
             match event {
                 Event::Frame(frame) => {
-                    if let Some(refusal) = tickets.check(&frame, began.elapsed()) {
+                    if let Some(refusal) = link.tickets.check(&frame, began.elapsed()) {
                         outgoing
                             .send(refusal)
                             .await
@@ -116,12 +129,9 @@ impl Session<'_> {
                         continue;
                     }
                     let todo = session.frame(*frame, began.elapsed())?;
-                    if let Todo::Linked { .. } = todo {
-                        *welcomed = Some(Instant::now());
-                    }
                     // A server that sends orders but takes no answers is as good as silent.
                     let within = session.silence();
-                    let done = self.carry_out(todo, outgoing, opened, token);
+                    let done = self.carry_out(todo, &mut link);
                     tokio::select! {
                         done = timeout(within, done) => done.map_err(|_| Ended::Silent(within))??,
                         () = self.goodbye.cancelled() => return Ok(()),
@@ -142,18 +152,20 @@ impl Session<'_> {
         }
     }
 
-    async fn carry_out(
-        &self,
-        todo: Todo,
-        outgoing: &mpsc::Sender<v1::RunnerFrame>,
-        opened: &Opened,
-        token: &str,
-    ) -> Result<(), LinkError> {
+    async fn carry_out(&self, todo: Todo, link: &mut Link<'_>) -> Result<(), LinkError> {
         let answer = match todo {
-            Todo::Introduce { nonce } => self.hello(&nonce, opened, token),
+            Todo::Introduce { nonce } => self.hello(&nonce, link),
             Todo::Answer(answer) => *answer,
-            Todo::Order(order) => return Ok(self.operations.order(opened.link, order).await?),
-            Todo::Linked { generation } => {
+            Todo::Order(order) => {
+                return Ok(self.operations.order(link.opened.link, order).await?);
+            }
+            Todo::Linked {
+                generation,
+                ephemeral_key,
+                signature,
+            } => {
+                link.tickets.open(generation, &ephemeral_key, &signature)?;
+                *link.welcomed = Some(Instant::now());
                 tracing::info!(
                     runner.id = %self.introduction.runner,
                     link.generation = generation,
@@ -163,18 +175,24 @@ impl Session<'_> {
             }
             Todo::Nothing => return Ok(()),
         };
-        outgoing.send(answer).await.map_err(|_| LinkError::Closed)
+        let sent = link.outgoing.send(answer).await;
+        sent.map_err(|_| LinkError::Closed)
     }
 
-    fn hello(&self, nonce: &[u8], opened: &Opened, token: &str) -> v1::RunnerFrame {
+    fn hello(&self, nonce: &[u8], link: &mut Link<'_>) -> v1::RunnerFrame {
+        let now = link.began.elapsed();
+        let ephemeral_key = link.tickets.introduce(nonce, now, self.entropy.as_ref());
+        let signed = signing::link(nonce, link.token, &ephemeral_key);
+        let opened = link.opened;
         frame(runner_frame::Kind::Hello(Box::new(v1::Hello {
-            signature: self.key.sign(&signing::link(nonce, token)),
+            signature: self.key.sign(&signed),
             protocol_version: PROTOCOL_VERSION,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
             incarnation: Some((&opened.incarnation).into()),
             journal_sequence: opened.journal_sequence,
             capabilities: Some(self.introduction.capabilities.clone()),
             inventory: opened.inventory.clone(),
+            ephemeral_key,
         })))
     }
 }

@@ -170,6 +170,46 @@ async fn another_protocol_version_ends_the_runner_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none() {
+    let mut server = FakeServer::plain(1).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &server, None).await;
+    let mut before = server_frame::Kind::Welcome(v1::Welcome::default());
+    for what in ["unsigned", "signed for another link", "of this link's"] {
+        let mut served = None;
+        let ends = async {
+            let mut link = server.next_link().await;
+            let hello = link.challenge().await;
+            let own = link.proof(&hello);
+            let unsigned = v1::Welcome {
+                signature: Vec::new(),
+                ..own.clone()
+            };
+            let own = server_frame::Kind::Welcome(own);
+            link.send(match what {
+                "unsigned" => server_frame::Kind::Welcome(unsigned),
+                "signed for another link" => before.clone(),
+                _ => own.clone(),
+            })
+            .await;
+            before = own;
+            link.send(operation_frame(&incoming(1, shell("echo ran > effect"))))
+                .await;
+            link.next().await
+        };
+        let (ended, answer) = tokio::join!(link.once(&mut served), ends);
+        let ended = ended.expect_err("the link ends");
+        if what == "of this link's" {
+            assert!(served.is_some() && answer.is_some(), "{ended}");
+        } else {
+            assert!(matches!(ended, LinkError::Unproven(_)), "{what}: {ended}");
+            assert!(!ended.is_final() && served.is_none(), "{what}");
+            assert_eq!(answer, None, "{what}: it is answered nothing");
+        }
+    }
+}
+
+#[tokio::test]
 async fn nonsense_instead_of_a_challenge_is_not_the_end() {
     let mut server = FakeServer::plain(1).await;
     let _runner = Runner::start(&server, None).await;

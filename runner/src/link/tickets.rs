@@ -1,14 +1,20 @@
-//! Checks the server's signature over every operation, before anything else looks at it (contract
-//! B6): whoever can send frames but does not hold the identity key starts nothing here.
+//! Checks the ticket of every operation, before anything else looks at it (contract B6): whoever
+//! can send frames but does not hold the identity key starts nothing here.
+//!
+//! Tickets are made under a key that both ends agree on when the link opens. The runner's half is
+//! signed in its hello, the server's in its welcome, by the identity key; without that signature
+//! there is no link.
 
 use std::time::Duration;
 
+use aws_lc_rs::hmac;
 use proto::{
     signing,
     v1::{self, runner_frame, server_frame},
 };
-use shared_types::{Refusal, RefusalCode, RunnerId};
+use shared_types::{Entropy, Refusal, RefusalCode, RunnerId};
 
+use super::agreement::{Ephemeral, LinkKey};
 use crate::key::ServerIdentity;
 
 /// How old a ticket may be when it arrives. Its age is counted from the link's challenge on both
@@ -18,43 +24,97 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 /// How far the two counts may differ, since the challenge takes its time to arrive.
 const SKEW: Duration = Duration::from_secs(10);
 
-/// What one link's tickets are signed over.
+/// What it takes to check one link's tickets.
 pub(super) struct Tickets<'a> {
     identity: &'a ServerIdentity,
     runner: RunnerId,
-    nonce: Vec<u8>,
-    challenged: Duration,
-    generation: u64,
+    stage: Stage,
 }
+
+/// How far the link has come. Before it is open, no ticket is good.
+enum Stage {
+    Called,
+    Introduced(Challenged, Ephemeral),
+    Open(Open),
+}
+
+struct Challenged {
+    nonce: Vec<u8>,
+    at: Duration,
+}
+
+struct Open {
+    challenged: Challenged,
+    generation: u64,
+    key: LinkKey,
+}
+
+/// The welcome is not of the server that the runner is enrolled with, or not for this link.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the server's welcome is not signed, for this link, by the server that this runner is enrolled with: check what stands between the two"
+)]
+pub(crate) struct Unproven;
 
 impl<'a> Tickets<'a> {
     pub(super) fn new(identity: &'a ServerIdentity, runner: RunnerId) -> Self {
         Self {
             identity,
             runner,
-            nonce: Vec::new(),
-            challenged: Duration::ZERO,
-            generation: 0,
+            stage: Stage::Called,
         }
+    }
+
+    /// The challenge came at `now` (of the link): returns the ephemeral key for the hello.
+    pub(super) fn introduce(
+        &mut self,
+        nonce: &[u8],
+        now: Duration,
+        entropy: &dyn Entropy,
+    ) -> Vec<u8> {
+        let ephemeral = Ephemeral::generate(entropy);
+        let ours = ephemeral.public();
+        let challenged = Challenged {
+            nonce: nonce.to_vec(),
+            at: now,
+        };
+        self.stage = Stage::Introduced(challenged, ephemeral);
+        ours
+    }
+
+    /// The welcome came, with this ephemeral key and this signature of the server's.
+    ///
+    /// # Errors
+    /// If it proves nothing; no ticket of this link is good then.
+    pub(super) fn open(
+        &mut self,
+        generation: u64,
+        theirs: &[u8],
+        signature: &[u8],
+    ) -> Result<(), Unproven> {
+        let stage = std::mem::replace(&mut self.stage, Stage::Called);
+        let Stage::Introduced(challenged, ephemeral) = stage else {
+            return Err(Unproven);
+        };
+        let (nonce, ours) = (&challenged.nonce, ephemeral.public());
+        let signed = signing::welcome(nonce, generation, self.runner, &ours, theirs);
+        if !self.identity.signed(&signed, signature) {
+            return Err(Unproven);
+        }
+        let info = signing::link_key(generation, self.runner, &ours, theirs);
+        let key = ephemeral.agree(theirs, nonce, &info).ok_or(Unproven)?;
+        self.stage = Stage::Open(Open {
+            challenged,
+            generation,
+            key,
+        });
+        Ok(())
     }
 
     /// Looks at a frame that arrived at `now` (of the link): the refusal to send instead of acting
     /// on it, if it is an operation without a good ticket.
-    pub(super) fn check(
-        &mut self,
-        frame: &v1::ServerFrame,
-        now: Duration,
-    ) -> Option<v1::RunnerFrame> {
+    pub(super) fn check(&self, frame: &v1::ServerFrame, now: Duration) -> Option<v1::RunnerFrame> {
         match &frame.kind {
-            Some(server_frame::Kind::Challenge(challenge)) => {
-                self.nonce.clone_from(&challenge.nonce);
-                self.challenged = now;
-                None
-            }
-            Some(server_frame::Kind::Welcome(welcome)) => {
-                self.generation = welcome.generation;
-                None
-            }
             Some(server_frame::Kind::Operation(operation)) if !self.holds(operation, now) => {
                 tracing::error!(
                     operation.id = operation.operation,
@@ -67,21 +127,21 @@ impl<'a> Tickets<'a> {
     }
 
     fn holds(&self, operation: &v1::Operation, now: Duration) -> bool {
-        let Some(ticket) = &operation.ticket else {
+        let (Stage::Open(open), Some(ticket)) = (&self.stage, &operation.ticket) else {
             return false;
         };
         let issued = Duration::from_millis(ticket.issued_ms);
-        let elapsed = now.saturating_sub(self.challenged);
-        let signed = signing::ticket(
-            &self.nonce,
-            self.generation,
+        let elapsed = now.saturating_sub(open.challenged.at);
+        let message = signing::ticket(
+            &open.challenged.nonce,
+            open.generation,
             self.runner,
             ticket.issued_ms,
             operation,
         );
         issued <= elapsed + SKEW
             && elapsed <= issued + GOOD_FOR
-            && self.identity.signed(&signed, &ticket.signature)
+            && hmac::verify(&open.key.hmac(), &message, &ticket.mac).is_ok()
     }
 }
 
@@ -99,93 +159,4 @@ fn refusal(operation: &v1::Operation) -> v1::RunnerFrame {
 }
 
 #[cfg(test)]
-mod tests {
-    use shared_types::entropy::SeededEntropy;
-
-    use super::*;
-    use crate::key::RunnerKey;
-
-    const RUNNER: RunnerId = RunnerId::from_u128(1);
-
-    fn setting() -> (RunnerKey, ServerIdentity) {
-        let key = RunnerKey::generate(&SeededEntropy::new(1));
-        let identity = ServerIdentity(key.public().try_into().expect("32 bytes"));
-        (key, identity)
-    }
-
-    fn linked(identity: &ServerIdentity) -> Tickets<'_> {
-        let mut tickets = Tickets::new(identity, RUNNER);
-        let challenge = server_frame::Kind::Challenge(v1::Challenge { nonce: vec![9; 32] });
-        let welcome = server_frame::Kind::Welcome(v1::Welcome {
-            generation: 3,
-            ..v1::Welcome::default()
-        });
-        for kind in [challenge, welcome] {
-            let frame = v1::ServerFrame { kind: Some(kind) };
-            assert_eq!(tickets.check(&frame, Duration::from_secs(1)), None);
-        }
-        tickets
-    }
-
-    fn ordered(key: &RunnerKey, issued_ms: u64) -> v1::Operation {
-        let mut operation = v1::Operation {
-            operation: "op_1".to_owned(),
-            digest: vec![1; 32],
-            epoch: 4,
-            ..v1::Operation::default()
-        };
-        let signed = signing::ticket(&[9; 32], 3, RUNNER, issued_ms, &operation);
-        operation.ticket = Some(v1::Ticket {
-            issued_ms,
-            signature: key.sign(&signed),
-        });
-        operation
-    }
-
-    fn passes(tickets: &mut Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
-        let kind = Some(server_frame::Kind::Operation(Box::new(operation)));
-        let frame = v1::ServerFrame { kind };
-        tickets.check(&frame, Duration::from_secs(at_s)).is_none()
-    }
-
-    #[test]
-    fn an_operation_that_the_server_signed_for_this_link_passes_while_it_is_young() {
-        let (key, identity) = setting();
-        let mut tickets = linked(&identity);
-        assert!(passes(&mut tickets, ordered(&key, 5_000), 6));
-        assert!(passes(&mut tickets, ordered(&key, 5_000), 65));
-        assert!(!passes(&mut tickets, ordered(&key, 5_000), 67), "too old");
-        assert!(
-            !passes(&mut tickets, ordered(&key, 500_000), 6),
-            "from the future"
-        );
-    }
-
-    #[test]
-    fn an_operation_without_a_ticket_or_with_another_links_or_changed_is_refused() {
-        let (key, identity) = setting();
-        let mut tickets = linked(&identity);
-        let none = v1::Operation {
-            ticket: None,
-            ..ordered(&key, 0)
-        };
-        assert!(!passes(&mut tickets, none, 1));
-        let other = v1::Operation {
-            digest: vec![2; 32],
-            ..ordered(&key, 0)
-        };
-        assert!(!passes(&mut tickets, other, 1));
-        let longer = v1::Operation {
-            run_for_ms: 1 << 40,
-            ..ordered(&key, 0)
-        };
-        assert!(!passes(&mut tickets, longer, 1));
-        let stranger = RunnerKey::generate(&SeededEntropy::new(2));
-        assert!(!passes(&mut tickets, ordered(&stranger, 0), 1));
-        tickets.generation = 4;
-        assert!(
-            !passes(&mut tickets, ordered(&key, 0), 1),
-            "of an older link"
-        );
-    }
-}
+mod tests;

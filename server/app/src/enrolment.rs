@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
-use proto::signing;
+use proto::{signing, v1};
 use server_router::links::{LinkIdentity, Links};
 use server_store::{
     Actor, AttemptKind, AuditEntry, EnrolRefusal, JoinState, NewRunner, RunnerRow, Store,
@@ -19,7 +19,7 @@ use crate::{
     AppError,
     keys::{Challenges, SigningKey, verifies},
     link_token::{LinkClaims, LinkTokens},
-    tickets::Tickets,
+    tickets::{LinkChallenge, Tickets},
     whole::whole,
 };
 
@@ -47,7 +47,7 @@ struct Inner {
     links: Links,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    identity: SigningKey,
+    identity: Arc<SigningKey>,
     challenges: Challenges,
     tokens: LinkTokens,
     certificate: Option<[u8; 32]>,
@@ -89,15 +89,6 @@ pub struct EnrolRequest {
     pub address: Option<IpAddr>,
 }
 
-/// What a link is bound to.
-#[derive(Debug, Clone)]
-pub struct LinkChallenge {
-    /// What its runner signs, and what its tickets are signed over.
-    pub nonce: [u8; 32],
-    /// When it was made, on the server's monotonic clock.
-    pub(crate) issued: Duration,
-}
-
 /// A runner that is enrolled.
 pub struct Enrolled {
     /// Its id.
@@ -130,7 +121,7 @@ impl Enrolment {
                 links,
                 clock,
                 entropy,
-                identity,
+                identity: Arc::new(identity),
                 challenges,
                 tokens,
                 certificate,
@@ -311,57 +302,40 @@ impl Enrolment {
         self.inner.tokens.check(token, &*self.inner.clock)
     }
 
-    /// What the runner of a new link must sign. To be sent at once: the age of the link's tickets
-    /// is counted from here.
-    pub fn challenge_link(&self) -> LinkChallenge {
-        let mut nonce = [0; 32];
-        self.inner.entropy.fill(&mut nonce);
-        LinkChallenge {
-            nonce,
-            issued: self.inner.clock.monotonic(),
-        }
-    }
-
-    /// What signs the operations of a link that is challenged like this.
-    pub fn tickets(&self, claims: &LinkClaims, challenge: &LinkChallenge) -> Tickets {
-        Tickets {
-            enrolment: self.clone(),
-            clock: self.inner.clock.clone(),
-            runner: claims.runner,
-            challenge: challenge.clone(),
-            generation: 0,
-        }
-    }
-
-    /// Signs with the identity key; the message carries its own domain.
-    pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
-        self.inner.identity.sign(message)
+    /// What the runner of a new link must sign, and what makes the link's tickets once it has. To
+    /// be sent at once.
+    pub fn challenge_link(&self) -> (LinkChallenge, Tickets) {
+        LinkChallenge::issue(self.inner.clock.clone(), &*self.inner.entropy)
     }
 
     /// The identity of a link whose runner has signed the nonce with the key that its token names.
     ///
     /// # Errors
-    /// If it has not, or the runner was removed in the meantime.
+    /// If it has not, if its ephemeral key makes no secret, or if the runner was removed in the
+    /// meantime.
     pub async fn prove_link(
         &self,
         claims: &LinkClaims,
-        challenge: &LinkChallenge,
+        challenge: LinkChallenge,
         token: &str,
-        signature: &[u8],
+        hello: &v1::Hello,
     ) -> Result<LinkIdentity, AppError> {
         let row = self.living(claims.runner).await?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
-        if !bound
-            || !verifies(
-                &row.public_key,
-                &signing::link(&challenge.nonce, token),
-                signature,
-            )
-        {
+        let signed = signing::link(challenge.nonce(), token, &hello.ephemeral_key);
+        if !bound || !verifies(&row.public_key, &signed, &hello.signature) {
             self.refused(row.tenant, row.id).await?;
             return Err(STRANGER);
         }
-        let store = &self.inner.store;
+        let Inner {
+            store,
+            identity,
+            entropy,
+            ..
+        } = &*self.inner;
+        challenge
+            .agree(row.id, &hello.ephemeral_key, identity.clone(), &**entropy)
+            .map_err(|error| AppError::Invalid(error.to_string()))?;
         if !store
             .use_join_state(row.tenant, row.id, claims.join_state)
             .await?

@@ -1,9 +1,9 @@
 //! The server's own keys: who it is to runners, and what it signs for them (contract B1–B3).
 //!
-//! The *identity key* is what a join token pins; it signs every `Identify` reply. *Link token
-//! keys* sign the short-lived access tokens of runners and rotate with two live: the first signs,
-//! both verify. All are Ed25519, kept as PKCS#8 in PEM, so that `openssl genpkey -algorithm
-//! ed25519` makes one too.
+//! The *identity key* is what a join token pins; it signs every `Identify` reply and the welcome of
+//! every link. *Link token keys* sign the short-lived access tokens of runners and rotate with two
+//! live: the first signs, both verify. All are Ed25519, kept as PKCS#8 in PEM, so that `openssl
+//! genpkey -algorithm ed25519` makes one too.
 
 use std::{
     fmt, io,

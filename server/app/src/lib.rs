@@ -37,7 +37,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
 pub use context::OpContext;
-pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity, LinkChallenge};
+pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
@@ -49,7 +49,7 @@ pub use server_router::links::LinkIdentity;
 pub use server_store::{CredentialKind, Role};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::OutputStream;
-pub use tickets::Tickets;
+pub use tickets::{LinkChallenge, NotAKey, Tickets};
 
 use crate::{
     keys::SigningKey,
@@ -204,7 +204,7 @@ impl App {
     }
 
     /// Serves the link of a runner that has proved itself, until it ends. Whatever comes out of
-    /// `outbound` is to be signed before it leaves ([`Enrolment::tickets`]).
+    /// `outbound` is to be signed before it leaves ([`Tickets::sign`]).
     pub async fn attach(
         &self,
         identity: LinkIdentity,

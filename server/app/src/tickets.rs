@@ -1,50 +1,184 @@
-//! Signs every operation that leaves over a link (contract B6).
+//! Makes the ticket of every operation that leaves over a link (contract B6).
 //!
 //! The door does it as the last thing, behind the router: a frame that the router, a hint or another
-//! replica brought is worth nothing to a runner without a signature made here.
+//! replica brought is worth nothing to a runner without a ticket made here. Tickets are made under
+//! a key that this end and the runner agree on when the link opens, and the identity key signs this
+//! half of the agreement: a signature for each operation would cost thirty times as much.
 
-use std::sync::Arc;
+mod agreement;
 
-use proto::v1::{self, server_frame};
-use shared_types::{Clock, RunnerId};
+use std::{sync::Arc, time::Duration};
 
-use crate::enrolment::{Enrolment, LinkChallenge};
+use aws_lc_rs::hmac;
+use proto::{
+    signing,
+    v1::{self, server_frame},
+};
+use shared_types::{Clock, Entropy, RunnerId};
+use tokio::sync::oneshot;
 
-/// Signs the operations of one link.
-pub struct Tickets {
-    pub(crate) enrolment: Enrolment,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) runner: RunnerId,
-    pub(crate) challenge: LinkChallenge,
-    /// What the welcome said, which comes before any operation.
-    pub(crate) generation: u64,
+use self::agreement::{Ephemeral, LinkKey, Secret};
+use crate::keys::SigningKey;
+
+/// What a link is bound to, until its runner has answered.
+pub struct LinkChallenge {
+    nonce: [u8; 32],
+    /// When it was made, on the server's monotonic clock.
+    issued: Duration,
+    clock: Arc<dyn Clock>,
+    agreed: oneshot::Sender<Agreed>,
+}
+
+impl LinkChallenge {
+    /// A new one, and the tickets of its link. To be sent at once: their age is counted from here.
+    pub fn issue(clock: Arc<dyn Clock>, entropy: &dyn Entropy) -> (Self, Tickets) {
+        let mut nonce = [0; 32];
+        entropy.fill(&mut nonce);
+        let (agreed, agreement) = oneshot::channel();
+        let challenge = Self {
+            nonce,
+            issued: clock.monotonic(),
+            clock,
+            agreed,
+        };
+        (challenge, Tickets(Stage::Challenged(agreement)))
+    }
+
+    /// What its runner signs.
+    pub fn nonce(&self) -> &[u8; 32] {
+        &self.nonce
+    }
+
+    /// Agrees with the runner that has proved itself on the secret behind its tickets.
+    ///
+    /// # Errors
+    /// If `runners_key` is not an X25519 public key, or one that makes no secret; there will be no
+    /// tickets then.
+    pub fn agree(
+        self,
+        runner: RunnerId,
+        runners_key: &[u8],
+        identity: Arc<SigningKey>,
+        entropy: &dyn Entropy,
+    ) -> Result<(), NotAKey> {
+        let ephemeral = Ephemeral::generate(entropy);
+        let servers_key = ephemeral.public();
+        let secret = ephemeral.agree(runners_key, &self.nonce).ok_or(NotAKey)?;
+        let agreed = Agreed {
+            link: Link {
+                runner,
+                nonce: self.nonce,
+                issued: self.issued,
+                clock: self.clock,
+            },
+            identity,
+            runners_key: runners_key.to_vec(),
+            servers_key,
+            secret,
+        };
+        // Nobody takes it where the link is gone.
+        let _ = self.agreed.send(agreed);
+        Ok(())
+    }
+}
+
+/// A runner's ephemeral key cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the hello's ephemeral key is no X25519 public key: upgrade gantry-runner")]
+pub struct NotAKey;
+
+/// Makes the tickets of one link.
+pub struct Tickets(Stage);
+
+/// How far the link has come. Without a welcome that followed an agreement there are no tickets.
+enum Stage {
+    Challenged(oneshot::Receiver<Agreed>),
+    Welcomed(Box<Maker>),
+    /// Somebody was welcomed who had agreed on nothing, or a second time.
+    Nobody,
 }
 
 impl Tickets {
-    /// Gives an operation its ticket. It has to see every frame, in their order.
+    /// Signs a welcome, and gives an operation its ticket. It has to see every frame, in their
+    /// order.
     pub fn sign(&mut self, frame: &mut v1::ServerFrame) {
         match &mut frame.kind {
-            Some(server_frame::Kind::Welcome(welcome)) => self.generation = welcome.generation,
+            Some(server_frame::Kind::Welcome(welcome)) => {
+                let agreed = match &mut self.0 {
+                    Stage::Challenged(agreement) => agreement.try_recv().ok(),
+                    Stage::Welcomed(_) | Stage::Nobody => None,
+                };
+                self.0 = match agreed {
+                    Some(agreed) => Stage::Welcomed(Box::new(agreed.open(welcome))),
+                    None => Stage::Nobody,
+                };
+            }
             Some(server_frame::Kind::Operation(operation)) => {
-                operation.ticket = Some(self.ticket(operation));
+                operation.ticket = match &self.0 {
+                    Stage::Welcomed(maker) => Some(maker.ticket(operation)),
+                    Stage::Challenged(_) | Stage::Nobody => None,
+                };
             }
             _ => {}
         }
     }
+}
 
-    fn ticket(&self, operation: &v1::Operation) -> v1::Ticket {
-        let issued = self.clock.monotonic().saturating_sub(self.challenge.issued);
-        let issued_ms = u64::try_from(issued.as_millis()).unwrap_or(u64::MAX);
-        let signed = proto::signing::ticket(
-            &self.challenge.nonce,
-            self.generation,
-            self.runner,
-            issued_ms,
-            operation,
-        );
-        v1::Ticket {
-            issued_ms,
-            signature: self.enrolment.sign(&signed),
+/// What both ends have agreed on.
+struct Agreed {
+    link: Link,
+    identity: Arc<SigningKey>,
+    runners_key: Vec<u8>,
+    servers_key: Vec<u8>,
+    secret: Secret,
+}
+
+/// What every ticket of a link is made of.
+struct Link {
+    runner: RunnerId,
+    nonce: [u8; 32],
+    issued: Duration,
+    clock: Arc<dyn Clock>,
+}
+
+impl Agreed {
+    /// Signs the welcome, and makes the link's key.
+    fn open(self, welcome: &mut v1::Welcome) -> Maker {
+        let (runner, nonce) = (self.link.runner, &self.link.nonce);
+        let generation = welcome.generation;
+        let (theirs, ours) = (&self.runners_key, &self.servers_key);
+        let signed = signing::welcome(nonce, generation, runner, theirs, ours);
+        let info = signing::link_key(generation, runner, theirs, ours);
+        welcome.signature = self.identity.sign(&signed);
+        welcome.ephemeral_key = self.servers_key;
+        Maker {
+            link: self.link,
+            generation,
+            key: self.secret.key(&info),
         }
     }
 }
+
+/// Makes the tickets of a link that is open.
+struct Maker {
+    link: Link,
+    generation: u64,
+    key: LinkKey,
+}
+
+impl Maker {
+    fn ticket(&self, operation: &v1::Operation) -> v1::Ticket {
+        let Link { runner, nonce, .. } = &self.link;
+        let issued = self.link.clock.monotonic().saturating_sub(self.link.issued);
+        let issued_ms = u64::try_from(issued.as_millis()).unwrap_or(u64::MAX);
+        let message = signing::ticket(nonce, self.generation, *runner, issued_ms, operation);
+        let mac = hmac::sign(&self.key.hmac(), &message);
+        v1::Ticket {
+            issued_ms,
+            mac: mac.as_ref().to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

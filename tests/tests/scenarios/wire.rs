@@ -99,22 +99,33 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
     let peer = Peer::enrol(&gantry, "peer").await;
     let (mut own, token) = peer.dial().await;
     let hello = peer.hello(&own, &token);
-    let copied = hello.signature.clone();
+    let copied = hello.clone();
     own.send(Kind::Hello(hello)).await;
     gantry.until_online("peer", true).await;
 
     let thief = Key::generate();
     let elsewhere = connect(gantry.url()).await;
-    for forged in ["none", "the thief's", "copied"] {
+    for forged in [
+        "none",
+        "the thief's",
+        "copied",
+        "copied whole",
+        "for another key",
+    ] {
         let mut link = PeerLink::dial(&elsewhere, &token)
             .await
             .expect("a challenge");
         let mut hello = peer.hello(&link, &token);
-        hello.signature = match forged {
-            "none" => Vec::new(),
-            "copied" => copied.clone(),
-            _ => thief.sign(&signing::link(&link.nonce, &token)),
-        };
+        match forged {
+            "none" => hello.signature.clear(),
+            "copied" => hello.signature.clone_from(&copied.signature),
+            "copied whole" => hello.clone_from(&copied),
+            "for another key" => hello.ephemeral_key.clone_from(&copied.ephemeral_key),
+            _ => {
+                let signed = signing::link(&link.nonce, &token, &hello.ephemeral_key);
+                hello.signature = thief.sign(&signed);
+            }
+        }
         link.send(Kind::Hello(hello)).await;
         let reason = link.reason().await;
         assert!(
@@ -136,6 +147,26 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
     );
     answers(&mut own, &gantry).await;
     drop((own, elsewhere, peer));
+    before.is_restored(&gantry).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_without_a_key_for_its_link_is_not_let_in() {
+    let (gantry, _laptop, before) = behaving().await;
+    let peer = Peer::enrol(&gantry, "peer").await;
+    for key in [vec![], vec![1; 31], vec![1; 33], vec![0; 32]] {
+        let (mut link, token) = peer.dial().await;
+        let mut hello = peer.hello(&link, &token);
+        let signed = signing::link(&link.nonce, &token, &key);
+        hello.signature = peer.key.sign(&signed);
+        hello.ephemeral_key = key;
+        link.send(Kind::Hello(hello)).await;
+        let reason = link.reason().await;
+        assert!(reason.starts_with("InvalidArgument: "), "{reason}");
+        assert!(reason.contains("ephemeral key"), "{reason}");
+    }
+    assert!(!is_online(&gantry, "peer").await);
+    drop(peer);
     before.is_restored(&gantry).await;
 }
 

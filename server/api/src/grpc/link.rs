@@ -59,8 +59,7 @@ impl v1::runner_link_server::RunnerLink for Service {
             .enrolment
             .check_link_token(&token)
             .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
-        let challenge = self.app.enrolment.challenge_link();
-        let mut tickets = self.app.enrolment.tickets(&claims, &challenge);
+        let (challenge, mut tickets) = self.app.enrolment.challenge_link();
         let (outbound, frames) = mpsc::channel(FRAMES);
         let (refuse, refused) = oneshot::channel();
         let place = request.extensions().get::<Place>().cloned();
@@ -100,7 +99,7 @@ impl Link {
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(), Status> {
         // On the heap, and gone once it is proved: a link that waits needs none of it.
-        let (identity, hello) = match Box::pin(self.hello(&challenge, &outbound)).await {
+        let (identity, hello) = match Box::pin(self.hello(challenge, &outbound)).await {
             Ok(proved) => proved,
             Err(refused) => {
                 tracing::info!(runner.id = %self.claims.runner, reason = refused.message(), "a link was refused");
@@ -116,12 +115,12 @@ impl Link {
     /// The runner's first frame, once it has proved that it holds the key which the token names.
     async fn hello(
         &mut self,
-        challenge: &LinkChallenge,
+        challenge: LinkChallenge,
         outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(LinkIdentity, v1::Hello), Status> {
         let frame = v1::ServerFrame {
             kind: Some(server_frame::Kind::Challenge(v1::Challenge {
-                nonce: challenge.nonce.to_vec(),
+                nonce: challenge.nonce().to_vec(),
             })),
         };
         outbound
@@ -148,7 +147,7 @@ impl Link {
         let identity = self
             .app
             .enrolment
-            .prove_link(&self.claims, challenge, &self.token, &hello.signature)
+            .prove_link(&self.claims, challenge, &self.token, &hello)
             .await
             .map_err(|error| status(&error))?;
         Ok((identity, *hello))

@@ -42,10 +42,14 @@ pub enum Todo {
         /// The challenge's.
         nonce: Vec<u8>,
     },
-    /// Nothing: the link serves from now on.
+    /// Check that the server signed it, and end the link if not: it serves from now on.
     Linked {
         /// The link's generation.
         generation: u64,
+        /// The welcome's.
+        ephemeral_key: Vec<u8>,
+        /// The welcome's.
+        signature: Vec<u8>,
     },
     /// Hand it to the table.
     Order(Order),
@@ -103,7 +107,7 @@ impl Session {
                 Ok(Todo::Introduce { nonce })
             }
             (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
-            (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(&welcome, now),
+            (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),
             (Stage::Introduced, _) => Err(Ended::OutOfTurn("a welcome")),
             (Stage::Linked, kind) => Ok(match orders::received(v1::ServerFrame { kind }) {
                 Received::Order(order) => Todo::Order(order),
@@ -137,7 +141,7 @@ impl Session {
         self.pulse.silence()
     }
 
-    fn welcome(&mut self, welcome: &v1::Welcome, now: Duration) -> Result<Todo, Ended> {
+    fn welcome(&mut self, welcome: v1::Welcome, now: Duration) -> Result<Todo, Ended> {
         if !(OLDEST_PROTOCOL_VERSION..=PROTOCOL_VERSION).contains(&welcome.protocol_version) {
             return Err(Ended::Version(welcome.protocol_version));
         }
@@ -145,8 +149,11 @@ impl Session {
         let every = millis_or(welcome.heartbeat_every_ms, HEARTBEAT_EVERY);
         let silence = millis_or(welcome.silence_ms, LINK_SILENCE);
         self.pulse = Pulse::new(now, every, silence);
-        let generation = welcome.generation;
-        Ok(Todo::Linked { generation })
+        Ok(Todo::Linked {
+            generation: welcome.generation,
+            ephemeral_key: welcome.ephemeral_key,
+            signature: welcome.signature,
+        })
     }
 }
 

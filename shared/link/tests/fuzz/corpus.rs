@@ -168,6 +168,8 @@ fn opening() -> Vec<v1::ServerFrame> {
             protocol_version: PROTOCOL_VERSION,
             heartbeat_every_ms: 10_000,
             silence_ms: 30_000,
+            ephemeral_key: vec![2; 32],
+            signature: vec![3; 64],
         })),
     ]
 }
@@ -185,7 +187,7 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         run_for_ms: 60_000,
         ticket: Some(v1::Ticket {
             issued_ms: 5,
-            signature: vec![7; 64],
+            mac: vec![7; 32],
         }),
         stdout_from: 0,
         stderr_from: 0,
@@ -235,6 +237,7 @@ fn hello() -> v1::RunnerFrame {
             features: vec!["later".to_owned()],
         }),
         inventory: vec![entry(1, true), entry(2, false)],
+        ephemeral_key: vec![8; 32],
     })))
 }
 

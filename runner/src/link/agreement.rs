@@ -1,0 +1,88 @@
+//! The runner's half of the agreement on a link's key (contract B6): X25519 between two keys that
+//! serve one link only, then HKDF-SHA256. The server's half is `tickets/agreement.rs` there; what
+//! goes into the key is in [`proto::signing`] and `link.proto`.
+
+use aws_lc_rs::{
+    agreement::{self, PrivateKey, UnparsedPublicKey, X25519},
+    hkdf, hmac,
+};
+use shared_types::Entropy;
+
+/// A key pair of one link.
+pub(crate) struct Ephemeral(PrivateKey);
+
+impl Ephemeral {
+    pub(crate) fn generate(entropy: &dyn Entropy) -> Self {
+        let mut secret = [0; 32];
+        entropy.fill(&mut secret);
+        let key = PrivateKey::from_private_key(&X25519, &secret);
+        Self(key.expect("any 32 bytes are an X25519 private key"))
+    }
+
+    /// The public half, 32 bytes.
+    pub(crate) fn public(&self) -> Vec<u8> {
+        let public = self.0.compute_public_key();
+        let public = public.expect("a private key has a public half");
+        public.as_ref().to_vec()
+    }
+
+    /// The key of the link with the holder of `theirs` that `info` (of
+    /// [`proto::signing::link_key`]) tells of. Nothing if `theirs` is not a public key, or one with
+    /// which every secret is zero.
+    pub(crate) fn agree(self, theirs: &[u8], nonce: &[u8], info: &[u8]) -> Option<LinkKey> {
+        let theirs = UnparsedPublicKey::new(&X25519, theirs);
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, nonce);
+        let secret = agreement::agree(&self.0, theirs, (), |secret| Ok(salt.extract(secret)));
+        let (mut key, info, secret) = ([0; 32], [info], secret.ok()?);
+        let material = secret.expand(&info, hmac::HMAC_SHA256);
+        let filled = material.and_then(|material| material.fill(&mut key));
+        filled.expect("HKDF gives more than 32 bytes");
+        Some(LinkKey(key))
+    }
+}
+
+/// The key of a link: 32 bytes, and not the larger state that HMAC makes of them for a message.
+pub(crate) struct LinkKey([u8; 32]);
+
+impl LinkKey {
+    /// Ready for one message.
+    pub(crate) fn hmac(&self) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{RunnerId, entropy::SeededEntropy};
+
+    use super::*;
+
+    /// Computed by another implementation (Python's `cryptography`). The other end's test says the
+    /// same.
+    const MAC: &str = "a6a05c883aacdbf805fe397749ce139678d9604b28b9425f422b26d64b53b426";
+
+    #[test]
+    fn both_ends_agree_on_the_same_key() {
+        let runner = Ephemeral::generate(&SeededEntropy::new(1));
+        let server = Ephemeral::generate(&SeededEntropy::new(2));
+        let (runners, servers) = (runner.public(), server.public());
+        let info = proto::signing::link_key(3, RunnerId::from_u128(1), &runners, &servers);
+        let key = runner.agree(&servers, &[9; 32], &info).expect("a key");
+        let mac = hmac::sign(&key.hmac(), b"message");
+        let hexadecimal = mac.as_ref().iter().map(|byte| format!("{byte:02x}"));
+        assert_eq!(hexadecimal.collect::<String>(), MAC);
+    }
+
+    #[test]
+    fn there_is_no_agreement_with_what_makes_no_secret() {
+        // Two points of low order (RFC 7748, section 6.1), and what is no key at all.
+        let one = [&[1][..], &[0; 31]].concat();
+        for theirs in [&[0; 32][..], &one, &[7; 31], &[7; 33], &[]] {
+            let ours = Ephemeral::generate(&SeededEntropy::new(1));
+            assert!(
+                ours.agree(theirs, &[9; 32], b"info").is_none(),
+                "{theirs:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,278 @@
+use shared_types::entropy::SeededEntropy;
+
+use super::*;
+use crate::key::RunnerKey;
+
+const RUNNER: RunnerId = RunnerId::from_u128(1);
+const NONCE: [u8; 32] = [9; 32];
+const GENERATION: u64 = 3;
+
+/// The server's end, and what it says of itself when it opens a link.
+struct Server {
+    key: RunnerKey,
+    generation: u64,
+    nonce: [u8; 32],
+    runner: RunnerId,
+}
+
+/// What a welcome carries, and the key that its maker has.
+struct Welcome {
+    generation: u64,
+    ephemeral_key: Vec<u8>,
+    signature: Vec<u8>,
+    key: LinkKey,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self {
+            key: RunnerKey::generate(&SeededEntropy::new(1)),
+            generation: GENERATION,
+            nonce: NONCE,
+            runner: RUNNER,
+        }
+    }
+
+    fn stranger() -> Self {
+        Self {
+            key: RunnerKey::generate(&SeededEntropy::new(2)),
+            ..Self::new()
+        }
+    }
+
+    fn identity(&self) -> ServerIdentity {
+        ServerIdentity(self.key.public().try_into().expect("32 bytes"))
+    }
+
+    /// A welcome for the runner with this ephemeral key.
+    fn welcome(&self, theirs: &[u8]) -> Welcome {
+        let ephemeral = Ephemeral::generate(&SeededEntropy::new(3));
+        let ours = ephemeral.public();
+        let info = signing::link_key(self.generation, self.runner, theirs, &ours);
+        let key = ephemeral.agree(theirs, &self.nonce, &info);
+        Welcome {
+            generation: self.generation,
+            signature: self.sign(theirs, &ours),
+            ephemeral_key: ours,
+            key: key.expect("a public key"),
+        }
+    }
+
+    fn sign(&self, theirs: &[u8], ours: &[u8]) -> Vec<u8> {
+        let signed = signing::welcome(&self.nonce, self.generation, self.runner, theirs, ours);
+        self.key.sign(&signed)
+    }
+}
+
+/// Tickets that were introduced in the first second of the link, and their ephemeral key.
+fn introduced(identity: &ServerIdentity, seed: u64) -> (Tickets<'_>, Vec<u8>) {
+    let mut tickets = Tickets::new(identity, RUNNER);
+    let entropy = SeededEntropy::new(seed);
+    let ours = tickets.introduce(&NONCE, Duration::from_secs(1), &entropy);
+    (tickets, ours)
+}
+
+/// Tickets of an open link, and the key that the server makes them with.
+fn linked<'a>(server: &Server, identity: &'a ServerIdentity, seed: u64) -> (Tickets<'a>, LinkKey) {
+    let (mut tickets, theirs) = introduced(identity, seed);
+    let welcome = server.welcome(&theirs);
+    assert_eq!(open(&mut tickets, &welcome), Ok(()));
+    (tickets, welcome.key)
+}
+
+fn open(tickets: &mut Tickets<'_>, welcome: &Welcome) -> Result<(), Unproven> {
+    tickets.open(
+        welcome.generation,
+        &welcome.ephemeral_key,
+        &welcome.signature,
+    )
+}
+
+fn ordered(key: &LinkKey, issued_ms: u64) -> v1::Operation {
+    let mut operation = v1::Operation {
+        operation: "op_1".to_owned(),
+        digest: vec![1; 32],
+        epoch: 4,
+        ..v1::Operation::default()
+    };
+    let message = signing::ticket(&NONCE, GENERATION, RUNNER, issued_ms, &operation);
+    let mac = hmac::sign(&key.hmac(), &message).as_ref().to_vec();
+    operation.ticket = Some(v1::Ticket { issued_ms, mac });
+    operation
+}
+
+fn passes(tickets: &Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
+    let kind = Some(server_frame::Kind::Operation(Box::new(operation)));
+    let frame = v1::ServerFrame { kind };
+    tickets.check(&frame, Duration::from_secs(at_s)).is_none()
+}
+
+#[test]
+fn an_operation_with_a_ticket_of_this_link_passes_while_it_is_young() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, key) = linked(&server, &identity, 5);
+    assert!(passes(&tickets, ordered(&key, 5_000), 6));
+    assert!(passes(&tickets, ordered(&key, 5_000), 65));
+    assert!(!passes(&tickets, ordered(&key, 5_000), 67), "too old");
+    assert!(
+        !passes(&tickets, ordered(&key, 500_000), 6),
+        "from the future"
+    );
+}
+
+#[test]
+fn an_operation_without_a_ticket_or_with_a_changed_one_is_refused() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, key) = linked(&server, &identity, 5);
+    let change = |change: fn(&mut v1::Operation)| {
+        let mut operation = ordered(&key, 0);
+        change(&mut operation);
+        operation
+    };
+    let incarnation = |operation: &mut v1::Operation| {
+        operation.incarnation = Some(v1::Incarnation {
+            journal: String::new(),
+            boot: "another".to_owned(),
+        });
+    };
+    let mac = |operation: &mut v1::Operation, change: fn(&mut Vec<u8>)| {
+        change(&mut operation.ticket.as_mut().expect("a ticket").mac);
+    };
+    assert!(passes(&tickets, ordered(&key, 0), 1));
+    let changed = [
+        change(|operation| operation.ticket = None),
+        change(|operation| operation.operation = "op_2".to_owned()),
+        change(|operation| operation.digest = vec![2; 32]),
+        change(|operation| operation.sandbox = "sbx_1".to_owned()),
+        change(|operation| operation.owner = "ses_1".to_owned()),
+        change(|operation| operation.epoch = 5),
+        change(incarnation),
+        change(|operation| operation.start_within_ms = 1),
+        change(|operation| operation.run_for_ms = 1 << 40),
+        change(|operation| operation.ticket.as_mut().expect("a ticket").issued_ms = 1),
+    ];
+    for operation in changed {
+        assert!(!passes(&tickets, operation.clone(), 1), "{operation:?}");
+    }
+    let macs: [fn(&mut Vec<u8>); 5] = [
+        |mac| mac.truncate(31),
+        |mac| mac.truncate(16),
+        Vec::clear,
+        |mac| mac.push(0),
+        |mac| mac[31] ^= 1,
+    ];
+    for spoil in macs {
+        let mut operation = ordered(&key, 0);
+        mac(&mut operation, spoil);
+        assert!(!passes(&tickets, operation.clone(), 1), "{operation:?}");
+    }
+}
+
+#[test]
+fn a_ticket_of_another_link_is_refused() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, _) = linked(&server, &identity, 5);
+    let (_, other) = linked(&server, &identity, 6);
+    assert!(
+        !passes(&tickets, ordered(&other, 0), 1),
+        "other ephemeral keys"
+    );
+}
+
+#[test]
+fn an_operation_before_the_welcome_is_refused() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (introduced, theirs) = introduced(&identity, 5);
+    let key = server.welcome(&theirs).key;
+    let called = Tickets::new(&identity, RUNNER);
+    for tickets in [called, introduced] {
+        assert!(!passes(&tickets, ordered(&key, 0), 1));
+    }
+}
+
+#[test]
+fn a_welcome_that_the_server_did_not_sign_for_this_link_opens_nothing() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (_, theirs) = introduced(&identity, 5);
+    let elsewhere = Ephemeral::generate(&SeededEntropy::new(7)).public();
+    let right = || server.welcome(&theirs);
+    let cases = [
+        ("a stranger's", Server::stranger().welcome(&theirs)),
+        ("of another link of this runner", server.welcome(&elsewhere)),
+        (
+            "of an older nonce",
+            Server {
+                nonce: [8; 32],
+                ..Server::new()
+            }
+            .welcome(&theirs),
+        ),
+        (
+            "for another runner",
+            Server {
+                runner: RunnerId::from_u128(2),
+                ..Server::new()
+            }
+            .welcome(&theirs),
+        ),
+        (
+            "with another generation",
+            Welcome {
+                generation: GENERATION + 1,
+                ..right()
+            },
+        ),
+        (
+            "with another key of the server's",
+            Welcome {
+                ephemeral_key: elsewhere.clone(),
+                ..right()
+            },
+        ),
+        (
+            "without a signature",
+            Welcome {
+                signature: Vec::new(),
+                ..right()
+            },
+        ),
+        (
+            "with a key that makes no secret",
+            Welcome {
+                ephemeral_key: vec![0; 32],
+                signature: server.sign(&theirs, &[0; 32]),
+                ..right()
+            },
+        ),
+        (
+            "with a key that is none",
+            Welcome {
+                ephemeral_key: vec![1; 31],
+                signature: server.sign(&theirs, &[1; 31]),
+                ..right()
+            },
+        ),
+    ];
+    for (what, welcome) in cases {
+        let (mut tickets, _) = introduced(&identity, 5);
+        assert_eq!(open(&mut tickets, &welcome), Err(Unproven), "{what}");
+        assert!(!passes(&tickets, ordered(&welcome.key, 0), 1), "{what}");
+        assert_eq!(open(&mut tickets, &right()), Err(Unproven), "{what}: over");
+    }
+}
+
+#[test]
+fn a_second_welcome_opens_nothing() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (mut tickets, theirs) = introduced(&identity, 5);
+    let welcome = server.welcome(&theirs);
+    assert_eq!(open(&mut tickets, &welcome), Ok(()));
+    assert_eq!(open(&mut tickets, &welcome), Err(Unproven));
+    assert!(!passes(&tickets, ordered(&welcome.key, 0), 1));
+}

@@ -1,0 +1,141 @@
+use aws_lc_rs::hmac;
+use shared_types::{Timestamp, clock::ManualClock, entropy::SeededEntropy};
+
+use super::*;
+use crate::keys::verifies;
+
+const RUNNER: RunnerId = RunnerId::from_u128(1);
+const GENERATION: u64 = 3;
+
+/// The runner's end of a link, and the tickets of the server's.
+struct Edge {
+    clock: Arc<ManualClock>,
+    identity: Arc<SigningKey>,
+    nonce: [u8; 32],
+    runner: Ephemeral,
+    tickets: Tickets,
+}
+
+impl Edge {
+    /// A link whose ends have agreed.
+    fn agreed() -> Self {
+        let (edge, challenge) = Self::challenged();
+        let (runners_key, identity) = (edge.runner.public(), edge.identity.clone());
+        let agreed = challenge.agree(RUNNER, &runners_key, identity, &SeededEntropy::new(3));
+        assert_eq!(agreed, Ok(()));
+        edge
+    }
+
+    fn challenged() -> (Self, LinkChallenge) {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
+        let entropy = SeededEntropy::new(2);
+        let (challenge, tickets) = LinkChallenge::issue(clock.clone(), &entropy);
+        let edge = Self {
+            clock,
+            identity: Arc::new(SigningKey::generate(&SeededEntropy::new(1))),
+            nonce: *challenge.nonce(),
+            runner: Ephemeral::generate(&entropy),
+            tickets,
+        };
+        (edge, challenge)
+    }
+
+    /// What becomes of this frame.
+    fn pass(&mut self, kind: server_frame::Kind) -> server_frame::Kind {
+        let mut frame = v1::ServerFrame { kind: Some(kind) };
+        self.tickets.sign(&mut frame);
+        frame.kind.expect("a kind")
+    }
+
+    fn welcome(&mut self) -> v1::Welcome {
+        let welcome = v1::Welcome {
+            generation: GENERATION,
+            protocol_version: 1,
+            ..v1::Welcome::default()
+        };
+        match self.pass(server_frame::Kind::Welcome(welcome)) {
+            server_frame::Kind::Welcome(welcome) => welcome,
+            other => panic!("no welcome: {other:?}"),
+        }
+    }
+
+    fn operation(&mut self) -> v1::Operation {
+        let operation = v1::Operation {
+            operation: "op_1".to_owned(),
+            epoch: 4,
+            // Whatever the router says is not passed on as a ticket.
+            ticket: Some(v1::Ticket::default()),
+            ..v1::Operation::default()
+        };
+        let kind = server_frame::Kind::Operation(Box::new(operation));
+        match self.pass(kind) {
+            server_frame::Kind::Operation(operation) => *operation,
+            other => panic!("no operation: {other:?}"),
+        }
+    }
+
+    /// The key that the runner makes of the welcome.
+    fn key(self, welcome: &v1::Welcome) -> LinkKey {
+        let (ours, theirs) = (self.runner.public(), &welcome.ephemeral_key);
+        let info = signing::link_key(GENERATION, RUNNER, &ours, theirs);
+        let secret = self.runner.agree(theirs, &self.nonce);
+        secret.expect("a secret").key(&info)
+    }
+}
+
+#[test]
+fn a_welcome_leaves_with_the_signature_of_the_identity_over_both_keys() {
+    let mut edge = Edge::agreed();
+    let welcome = edge.welcome();
+    assert_eq!(welcome.protocol_version, 1, "the rest is the router's");
+    let (runners, servers) = (edge.runner.public(), &welcome.ephemeral_key);
+    let signed = signing::welcome(&edge.nonce, GENERATION, RUNNER, &runners, servers);
+    let identity = edge.identity.public();
+    assert!(verifies(&identity, &signed, &welcome.signature));
+}
+
+#[test]
+fn an_operation_leaves_with_a_ticket_that_the_runner_can_check() {
+    let mut edge = Edge::agreed();
+    let welcome = edge.welcome();
+    edge.clock.advance(Duration::from_millis(1500));
+    let operation = edge.operation();
+    let ticket = operation.ticket.as_ref().expect("a ticket");
+    assert_eq!(ticket.issued_ms, 1500);
+    let nonce = edge.nonce;
+    let key = edge.key(&welcome);
+    let holds = |operation: &v1::Operation| {
+        let message = signing::ticket(&nonce, GENERATION, RUNNER, 1500, operation);
+        hmac::verify(&key.hmac(), &message, &ticket.mac).is_ok()
+    };
+    assert!(holds(&operation));
+    let another = v1::Operation {
+        epoch: 5,
+        ..operation.clone()
+    };
+    assert!(!holds(&another));
+}
+
+#[test]
+fn an_operation_before_the_welcome_leaves_without_a_ticket() {
+    let mut edge = Edge::agreed();
+    assert_eq!(edge.operation().ticket, None);
+}
+
+#[test]
+fn a_link_that_agreed_on_nothing_proves_nothing() {
+    let (mut edge, challenge) = Edge::challenged();
+    assert_eq!(edge.welcome().signature, b"");
+    assert_eq!(edge.operation().ticket, None);
+    let (runners_key, identity) = (edge.runner.public(), edge.identity.clone());
+    let late = challenge.agree(RUNNER, &runners_key, identity, &SeededEntropy::new(3));
+    assert_eq!(late, Ok(()));
+    assert_eq!(edge.welcome().signature, b"");
+    assert_eq!(edge.operation().ticket, None);
+
+    let (mut edge, challenge) = Edge::challenged();
+    let identity = edge.identity.clone();
+    let agreed = challenge.agree(RUNNER, &[0; 32], identity, &SeededEntropy::new(3));
+    assert_eq!(agreed, Err(NotAKey));
+    assert_eq!(edge.welcome().signature, b"");
+}
