@@ -68,6 +68,7 @@ async fn an_update_of_the_runner_does_not_touch_running_commands() {
         Job::begin(&gantry, &runner, jobs[1]).await,
     ];
     assert_eq!(runner.stop().await, Some(0));
+    gantry.until_online("laptop", false).await;
     runner.start();
     gantry.until_online("laptop", true).await;
     finish(jobs.into(), &runner).await;
@@ -77,6 +78,7 @@ async fn an_update_of_the_runner_does_not_touch_running_commands() {
 async fn a_command_that_nobody_comes_back_for_is_stopped_and_its_end_is_told_later() {
     let (gantry, mut runner) = setting().await;
     runner.kill().await;
+    gantry.until_online("laptop", false).await;
     runner.options(&["--disconnect-for", "1"]);
     runner.start();
     gantry.until_online("laptop", true).await;
