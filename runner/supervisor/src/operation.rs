@@ -124,6 +124,14 @@ impl Waiting {
         &self.identity
     }
 
+    /// For one that is to end without a command.
+    pub(crate) fn into_spent(self) -> Spent {
+        let Self {
+            directory, link, ..
+        } = self;
+        Spent { directory, link }
+    }
+
     /// Whether it still waits.
     pub(crate) fn is_alive(&self) -> bool {
         self.link.is_open()

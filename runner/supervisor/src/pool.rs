@@ -69,6 +69,10 @@ pub enum PoolError {
         /// The same as a number of the host's (errno), where it is one.
         errno: Option<i32>,
     },
+    /// It was ordered, and nobody came: the process that supervisors are forked from has died with
+    /// the order, or is stopped.
+    #[error("the process that supervisors are forked from does not do what it is told")]
+    NotForked(#[source] Option<OperationError>),
     /// It did not come up.
     #[error("the supervisor does not say that it is ready")]
     Silent(#[source] Option<OperationError>),
@@ -80,7 +84,7 @@ impl PoolError {
         match self {
             Self::Io(error) => error.raw_os_error(),
             Self::Unfit { errno, .. } => *errno,
-            Self::Silent(_) => None,
+            Self::NotForked(_) | Self::Silent(_) => None,
         }
     }
 }
@@ -90,7 +94,7 @@ impl PoolError {
 enum Wish {
     /// One was taken.
     Taken,
-    /// One can serve another command.
+    /// One can serve another command, or is to end.
     Forgotten,
     /// Start no more.
     Close,
@@ -170,10 +174,10 @@ impl Pool {
             // The thread can only be gone when this is.
             let _ = self.wishes.send(Wish::Taken);
             // A failure may be long past; the attempt below tells whether it lasts.
-            if let Ok(waiting) = waiting
-                && waiting.is_alive()
-            {
-                return Some(waiting);
+            match waiting {
+                Ok(waiting) if waiting.is_alive() => return Some(waiting),
+                Ok(dead) => self.discard(dead),
+                Err(_) => {}
             }
         }
         None
@@ -203,6 +207,14 @@ impl Pool {
             let _ = self.wishes.send(Wish::Forgotten);
         }
         reclaimed
+    }
+
+    /// Ends a supervisor whose command does not come after all, and removes its directory. Never
+    /// waits.
+    pub fn discard(&self, waiting: Waiting) {
+        self.starter.spent.dismiss(waiting.into_spent());
+        // The thread can only be gone when this is.
+        let _ = self.wishes.send(Wish::Forgotten);
     }
 
     /// A supervisor from those that wait, waiting until there is one.
@@ -261,6 +273,19 @@ impl Starter {
     }
 
     fn start(&self) -> Result<Waiting, PoolError> {
+        match self.try_start() {
+            Err(PoolError::NotForked(cause)) => {
+                if cause.is_none() {
+                    // One that is stopped would keep the next order waiting as well.
+                    self.server.end();
+                }
+                self.try_start()
+            }
+            started => started,
+        }
+    }
+
+    fn try_start(&self) -> Result<Waiting, PoolError> {
         let name = self.name();
         let root = &self.server.options().root;
         let directory = Directory::create(&root.join(&name))?;
@@ -270,11 +295,14 @@ impl Starter {
             Err(error) => {
                 // It has been asked for nothing, so nothing was promised to anybody. One that has
                 // died may have made a cgroup, which the next daemon removes.
-                let unfit = matches!(error, PoolError::Unfit { .. });
-                if unfit || matches!(directory.identity(), Ok(None)) {
+                let nobody = matches!(directory.identity(), Ok(None));
+                if nobody || matches!(error, PoolError::Unfit { .. }) {
                     let _ = directory.remove();
                 }
-                Err(error)
+                Err(match error {
+                    PoolError::Silent(cause) if nobody => PoolError::NotForked(cause),
+                    error => error,
+                })
             }
         }
     }

@@ -71,6 +71,7 @@ pub struct Gap {
 pub struct GapLog {
     file: File,
     gaps: usize,
+    evicts: bool,
 }
 
 impl GapLog {
@@ -81,7 +82,11 @@ impl GapLog {
     pub fn create(directory: &Directory) -> io::Result<Self> {
         let file = directory.create_file("gaps")?;
         record::make_room(&file)?;
-        Ok(Self { file, gaps: 0 })
+        Ok(Self {
+            file,
+            gaps: 0,
+            evicts: false,
+        })
     }
 
     /// Opens the one of an operation.
@@ -90,7 +95,11 @@ impl GapLog {
     /// When it is not there.
     pub fn open(directory: &Directory) -> io::Result<Self> {
         let file = directory.open_file("gaps")?;
-        Ok(Self { file, gaps: 0 })
+        Ok(Self {
+            file,
+            gaps: 0,
+            evicts: false,
+        })
     }
 
     /// Forgets all gaps, because the output that they are missing from is cleared away.
@@ -98,8 +107,14 @@ impl GapLog {
     /// # Errors
     /// When the host refuses.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.gaps = 0;
-        record::make_room(&self.file)
+        if self.gaps > 0 || self.evicts {
+            // In room of its own: written over, the old ones could come back with a host's death.
+            self.file.set_len(0)?;
+            record::make_room(&self.file)?;
+            self.gaps = 0;
+            self.evicts = false;
+        }
+        Ok(())
     }
 
     /// Whether there is room for one gap more, besides one of each stream that lasts to its end.
@@ -123,7 +138,8 @@ impl GapLog {
     ///
     /// # Errors
     /// When the host refuses; then nothing may be evicted.
-    pub fn evict(&self, stream: Stream, offset: u64) -> io::Result<()> {
+    pub fn evict(&mut self, stream: Stream, offset: u64) -> io::Result<()> {
+        self.evicts = true;
         let gap = Gap {
             stream,
             offset: 0,

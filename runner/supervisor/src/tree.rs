@@ -259,6 +259,22 @@ impl Leaf {
         !matches!(self.kind, Kind::Sweep { .. })
     }
 
+    /// Makes the place anew for another tree, under the same name. The kernel and the place itself
+    /// remember what was done to a tree (a kill, a limit, cgroups below it), and the next one must
+    /// not meet that.
+    ///
+    /// # Errors
+    /// When it is not empty, the host refuses, or there is no cgroup; then there must not be
+    /// another tree.
+    pub fn renew(&mut self) -> io::Result<()> {
+        let path = self.path().ok_or(io::ErrorKind::Unsupported)?;
+        self.remove()?;
+        std::fs::create_dir(&path)?;
+        let anew = Self::reopen(self.method(), Some(&path))?;
+        *self = anew.ok_or(io::ErrorKind::NotFound)?;
+        Ok(())
+    }
+
     /// Removes it, if it is empty.
     ///
     /// # Errors

@@ -59,6 +59,12 @@ impl ForkServer {
         running.insert(another).order(directory, &far)?;
         Ok(near)
     }
+
+    /// Ends one that does not do what was ordered; the next order spawns another.
+    pub(super) fn end(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        *running = None;
+    }
 }
 
 impl Running {

@@ -1,4 +1,4 @@
-//! Supervisors whose commands have ended, on their way to another one.
+//! Supervisors whose commands have ended, on their way to another one, and those that go.
 
 use std::{
     collections::VecDeque,
@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Directory, Spent};
+use crate::{Directory, Spent, ToSupervisor};
 
 /// Supervisors that are kept in each state, at most.
 const KEPT_AT_MOST: usize = 64;
@@ -23,6 +23,8 @@ struct Lists {
     remembered: VecDeque<Spent>,
     /// Nobody will ask for their commands any more; the latest last.
     forgotten: VecDeque<Spent>,
+    /// They are asked to end.
+    dismissed: VecDeque<Spent>,
 }
 
 impl SpentOnes {
@@ -51,6 +53,16 @@ impl SpentOnes {
         }
     }
 
+    /// One that waited in vain ends. With too many of them the directories of some stay.
+    pub(super) fn dismiss(&self, mut spent: Spent) {
+        // One that is gone already needs not be asked.
+        let _ = spent.link.send(&ToSupervisor::Cancel, &[]);
+        let mut lists = self.lists();
+        if lists.dismissed.len() < KEPT_AT_MOST {
+            lists.dismissed.push_back(spent);
+        }
+    }
+
     /// One that may serve another command.
     pub(super) fn take(&self) -> Option<Spent> {
         self.lists().forgotten.pop_back()
@@ -58,18 +70,22 @@ impl SpentOnes {
 
     /// Whether there are any of which nobody has taken care.
     pub(super) fn are_left(&self) -> bool {
-        !self.lists().forgotten.is_empty()
+        let lists = self.lists();
+        !lists.forgotten.is_empty() || !lists.dismissed.is_empty()
     }
 
-    /// The directories of those that were not wanted in time and have ended.
+    /// The directories of those that were not wanted in time, or not at all, and have ended.
     pub(super) fn ended(&self) -> Vec<Directory> {
-        let mut lists = self.lists();
-        let (open, ended): (VecDeque<_>, VecDeque<_>) = lists
-            .forgotten
-            .drain(..)
-            .partition(|spent| spent.link.is_open());
-        lists.forgotten = open;
-        ended.into_iter().map(|spent| spent.directory).collect()
+        let lists = &mut *self.lists();
+        let mut directories = Vec::new();
+        for list in [&mut lists.forgotten, &mut lists.dismissed] {
+            let all = list.drain(..);
+            let (open, ended): (VecDeque<_>, VecDeque<_>) =
+                all.partition(|spent| spent.link.is_open());
+            *list = open;
+            directories.extend(ended.into_iter().map(|spent| spent.directory));
+        }
+        directories
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {

@@ -69,7 +69,7 @@ fn what_was_evicted_says_where_to_go_on() {
     let (_folder, directory) = scene();
     let out = directory.create_file("out").expect("a file");
     out.write_all_at(&[1; 100], 0).expect("written");
-    let gaps = GapLog::create(&directory).expect("a log");
+    let mut gaps = GapLog::create(&directory).expect("a log");
     gaps.evict(Stream::Out, 1_000_000_000).expect("recorded");
     gaps.evict(Stream::Out, 60).expect("recorded");
     let reader = SpoolReader::open(&directory, Stream::Out).expect("a reader");

@@ -92,6 +92,20 @@ fn without_the_process_that_forked_them_commands_go_on_and_others_can_begin() {
 }
 
 #[test]
+fn where_the_process_that_forks_them_is_stopped_another_one_takes_its_place() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(0, KillChoice::Strongest, None);
+    let mut first = start(&pool, &scene.shell("exit 5"));
+    let stopped = parent(&first.identity().expect("known").supervisor);
+    assert_eq!(record(&mut first).end, End::Code(5));
+    let pid = stopped.as_pid().expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("stopped");
+    let mut second = start(&pool, &scene.shell("exit 6"));
+    assert_eq!(record(&mut second).end, End::Code(6));
+    assert!(!stopped.is_alive(&stopped.boot_id));
+}
+
+#[test]
 fn a_supervisor_that_loses_its_child_while_it_waits_is_not_used() {
     let scene = Scene::new();
     let pool = scene.pool_with(1, KillChoice::Strongest, None);

@@ -1,5 +1,6 @@
 //! The real supervisor, started as a daemon starts it.
 
+mod again;
 mod commands;
 mod daemons;
 mod faults;

@@ -137,6 +137,7 @@ impl Prepared {
         }
         self.gaps.clear()?;
         self.orphan.stop()?;
+        self.leaf.renew()?;
         failing(FaultPoint::Cleared);
         self.pipes = vec![pipe()?, pipe()?];
         let child = Gated::fork(&self.leaf, host.kill_order, &host.boot_id)?;

@@ -59,13 +59,27 @@ pub(crate) fn request(
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => return None,
         }
-        // A child that is gone before it became anything can become nothing.
-        if sys::asked_to_end(&prepared.signals) || sys::ended_child().is_some() {
+        if sys::asked_to_end(&prepared.signals) || child_is_gone(prepared) {
             return None;
         }
         client.fill();
         client.flush();
     }
+}
+
+/// Whether the child has ended before it became anything, so that it can become nothing. Whoever
+/// else has ended was left by an earlier command, and is collected.
+fn child_is_gone(prepared: &Prepared) -> bool {
+    let child = prepared
+        .child
+        .as_ref()
+        .and_then(|child| child.id().as_pid());
+    while let Some(ended) = sys::ended_child() {
+        if Some(ended) == child || sys::collect(ended).is_err() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Nobody will ask: the operation never runs, whatever a later daemon finds.

@@ -1,0 +1,110 @@
+//! One supervisor, several commands: what one of them has done is not met by the next.
+
+use runner_supervisor::{
+    End, Found, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, SpoolReader, Stream,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::scene::{LONG, Scene, finish, record, start};
+
+/// The command is forgotten, and its supervisor is to serve the next one.
+fn forget(pool: &Pool, operation: Operation) {
+    let directory = operation.directory().path().to_owned();
+    pool.keep(operation.into_spent().expect("it can serve another one"));
+    assert!(pool.reclaim(&directory));
+}
+
+fn supervisor(operation: &Operation) -> i32 {
+    operation.identity().expect("known").supervisor.pid
+}
+
+#[test]
+fn after_a_command_whose_tree_was_killed_the_next_one_lives_and_can_fork() {
+    for method in [
+        KillMethod::CgroupKill,
+        KillMethod::Freezer,
+        KillMethod::Pids,
+    ] {
+        let scene = Scene::new();
+        let pool = scene.pool_with(0, KillChoice::Only(method), None);
+        // Not every host has the older kinds of cgroup.
+        let Ok(waiting) = pool.take() else {
+            assert_ne!(method, KillMethod::CgroupKill);
+            continue;
+        };
+        let script = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 >&- 2>&- & done; exit 5";
+        let first = waiting.start(&scene.shell(script), None);
+        let mut operation = first.expect("started");
+        let served_by = supervisor(&operation);
+        for _ in 0..10 {
+            assert_eq!(record(&mut operation).end, End::Code(5), "{method:?}");
+            assert_eq!(supervisor(&operation), served_by, "{method:?}");
+            forget(&pool, operation);
+            operation = start(&pool, &scene.shell(script));
+        }
+        assert_eq!(record(&mut operation).end, End::Code(5), "{method:?}");
+    }
+}
+
+#[test]
+fn a_process_that_left_a_command_and_ends_later_ends_no_supervisor() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(0, KillChoice::Only(KillMethod::CgroupKill), None);
+    // Root can leave its cgroup; the supervisor is its parent once the shell is gone.
+    let leave = "(mount=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts); \
+        sh -c 'echo $$ > '$mount'/cgroup.procs; echo $$ > left; exec sleep 1000' \
+        >&- 2>&- &); until test -s left; do :; done";
+    let mut first = start(&pool, &scene.shell(leave));
+    assert_eq!(record(&mut first).end, End::Code(0));
+    let served_by = supervisor(&first);
+    forget(&pool, first);
+    let waiting = pool.take().expect("a supervisor");
+    assert_eq!(waiting.identity().supervisor.pid, served_by);
+    let left = std::fs::read_to_string(scene.work().join("left")).expect("its pid");
+    let left = Pid::from_raw(left.trim().parse().expect("a number")).expect("a pid");
+    kill_process(left, Signal::KILL).expect("it is there");
+    // Gone for good: its parent has collected it.
+    while kill_process(left, Signal::CONT).is_ok() {
+        std::thread::yield_now();
+    }
+    let mut second = waiting
+        .start(&scene.shell("exit 6"), None)
+        .expect("started");
+    assert_eq!(record(&mut second).end, End::Code(6));
+}
+
+#[test]
+fn the_gaps_of_a_command_are_not_the_next_ones() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(0, KillChoice::Strongest, None);
+    let mut request = scene.shell("head -c 9000000 /dev/zero");
+    request.terms.spool.bytes = 2 * 1024 * 1024;
+    let mut first = start(&pool, &request);
+    let out = finish(&mut first).out.len();
+    assert!(out < 9_000_000, "{out}");
+    forget(&pool, first);
+    let mut second = start(&pool, &scene.shell("echo second"));
+    assert_eq!(finish(&mut second).text(), "second\n");
+    let log = GapLog::open(second.directory()).expect("a log");
+    assert_eq!(log.gaps(Stream::Out).expect("readable"), Vec::<Gap>::new());
+    let reader = SpoolReader::open(second.directory(), Stream::Out).expect("a spool");
+    let found = reader.read(0, &mut [0; 99]).expect("readable");
+    assert_eq!(found, Found::Bytes("second\n".len()));
+}
+
+#[test]
+fn a_supervisor_that_is_not_wanted_after_all_leaves_nothing() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    for _ in 0..5 {
+        let waiting = pool.take_ready(LONG).expect("a supervisor");
+        let identity = waiting.identity().clone();
+        let directory = waiting.directory().path().to_owned();
+        pool.discard(waiting);
+        while directory.exists() {
+            std::thread::yield_now();
+        }
+        assert!(!identity.supervisor.is_alive(&identity.supervisor.boot_id));
+        assert!(identity.cgroup.is_none_or(|cgroup| !cgroup.exists()));
+    }
+}
