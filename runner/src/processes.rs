@@ -89,9 +89,15 @@ pub(crate) struct Processes {
     root: Arc<Path>,
 }
 
-/// A supervisor that waits for its command. Dropped, it ends and nothing ever runs in it.
+/// A supervisor that waits for its command. Dropped, it ends, nothing ever runs in it, and its
+/// directory is removed.
 #[derive(Debug)]
-pub(crate) struct Waiting(runner_supervisor::Waiting);
+pub(crate) struct Waiting {
+    /// Until it is started.
+    supervisor: Option<runner_supervisor::Waiting>,
+    name: String,
+    pool: Arc<Pool>,
+}
 
 /// What an earlier daemon has left in one directory.
 #[derive(Debug)]
@@ -102,6 +108,9 @@ pub(crate) enum Left {
     Running(Process),
     /// It has ended.
     Ended {
+        /// Which operation, where the record says so. A record of another one was to be written
+        /// over when the host died, and was not.
+        operation: Option<OperationId>,
         /// How.
         outcome: Outcome,
         /// Its output.
@@ -231,7 +240,7 @@ impl Processes {
     /// When the host has no room for one. Nothing was started.
     pub(crate) async fn take(&self) -> Result<Waiting, NotStarted> {
         if let Some(waiting) = self.pool.ready() {
-            return Ok(Waiting(waiting));
+            return Ok(self.waiting(waiting));
         }
         let turn = Arc::clone(&self.starts).acquire_owned().await;
         let pool = Arc::clone(&self.pool);
@@ -241,16 +250,25 @@ impl Processes {
             started
         });
         match started.await {
-            Ok(waiting) => Ok(Waiting(waiting)),
+            Ok(waiting) => Ok(self.waiting(waiting)),
             Err(error) => Err(outcome::no_supervisor(&error)),
         }
     }
 
-    /// Starts the command, and passes on to it what waits. The end is truthful also where the supervisor is gone meanwhile: then
-    /// the operation is fenced. Needs the runtime's context; never waits.
+    fn waiting(&self, supervisor: runner_supervisor::Waiting) -> Waiting {
+        Waiting {
+            name: name(supervisor.directory().path()).to_owned(),
+            supervisor: Some(supervisor),
+            pool: Arc::clone(&self.pool),
+        }
+    }
+
+    /// Starts the command, and passes on to it what waits. The end is truthful also where the
+    /// supervisor is gone meanwhile: then the operation is fenced. Needs the runtime's context;
+    /// never waits.
     pub(crate) fn start(
         &self,
-        waiting: Waiting,
+        mut waiting: Waiting,
         operation: OperationId,
         plan: Plan,
         terms: ProcessTerms,
@@ -277,8 +295,10 @@ impl Processes {
                 sync: terms.sync,
             },
         };
-        let path = waiting.0.directory().path().to_owned();
-        let started = waiting.0.start(&request, Some(plan.directory));
+        let supervisor = waiting.supervisor.take();
+        let supervisor = supervisor.expect("it is taken out here only, and then dropped");
+        let path = supervisor.directory().path().to_owned();
+        let started = supervisor.start(&request, Some(plan.directory));
         task::spawn(path, started, passing, Some(Arc::clone(&self.pool)))
     }
 
@@ -294,7 +314,15 @@ impl Processes {
 impl Waiting {
     /// The name of its directory below the root, to be noted before the start.
     pub(crate) fn name(&self) -> &str {
-        name(self.0.directory().path())
+        &self.name
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            self.pool.discard(supervisor);
+        }
     }
 }
 
@@ -321,6 +349,7 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
             Left::Running(task::spawn(path, Ok(*operation), Passing::new(), None))
         }
         Ok(Recovered::Ended(_, record)) => Left::Ended {
+            operation: record.operation,
             outcome: outcome::of(record),
             files: Spool::new(path),
         },

@@ -153,7 +153,15 @@ impl OperationsService {
                 tracing::info!(operation.id = %id, "a command goes on under the new daemon");
                 self.attend(id, process);
             }
-            Left::Ended { outcome, files } => {
+            Left::Ended {
+                operation,
+                outcome,
+                files,
+            } => {
+                let outcome = match operation.is_none_or(|recorded| recorded == id) {
+                    true => outcome,
+                    false => lost("the host died before its end was on the disk"),
+                };
                 self.table.ended(id, outcome, bytes_on_disk(&files));
                 self.files.add(id, files);
             }

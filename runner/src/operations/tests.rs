@@ -132,6 +132,14 @@ fn die_as_a_host_does(record: &str) {
     }
 }
 
+/// The directory of the command that has a fate, and has ended or not.
+fn with_records(folder: &Path, ended: bool) -> PathBuf {
+    let all = std::fs::read_dir(folder.join("commands")).expect("the commands");
+    let mut all = all.filter_map(|entry| Some(entry.ok()?.path()));
+    let fits = |path: &PathBuf| path.join("fate").exists() && path.join("exit").exists() == ended;
+    all.find(fits).expect("its directory")
+}
+
 /// Makes a fate one of an earlier boot of the host.
 fn rewrite_boot(fate: &Path, record: &str) {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("a boot id");
@@ -316,6 +324,51 @@ async fn after_another_boot_what_ran_is_lost_and_keeps_the_output_that_there_was
     );
     let effects = std::fs::read_to_string(bench.path("effects")).expect("the effect");
     assert_eq!(effects, "ran\n");
+}
+
+#[tokio::test]
+async fn the_end_of_another_command_is_not_told_as_this_ones() {
+    let mut bench = Bench::new().await;
+    bench.ask(1, shell("exit 4"), 0).await;
+    let told = bench.read_all().await.1;
+    assert_eq!(code(&told), Some(4));
+    let exit = with_records(&bench.folder, true).join("exit");
+    let of_another = std::fs::read_to_string(exit).expect("its end");
+    bench.ask(2, shell("echo out; sleep 600"), 0).await;
+    bench.output_of(4).await;
+    // The host dies: the link to the end is on the disk, what was written over is not.
+    let directory = with_records(&bench.folder, false);
+    let record = std::fs::read_to_string(directory.join("fate")).expect("its fate");
+    bench.service.abort();
+    std::fs::write(directory.join("exit"), of_another).expect("an end");
+    die_as_a_host_does(&record);
+    let mut bench = bench.kill("another boot").await;
+    let mut attach = incoming(2, shell("echo out; sleep 600"));
+    attach.request = None;
+    attach.incarnation = Some(bench.incarnation.clone());
+    bench.order(attach).await;
+    let (_, outcome) = bench.read_all().await;
+    let v1::ended::Outcome::Refused(refusal) = outcome else {
+        panic!("an end of another command: {outcome:?}");
+    };
+    assert!(refusal.message.contains("not known"), "{refusal:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_start_leaves_nothing_on_disk() {
+    let mut bench = Bench::new().await;
+    let Request::Exec(mut exec) = shell("echo never") else {
+        panic!("no command");
+    };
+    exec.directory = "no/such/directory".to_owned();
+    for number in 1..=10 {
+        bench.ask(number, Request::Exec(exec.clone()), 0).await;
+        bench.read_all().await;
+    }
+    let commands = bench.folder.join("commands");
+    let left = || std::fs::read_dir(&commands).expect("the commands").count();
+    // One waits, and another one may be about to.
+    until(|| left() <= 2).await;
 }
 
 #[tokio::test]

@@ -77,7 +77,10 @@ fn the_next_daemon_learns_how_it_ended_meanwhile() {
     }
     Runtime::new().expect("a runtime").block_on(async {
         let (_processes, left) = scene.open_again().await;
-        let Left::Ended { outcome, mut files } = of(&name, left) else {
+        let Left::Ended {
+            outcome, mut files, ..
+        } = of(&name, left)
+        else {
             panic!("it has not ended");
         };
         assert_eq!(exited(&outcome).status, ExitStatus::Code(0));
