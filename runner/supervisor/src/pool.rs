@@ -22,7 +22,7 @@ use std::{
 
 use crate::{
     Directory, Fault, FromSupervisor, Identity, KillChoice, OperationError, Spent, ToSupervisor,
-    Waiting, operation::Link,
+    Waiting, operation::Link, recover,
 };
 use fork_server::ForkServer;
 use spent::SpentOnes;
@@ -268,8 +268,17 @@ impl Starter {
 
     /// One that has served another command before.
     fn again(&self) -> Option<Waiting> {
-        // One that fails is as good as one that was not kept.
-        std::iter::from_fn(|| self.spent.take()).find_map(|spent| again(spent, &self.name()).ok())
+        while let Some(mut spent) = self.spent.take() {
+            match again(&mut spent, &self.name()) {
+                Ok(identity) => {
+                    let Spent { directory, link } = spent;
+                    return Some(Waiting::new(directory, identity, link));
+                }
+                // As good as one that was not kept.
+                Err(_) => self.spent.dismiss(spent),
+            }
+        }
+        None
     }
 
     fn start(&self) -> Result<Waiting, PoolError> {
@@ -311,27 +320,12 @@ impl Starter {
 /// One that has served is asked to wait again. The new name is given once everything is cleared
 /// away, so that a directory of that name never holds anything older, not even after a host's
 /// death.
-fn again(spent: Spent, name: &str) -> Result<Waiting, PoolError> {
-    let Spent {
-        mut directory,
-        mut link,
-    } = spent;
-    let asked = link.send(&ToSupervisor::Again, &[]);
-    let ready = match asked {
-        Ok(()) => ready(&mut link),
-        Err(error) => Err(PoolError::Silent(Some(error))),
-    };
-    let renamed = ready.and_then(|identity| {
-        directory.rename(name)?;
-        Ok(identity)
-    });
-    match renamed {
-        Ok(identity) => Ok(Waiting::new(directory, identity, link)),
-        Err(error) => {
-            let _ = directory.remove();
-            Err(error)
-        }
-    }
+fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
+    let asked = spent.link.send(&ToSupervisor::Again, &[]);
+    asked.map_err(|error| PoolError::Silent(Some(error)))?;
+    let identity = ready(&mut spent.link)?;
+    spent.directory.rename(name)?;
+    Ok(identity)
 }
 
 /// What a new supervisor says when it is ready.
@@ -406,6 +400,7 @@ impl Keeper {
     /// Removes what nobody wanted to use again.
     fn clear(&self) {
         for directory in self.starter.spent.ended() {
+            recover::clear_leaf(&directory);
             // What stays is found by the next daemon.
             let _ = directory.remove();
         }

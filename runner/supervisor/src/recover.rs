@@ -220,7 +220,7 @@ fn kill_session(leader: &ProcessId, boot: &str) {
 
 /// Removes the cgroup that a supervisor had no time to remove. It has nothing left to do but end,
 /// and whoever killed it may be faster than its death.
-fn clear_leaf(directory: &Directory) {
+pub(crate) fn clear_leaf(directory: &Directory) {
     let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) else {
         return;
     };

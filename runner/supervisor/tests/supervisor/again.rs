@@ -93,6 +93,34 @@ fn the_gaps_of_a_command_are_not_the_next_ones() {
 }
 
 #[test]
+fn a_supervisor_that_dies_while_it_waits_again_leaves_nothing() {
+    let scene = Scene::new();
+    let pool = scene.pool_with(1, KillChoice::Strongest, None);
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let identity = waiting.identity().clone();
+    let mut first = waiting
+        .start(&scene.shell("exit 5"), None)
+        .expect("started");
+    assert_eq!(record(&mut first).end, End::Code(5));
+    let directory = first.directory().path().to_owned();
+    // Another one waits meanwhile, so that this one is not asked at once.
+    while scene.root().read_dir().expect("a folder").count() < 2 {
+        std::thread::yield_now();
+    }
+    forget(&pool, first);
+    let pid = identity.supervisor.as_pid().expect("a pid");
+    kill_process(pid, Signal::KILL).expect("it is there");
+    while directory.exists()
+        || identity
+            .cgroup
+            .as_ref()
+            .is_some_and(|cgroup| cgroup.exists())
+    {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn a_supervisor_that_is_not_wanted_after_all_leaves_nothing() {
     let scene = Scene::new();
     let pool = scene.pool_with(1, KillChoice::Strongest, None);
