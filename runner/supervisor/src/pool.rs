@@ -95,7 +95,7 @@ enum Wish {
     /// One was taken.
     Taken,
     /// One can serve another command, or is to end.
-    Forgotten,
+    Look,
     /// Start no more.
     Close,
 }
@@ -204,7 +204,7 @@ impl Pool {
         let reclaimed = self.starter.spent.forget(directory);
         if reclaimed {
             // The thread can only be gone when this is.
-            let _ = self.wishes.send(Wish::Forgotten);
+            let _ = self.wishes.send(Wish::Look);
         }
         reclaimed
     }
@@ -214,7 +214,7 @@ impl Pool {
     pub fn discard(&self, waiting: Waiting) {
         self.starter.spent.dismiss(waiting.into_spent());
         // The thread can only be gone when this is.
-        let _ = self.wishes.send(Wish::Forgotten);
+        let _ = self.wishes.send(Wish::Look);
     }
 
     /// A supervisor from those that wait, waiting until there is one.
@@ -409,7 +409,7 @@ impl Keeper {
     fn hear(&mut self, wish: Wish) {
         match wish {
             Wish::Taken => self.waiting = self.waiting.saturating_sub(1),
-            Wish::Forgotten => {}
+            Wish::Look => {}
             Wish::Close => self.open = false,
         }
     }

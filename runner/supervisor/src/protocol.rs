@@ -41,7 +41,7 @@ pub enum ToSupervisor {
         /// The daemon's [`VERSION`].
         version: u32,
     },
-    /// The one request. Its strings are the frame's bytes: words, then variables, each with a NUL
+    /// The request for the one command that waits to be. Its strings are the frame's bytes: words, then variables, each with a NUL
     /// at its end. A descriptor that comes along is the directory.
     Start {
         /// Which operation.

@@ -205,7 +205,8 @@ impl Outbox {
                     self.bytes.drain(..sent);
                     passed = None;
                 }
-                Err(Errno::AGAIN) => return Ok(()),
+                // The host being out of buffers passes as well.
+                Err(Errno::AGAIN | Errno::NOBUFS) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(FrameError::Gone),
             }

@@ -250,7 +250,7 @@ fn fenced(prepared: Prepared, client: Option<Client>) {
     let _ = prepared.leaf.remove();
 }
 
-/// It was clear before the fork that there is nothing to run: that is a fate and an end as well.
+/// It was clear before the gate was opened that there is nothing to run: that is a fate and an end as well.
 fn never_started(
     prepared: Prepared,
     request: &Request,

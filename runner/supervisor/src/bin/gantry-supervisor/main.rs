@@ -1,6 +1,6 @@
 //! `gantry-supervisor KILL`: the process that supervisors are forked from (`fork_server`), started
 //! in the folder of the operations with its daemon's socket as standard input, and each supervisor
-//! of one command. See the library for what they promise.
+//! that is forked from it. See the library for what they promise.
 //!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
