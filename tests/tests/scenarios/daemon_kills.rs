@@ -87,7 +87,8 @@ async fn a_command_that_nobody_comes_back_for_is_stopped_and_its_end_is_told_lat
         .send("run echo before; echo $$ > pid; sleep 1000")
         .await;
     talk.until_output("before").await;
-    let pid = eventually("it says its pid", || async { runner.file("pid") }).await;
+    let said = || async { runner.file("pid").filter(|pid| pid.ends_with('\n')) };
+    let pid = eventually("it says its pid", said).await;
     runner.kill().await;
     let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
     eventually("it is stopped", || async {
