@@ -41,20 +41,6 @@ use home::Home;
 use server_url::ServerUrl;
 use token_source::Sources;
 
-/// jemalloc, because what passes through comes and goes in pieces of 64 KiB: glibc gives the memory
-/// of each back to the kernel and takes it anew, which is a fifth of the time that a piece takes.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-/// How jemalloc is set up: with one arena instead of four for each core, because few threads work
-/// at a time and each arena has memory of its own.
-#[expect(
-    unsafe_code,
-    reason = "jemalloc finds its settings by this name, which nothing else bears"
-)]
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub static ALLOCATOR_SETTINGS: &[u8; 35] = b"narenas:1,max_background_threads:1\0";
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verb = match cli.verb {
@@ -85,6 +71,7 @@ fn told(error: &anyhow::Error) -> String {
 }
 
 fn act(cli: Cli) -> anyhow::Result<()> {
+    keep_memory();
     shared_tls::install_provider();
     shared_telemetry::init_logs(cli.log_format.parse()?, cli.log.as_deref())?;
     let gantry_home = match cli.home {
@@ -134,6 +121,32 @@ fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
     println!("{report}");
     Ok(())
 }
+
+/// Keeps the memory of what passes through: glibc would give each piece back to the kernel and take
+/// it anew, which is a fifth of the time that a piece takes.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "the allocator's settings have no safe form")]
+fn keep_memory() {
+    // Pieces of memory up to this size are cut from a heap; what passes through is smaller (64 to
+    // 256 KiB).
+    const CUT_BYTES: i32 = 4 * 1024 * 1024;
+
+    // Free memory at the end of a heap that is kept for the next piece.
+    const KEPT_BYTES: i32 = 4 * 1024 * 1024;
+
+    // Heaps; more threads than that never work at a time.
+    const HEAPS: i32 = 2;
+
+    // SAFETY: there is no other thread yet; a setting that the allocator refuses stays as it was.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, CUT_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
+        libc::mallopt(libc::M_ARENA_MAX, HEAPS);
+    }
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn keep_memory() {}
 
 fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
