@@ -1,0 +1,157 @@
+//! How a supervisor comes to wait: forked, or asked to serve once more.
+
+use std::{
+    os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
+use crate::{Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Link};
+
+/// How long a supervisor may take to make its files.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// Starts supervisors.
+#[derive(Debug, Clone)]
+pub(super) struct Starter {
+    pub(super) server: Arc<ForkServer>,
+    pub(super) spent: Arc<SpentOnes>,
+    /// The next name.
+    next: Arc<AtomicU32>,
+}
+
+impl Starter {
+    pub(super) fn new(options: PoolOptions) -> Self {
+        Self {
+            server: Arc::new(ForkServer::new(options)),
+            spent: Arc::default(),
+            next: Arc::default(),
+        }
+    }
+
+    /// A name that no directory ever had.
+    fn name(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{number}", self.server.options().prefix)
+    }
+
+    /// One that has served another command before.
+    pub(super) fn again(&self) -> Option<Waiting> {
+        while let Some(mut spent) = self.spent.take() {
+            match again(&mut spent, &self.name()) {
+                Ok(identity) => {
+                    let Spent { directory, link } = spent;
+                    return Some(Waiting::new(directory, identity, link));
+                }
+                // As good as one that was not kept.
+                Err(_) => self.spent.dismiss(spent),
+            }
+        }
+        None
+    }
+
+    pub(super) fn start(&self) -> Result<Waiting, PoolError> {
+        match self.try_start() {
+            Err(PoolError::NotForked(cause)) => {
+                if cause.is_none() {
+                    // One that is stopped would keep the next order waiting as well.
+                    self.server.end();
+                }
+                self.try_start()
+            }
+            started => started,
+        }
+    }
+
+    fn try_start(&self) -> Result<Waiting, PoolError> {
+        let name = self.name();
+        let root = &self.server.options().root;
+        let directory = Directory::create(&root.join(&name))?;
+        let socket = self.server.order(&name).map_err(PoolError::from);
+        match socket.and_then(greeting) {
+            Ok((identity, link)) => Ok(Waiting::new(directory, identity, link)),
+            Err(error) => {
+                // It has been asked for nothing, so nothing was promised to anybody. One that has
+                // died may have made a cgroup, which the next daemon removes.
+                let nobody = matches!(directory.identity(), Ok(None));
+                if nobody || matches!(error, PoolError::Unfit { .. }) {
+                    let _ = directory.remove();
+                }
+                Err(match error {
+                    PoolError::Silent(cause) if nobody => PoolError::NotForked(cause),
+                    error => error,
+                })
+            }
+        }
+    }
+}
+
+/// One that has served is asked to wait again. The new name is given once everything is cleared
+/// away, so that a directory of that name never holds anything older, not even after a host's
+/// death.
+fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
+    let asked = spent.link.send(&ToSupervisor::Again, &[]);
+    asked.map_err(|error| PoolError::Silent(Some(error)))?;
+    let identity = ready(&mut spent.link)?;
+    spent.directory.rename(name)?;
+    Ok(identity)
+}
+
+/// What a new supervisor says when it is ready.
+fn greeting(socket: UnixStream) -> Result<(Identity, Link), PoolError> {
+    let mut link = Link::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
+    let identity = ready(&mut link)?;
+    Ok((identity, link))
+}
+
+fn ready(link: &mut Link) -> Result<Identity, PoolError> {
+    match link.receive(READY_WITHIN) {
+        Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok(identity),
+        Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
+            Err(PoolError::Unfit { reason, errno })
+        }
+        Ok(Some(FromSupervisor::Refused { reason })) => Err(PoolError::Unfit {
+            reason,
+            errno: None,
+        }),
+        Ok(_) => Err(PoolError::Silent(None)),
+        Err(error) => Err(PoolError::Silent(Some(error.into()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+    use crate::{KillMethod, Outbox, ProcessId};
+
+    #[test]
+    fn a_supervisor_of_a_version_too_far_away_is_not_used() {
+        let (near, far) = UnixStream::pair().expect("a socket");
+        let hello = FromSupervisor::Hello {
+            version: 99,
+            identity: Identity {
+                supervisor: ProcessId {
+                    pid: 1,
+                    start_ticks: 1,
+                    boot_id: String::new(),
+                },
+                kill: KillMethod::Sweep,
+                cgroup: None,
+            },
+            input: 0,
+            last_id: 0,
+        };
+        let mut outbox = Outbox::default();
+        outbox.push(&hello, &[]).expect("short");
+        outbox.flush(&far, None).expect("sent");
+        let error = greeting(near).expect_err("it speaks another version");
+        let reason = error.source().and_then(|source| source.source());
+        assert!(reason.is_some_and(|reason| reason.to_string().contains("version is too far")));
+    }
+}
