@@ -3,6 +3,7 @@
 //! every commit; the runner is the real release program, and cannot tell the difference.
 
 mod kept;
+mod operation;
 mod rows;
 
 use std::{pin::Pin, sync::Arc};
@@ -26,6 +27,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub use self::{
     kept::{KeptDoor, output_key},
+    operation::operation,
     rows::Rows,
 };
 use crate::{gantry::Runner, proxy::Proxy};

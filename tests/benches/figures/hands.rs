@@ -1,19 +1,14 @@
 //! What the engine would hold: the sandbox behind the link, and the rows of its intents.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use server_router::{RemoteSandbox, ports::Intents};
 use shared_sandbox::{
-    Command, Exec, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome, OutputStream,
-    Request, Retention, Running, Sandbox as _,
+    Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention, Running,
+    Sandbox as _,
 };
-use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
-};
-use tests::door::{Door, Rows};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(300);
+use shared_types::OperationId;
+use tests::door::{Door, Rows, operation};
 
 /// Gives operations to the runner behind a door.
 #[derive(Clone)]
@@ -125,20 +120,4 @@ fn assert_succeeded(outcome: &Outcome) {
 fn exec(words: &[&str]) -> Exec {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
     Exec::new(Command::Argv(words))
-}
-
-fn operation(request: Request) -> Operation {
-    let id = OperationId::generate(&SystemClock::new(), &OsEntropy);
-    Operation {
-        id,
-        owner: Owner::Session(SessionId::from_u128(1)),
-        key: OperationKey::Request(id.to_string()),
-        epoch: Epoch(1),
-        effect: Effect::Effectful,
-        limits: OperationLimits {
-            start_within: PATIENCE,
-            run_for: PATIENCE,
-        },
-        request,
-    }
 }

@@ -1,20 +1,17 @@
 //! What goes into operations and comes out of them: files of any size, input, terminals, through
 //! the real router and the real runner over a network that fails.
 
-use std::{fs::File, io::Read as _, os::unix::fs::FileExt as _, sync::Arc, time::Duration};
+use std::{fs::File, io::Read as _, os::unix::fs::FileExt as _, sync::Arc};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use shared_sandbox::{
-    Command, Control, Download, DownloadCheck, Exec, ExitStatus, Input, Operation, OperationEvent,
-    OperationLimits, Outcome, OutputStream, Request, Retention, Running, Sandbox as _,
-    TerminalSize, Upload, Written,
+    Command, Control, Download, DownloadCheck, Exec, ExitStatus, Input, OperationEvent, Outcome,
+    OutputStream, Request, Retention, Running, Sandbox as _, TerminalSize, Upload, Written,
 };
-use shared_types::{
-    Digest, Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
-};
+use shared_types::Digest;
 use tests::{
-    door::Door,
+    door::{Door, operation},
     footprint::{peak_from_here, peak_of},
     proxy::Proxy,
 };
@@ -69,22 +66,6 @@ impl Content {
             at += piece.data.len() as u64;
         }
         Digest::from_slice(&hasher.finalize()).expect("32 bytes")
-    }
-}
-
-fn operation(request: Request) -> Operation {
-    let id = OperationId::generate(&SystemClock::new(), &OsEntropy);
-    Operation {
-        id,
-        owner: Owner::Session(SessionId::from_u128(1)),
-        key: OperationKey::Request(id.to_string()),
-        epoch: Epoch(1),
-        effect: Effect::Effectful,
-        limits: OperationLimits {
-            start_within: Duration::from_secs(300),
-            run_for: Duration::from_secs(300),
-        },
-        request,
     }
 }
 

@@ -3,19 +3,17 @@
 //! No surface asks for it yet, so the operations are placed as the engine places its own, through
 //! the real router, on the real runner, into the server's real output area.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use server_store::Outputs;
 use sha2::{Digest as _, Sha256};
 use shared_sandbox::{
-    Command, Exec, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
-    OutputStream, Request, Retention, Running,
+    Command, Exec, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome, OutputStream,
+    Request, Retention, Running,
 };
-use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, OsEntropy, Owner, SessionId, SystemClock,
-};
+use shared_types::OperationId;
 use tests::{
-    door::{KeptDoor, output_key},
+    door::{KeptDoor, operation, output_key},
     footprint::{peak_from_here, peak_of},
     gantry::eventually,
     work::Work,
@@ -29,23 +27,11 @@ const LINES: u32 = 4_000_000;
 /// The most that either end may take of memory, far below what goes through.
 const MEMORY_AT_MOST: u64 = 64 * MIB;
 
-fn operation(work: Work) -> Operation {
-    let id = OperationId::generate(&SystemClock::new(), &OsEntropy);
-    Operation {
-        id,
-        owner: Owner::Session(SessionId::from_u128(1)),
-        key: OperationKey::Request(id.to_string()),
-        epoch: Epoch(1),
-        effect: Effect::Effectful,
-        limits: OperationLimits {
-            start_within: Duration::from_secs(300),
-            run_for: Duration::from_secs(300),
-        },
-        request: Request::Exec(Exec {
-            retention: Retention::All,
-            ..Exec::new(Command::Shell(work.at_once(LINES)))
-        }),
-    }
+fn kept_whole(work: Work) -> Operation {
+    operation(Request::Exec(Exec {
+        retention: Retention::All,
+        ..Exec::new(Command::Shell(work.at_once(LINES)))
+    }))
 }
 
 /// Reads on until this offset, or to the end, whose record it returns.
@@ -101,7 +87,7 @@ async fn all_that_a_command_writes_is_kept_and_read_over_kills_of_server_and_run
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut door = KeptDoor::open(folder.path()).await;
     let work = Work(71);
-    let operation = operation(work);
+    let operation = kept_whole(work);
     let (mut at, mut hasher) = (0, Sha256::new());
     let mut running = door.operation(operation.clone()).await;
     read(&mut running, &mut at, &mut hasher, 6 * MIB).await;
@@ -138,7 +124,7 @@ async fn all_is_kept_although_nobody_reads_and_fills_no_memory() {
     let pids = [std::process::id(), door.runner.pid()];
     pids.into_iter().for_each(peak_from_here);
     let work = Work(72);
-    let operation = operation(work);
+    let operation = kept_whole(work);
     drop(door.operation(operation.clone()).await);
     eventually("it ends", || async { door.rows.outcome(operation.id) }).await;
     for pid in pids {
@@ -153,7 +139,7 @@ async fn all_is_kept_of_a_command_that_nobody_waits_for_any_more() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut door = KeptDoor::open(folder.path()).await;
     let work = Work(73);
-    let operation = operation(work);
+    let operation = kept_whole(work);
     let mut running = door.operation(operation.clone()).await;
     read(&mut running, &mut 0, &mut Sha256::new(), MIB).await;
     door.kill().await;
