@@ -1,8 +1,10 @@
 //! Input with offsets, and terminals.
 
+use std::time::Duration;
+
 use runner_supervisor::{End, Event, Stream, Streams};
 
-use crate::scene::{LONG, Scene, event, finish, read, until, until_output};
+use crate::scene::{LONG, Scene, finish, read, until, until_output};
 
 #[test]
 fn input_arrives_once_however_often_it_is_sent() {
@@ -23,6 +25,9 @@ fn input_arrives_once_however_often_it_is_sent() {
     assert_eq!(ended.record.end, End::Code(0));
 }
 
+/// After so much silence input is sent once more.
+const A_WHILE: Duration = Duration::from_millis(100);
+
 #[test]
 fn input_that_finds_no_room_is_asked_for_again() {
     let scene = Scene::new();
@@ -39,14 +44,14 @@ fn input_that_finds_no_room_is_asked_for_again() {
         operation
             .input(offset as u64, &whole[offset..until], until == whole.len())
             .expect("heard");
-        loop {
-            match event(&mut operation) {
+        // That there is room again is said with an offset that is known already.
+        while let Some(event) = operation.event(A_WHILE).expect("an event") {
+            match event {
                 Event::InputTaken(taken) if taken > offset as u64 => {
                     offset = usize::try_from(taken).expect("64 bits");
-                    if offset < until {
-                        continue;
+                    if offset >= until {
+                        break;
                     }
-                    break;
                 }
                 Event::Ended(ended) => panic!("{ended:?}"),
                 Event::Refused(_) => break,
