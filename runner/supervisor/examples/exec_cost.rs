@@ -40,15 +40,13 @@ fn main() -> Result<(), Failure> {
         for sync in [Sync::Nothing, Sync::Start, Sync::All] {
             let waiting = pool.take_ready(LONG)?;
             let before = clock.monotonic();
-            let (released, seen) = supervised(&clock, &pool, waiting, sync, before, true)?;
-            rows.of(sync).0.push(released);
-            rows.of(sync).1.push(seen);
+            let seen = supervised(&clock, &pool, waiting, sync, before, true)?;
+            rows.of(sync).push(seen);
         }
         let before = clock.monotonic();
         let waiting = empty.take()?;
-        let (released, seen) = supervised(&clock, &empty, waiting, Sync::Nothing, before, false)?;
-        rows.fresh.0.push(released);
-        rows.fresh.1.push(seen);
+        let seen = supervised(&clock, &empty, waiting, Sync::Nothing, before, false)?;
+        rows.fresh.push(seen);
     }
     rows.print();
     drop((pool, empty));
@@ -59,12 +57,12 @@ fn main() -> Result<(), Failure> {
 #[derive(Default)]
 struct Rows {
     plain: Vec<Duration>,
-    pooled: [(Vec<Duration>, Vec<Duration>); 3],
-    fresh: (Vec<Duration>, Vec<Duration>),
+    pooled: [Vec<Duration>; 3],
+    fresh: Vec<Duration>,
 }
 
 impl Rows {
-    fn of(&mut self, sync: Sync) -> &mut (Vec<Duration>, Vec<Duration>) {
+    fn of(&mut self, sync: Sync) -> &mut Vec<Duration> {
         &mut self.pooled[match sync {
             Sync::Nothing => 0,
             Sync::Start => 1,
@@ -75,26 +73,20 @@ impl Rows {
     fn print(self) {
         let plain = median(self.plain);
         println!(
-            "{:<28}{:>10}{:>11}{:>11}{:>8}",
-            "µs, median", "released", "exit seen", "more", "ratio"
+            "{:<28}{:>11}{:>11}{:>8}",
+            "µs, median", "exit seen", "more", "ratio"
         );
-        println!(
-            "{:<28}{:>10}{:>11}",
-            "plain spawn and wait",
-            "–",
-            plain.as_micros()
-        );
+        println!("{:<28}{:>11}", "plain spawn and wait", plain.as_micros());
         let [nothing, start, all] = self.pooled;
-        for (name, (released, seen)) in [
+        for (name, seen) in [
             ("pool, no sync", nothing),
             ("pool, sync of the start", start),
             ("pool, sync of everything", all),
             ("started on the spot", self.fresh),
         ] {
-            let (released, seen) = (median(released), median(seen));
+            let seen = median(seen);
             println!(
-                "{name:<28}{:>10}{:>11}{:>11}{:>8.2}",
-                released.as_micros(),
+                "{name:<28}{:>11}{:>11}{:>8.2}",
                 seen.as_micros(),
                 seen.saturating_sub(plain).as_micros(),
                 seen.as_secs_f64() / plain.as_secs_f64()
@@ -126,7 +118,7 @@ fn plain(clock: &SystemClock) -> Result<Duration, Failure> {
     Ok(clock.monotonic().saturating_sub(before))
 }
 
-/// When the gate was known to be open, and when the exit record was there.
+/// When the exit record was there.
 fn supervised(
     clock: &SystemClock,
     pool: &Pool,
@@ -134,21 +126,13 @@ fn supervised(
     sync: Sync,
     before: Duration,
     again: bool,
-) -> Result<(Duration, Duration), Failure> {
+) -> Result<Duration, Failure> {
     let since = || clock.monotonic().saturating_sub(before);
     let directory = waiting.directory().path().to_owned();
     let mut operation = waiting
         .start(&request(sync)?, None)
         .map_err(|(_, error)| error)?;
-    let mut released = Duration::ZERO;
-    loop {
-        match operation.event(LONG)? {
-            Some(Event::Started(_)) => released = since(),
-            Some(Event::Ended(_)) => break,
-            Some(_) => {}
-            None => return Err("the supervisor is silent".into()),
-        }
-    }
+    while !matches!(operation.event(LONG)?, Some(Event::Ended(_))) {}
     let seen = since();
     // One that was started on the spot serves one command.
     if let Some(spent) = operation.into_spent().filter(|_| again) {
@@ -157,7 +141,7 @@ fn supervised(
     if !pool.reclaim(&directory) {
         std::fs::remove_dir_all(directory)?;
     }
-    Ok((released, seen))
+    Ok(seen)
 }
 
 fn request(sync: Sync) -> Result<Request, Failure> {

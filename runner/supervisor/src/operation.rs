@@ -52,7 +52,7 @@ pub struct Operation {
 /// What is new of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Its fate is that it runs.
+    /// Its fate is that it runs. Not said of a command that is over within its first moment.
     Started(StartRecord),
     /// So many bytes of each stream can be read.
     Output {

@@ -125,7 +125,7 @@ pub enum FromSupervisor {
         #[serde(default)]
         errno: Option<i32>,
     },
-    /// The fate is linked and the gate is open.
+    /// The fate is linked and the gate is open. Not said of a command that is over at once.
     Started(StartRecord),
     /// How far the streams are readable on disk. Frames of this kind replace one another.
     Output {

@@ -95,7 +95,7 @@ impl Gated {
     /// A child that does not take its plan is gone, or ends without having run anything.
     pub(crate) fn open(self, plan: &Plan<'_>) -> (Pid, OwnedFd) {
         // What fails here shows by the child's end, which is collected as usual.
-        let _ = self.send(plan);
+        let _ = plan.send(&self.gate);
         let _ = self.gate.set_nonblocking(true);
         (self.pid, self.gate.into())
     }
@@ -104,18 +104,6 @@ impl Gated {
     pub(crate) fn close(self) {
         drop(self.gate);
         end(self.pid);
-    }
-
-    fn send(&self, plan: &Plan<'_>) -> io::Result<()> {
-        let bytes = plan.to_bytes()?;
-        let [input, output, error] = plan.stdio;
-        let descriptors = [plan.directory, input, output, error];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let flags = SendFlags::NOSIGNAL;
-        let sent = sendmsg(&self.gate, &[IoSlice::new(&bytes)], &mut control, flags)?;
-        (&self.gate).write_all(&bytes[sent..])
     }
 }
 
@@ -132,6 +120,8 @@ fn fork(behind: &UnixStream, born_in: Option<BorrowedFd<'_>>) -> io::Result<Pid>
 
 /// The life of the child, unless it becomes the command.
 fn wait_behind(mut gate: &UnixStream) -> i32 {
+    // Where there is nothing left to do it with, the plan will not be carried out either.
+    let _ = rehearse(gate);
     let Ok(told) = Told::receive(gate) else {
         return NEVER_RELEASED;
     };
@@ -141,7 +131,44 @@ fn wait_behind(mut gate: &UnixStream) -> i32 {
     NOT_EXECUTED
 }
 
+/// Does once in vain what the child will do. Each page of code and memory that a forked process
+/// uses for the first time costs it a fault, and so they are paid for while nobody waits.
+fn rehearse(gate: &UnixStream) -> io::Result<()> {
+    let (near, far) = UnixStream::pair()?;
+    let gate = gate.as_fd();
+    let nothing = [CString::default()];
+    let plan = Plan {
+        directory: gate,
+        stdio: [gate; 3],
+        terminal: false,
+        program: &nothing[0],
+        argv: &nothing,
+        environment: &nothing,
+    };
+    plan.send(&near)?;
+    let told = Told::receive(&far)?;
+    // There is no program without a name.
+    sys::execute(&told.program, &told.argv, &told.environment);
+    Ok(())
+}
+
 impl Plan<'_> {
+    fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
+        let bytes = self.to_bytes()?;
+        let [input, output, error] = self.stdio;
+        let descriptors = [self.directory, input, output, error];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let sent = sendmsg(
+            gate,
+            &[IoSlice::new(&bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        )?;
+        gate.write_all(&bytes[sent..])
+    }
+
     fn to_bytes(&self) -> io::Result<Vec<u8>> {
         let number = |value: usize| u32::try_from(value).map_err(io::Error::other);
         let mut bytes = vec![0; HEAD_BYTES];

@@ -20,7 +20,7 @@ use crate::{
     clock,
     faults::Faults,
     gate::Plan,
-    input::{self, Input},
+    input::Input,
     prepare::{Prepared, never_wait},
     program,
     stream::Pump,
@@ -172,7 +172,7 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
             (stdio, vec![source], input, Some(terminal.master))
         }
         Streams::Merged => {
-            let (read_end, input) = lay_input(request.terms.stdin)?;
+            let (read_end, input) = lay_input(request.terms.stdin, prepared)?;
             let both = next_pipe()?;
             let stdio = Stdio {
                 input: read_end,
@@ -182,7 +182,7 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
             (stdio, vec![both.read], input, None)
         }
         Streams::Separate => {
-            let (read_end, input) = lay_input(request.terms.stdin)?;
+            let (read_end, input) = lay_input(request.terms.stdin, prepared)?;
             let (out, err) = (next_pipe()?, next_pipe()?);
             let stdio = Stdio {
                 input: read_end,
@@ -206,9 +206,10 @@ fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, End
     Ok((stdio, ends))
 }
 
-fn lay_input(wanted: bool) -> io::Result<(OwnedFd, Input)> {
+fn lay_input(wanted: bool, prepared: &mut Prepared) -> io::Result<(OwnedFd, Input)> {
     if !wanted {
-        return Ok((input::nothing()?, Input::new(None, false)));
+        let nothing = prepared.nothing.take().ok_or(io::ErrorKind::NotFound)?;
+        return Ok((nothing, Input::new(None, false)));
     }
     let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     never_wait(&write)?;

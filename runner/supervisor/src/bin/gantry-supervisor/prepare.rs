@@ -13,7 +13,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{clock::BootTimer, gate::Gated, memory, stream, sys};
+use crate::{clock::BootTimer, gate::Gated, input, memory, stream, sys};
 
 /// A pipe as large as an ordinary user may make it.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -69,6 +69,8 @@ pub(crate) struct Prepared {
     pub(crate) gaps: GapLog,
     /// One for each stream, until they are used.
     pub(crate) pipes: Vec<Pipe>,
+    /// The input of a command that reads nothing, until it is used.
+    pub(crate) nothing: Option<OwnedFd>,
     /// What becomes the command, until it is released.
     pub(crate) child: Option<Gated>,
     /// Where bytes are read to.
@@ -94,6 +96,7 @@ pub(crate) fn prepare(
     let exit = RecordFile::create(&directory, "exit")?;
     let listener = listen()?;
     let pipes = vec![pipe()?, pipe()?];
+    let nothing = Some(input::nothing()?);
     let orphan = BootTimer::new()?;
     let ready = RecordFile::create(&directory, "ready")?;
     // Without its record nobody would know that it is to be removed.
@@ -122,6 +125,7 @@ pub(crate) fn prepare(
         spools,
         gaps,
         pipes,
+        nothing,
         child: Some(child),
         buffer: vec![0; stream::READ_BYTES],
     })
@@ -140,6 +144,7 @@ impl Prepared {
         self.leaf.renew()?;
         failing(FaultPoint::Cleared);
         self.pipes = vec![pipe()?, pipe()?];
+        self.nothing = Some(input::nothing()?);
         let child = Gated::fork(&self.leaf, host.kill_order, &host.boot_id)?;
         self.child = Some(child);
         Ok(())

@@ -28,7 +28,7 @@ use crate::{
     sys::{self, Collected},
     terminal, waiting,
 };
-use ending::Phase;
+use ending::{FIRST_MOMENT, Phase};
 pub(crate) use over::Over;
 
 /// The command's first process.
@@ -147,7 +147,9 @@ impl Supervision {
                 }
                 self.reap();
             }
-            self.attend_start();
+            if !self.has_just_begun(now) {
+                self.attend_start();
+            }
             if ready.orphan && self.prepared.orphan.is_over() {
                 self.want_end(Cause::Orphaned);
             }
@@ -165,7 +167,7 @@ impl Supervision {
             if ready.client {
                 self.hear();
             }
-            self.tell();
+            self.tell(now);
         }
         self.finish()
     }
@@ -178,8 +180,13 @@ impl Supervision {
         self.client = Some(client);
     }
 
-    /// What can wait until the command has had its first moment, when this process would only keep
-    /// it from the processor.
+    /// Whether the command has its first moment, when this process would only keep it from the
+    /// processor. Of one that is over by then nothing is told but its end.
+    fn has_just_begun(&self, now: Duration) -> bool {
+        self.child.start.is_some() && now < self.child.opened.saturating_add(FIRST_MOMENT)
+    }
+
+    /// What can wait until the command has had its first moment.
     fn attend_start(&mut self) {
         let Some(start) = self.child.start.take() else {
             return;
@@ -303,7 +310,8 @@ impl Supervision {
     }
 
     /// Tells the daemon what is new, unless it is still busy with what it was told before.
-    fn tell(&mut self) {
+    fn tell(&mut self, now: Duration) {
+        let just_begun = self.has_just_begun(now);
         let Some(client) = &mut self.client else {
             return;
         };
@@ -317,7 +325,7 @@ impl Supervision {
         for (stream, pump) in Stream::ALL.into_iter().zip(&self.pumps) {
             readable[stream.index()] = pump.readable();
         }
-        if readable != self.told && !client.is_behind() {
+        if readable != self.told && !just_begun && !client.is_behind() {
             self.told = readable;
             let [out, err] = readable;
             client.say(&FromSupervisor::Output { out, err });

@@ -9,7 +9,7 @@ use super::{Over, Supervision};
 use crate::{clock, launch, stream::Pump};
 
 /// How long a command that says nothing has for itself before its supervisor attends to its start.
-const FIRST_MOMENT: Duration = Duration::from_millis(5);
+pub(super) const FIRST_MOMENT: Duration = Duration::from_millis(5);
 
 /// With the first process gone, output that pauses for this long is taken to be over.
 const SILENCE: Duration = Duration::from_millis(250);
@@ -100,6 +100,12 @@ impl Supervision {
 
     /// When something is due next.
     pub(super) fn next_due(&self) -> Option<Duration> {
+        let start = self.child.start.as_ref();
+        let start = start.map(|_| self.child.opened.saturating_add(FIRST_MOMENT));
+        self.phase_due().into_iter().chain(start).min()
+    }
+
+    fn phase_due(&self) -> Option<Duration> {
         match self.phase {
             Phase::Running => {
                 let terms = &self.request.terms;
@@ -109,11 +115,7 @@ impl Supervision {
                 let idle = terms
                     .idle_for
                     .map(|time| self.last_output().saturating_add(time));
-                let start = &self.child.start;
-                let start = start
-                    .is_some()
-                    .then(|| self.child.opened.saturating_add(FIRST_MOMENT));
-                run.into_iter().chain(idle).chain(start).min()
+                run.into_iter().chain(idle).min()
             }
             Phase::Draining { until } => Some(until.min(self.quiet_at())),
             Phase::Asked { kill_at } if self.child.ended.is_some() => {
