@@ -3,10 +3,12 @@
 use std::{ffi::CString, fs, os::unix::fs::PermissionsExt};
 
 use runner_supervisor::{
-    Cause, End, Fate, NotStarted, OperationError, Place, Request, RequestError, WhenFull,
+    Cause, End, Event, Fate, NotStarted, OperationError, Place, Request, RequestError, WhenFull,
+    descendants,
 };
+use rustix::process::{Signal, kill_process};
 
-use crate::scene::{Scene, finish, record};
+use crate::scene::{LONG, Scene, finish, record, until};
 
 fn reason(scene: &Scene, request: &Request) -> NotStarted {
     let mut operation = scene.start(request);
@@ -119,4 +121,28 @@ fn a_command_runs_in_the_directory_that_is_handed_over() {
     let mut operation = started.unwrap_or_else(|(_, error)| panic!("{error}"));
     let ended = finish(&mut operation);
     assert!(ended.text().ends_with("/work/after\n"), "{ended:?}");
+}
+
+#[test]
+fn a_process_that_is_killed_before_it_begins_has_not_started() {
+    let scene = Scene::new();
+    let pool = scene.pool();
+    let waiting = pool.take_ready(LONG).expect("a supervisor");
+    let supervisor = waiting.identity().supervisor.as_pid().expect("a pid");
+    let children = descendants(supervisor).expect("a list");
+    let [child] = children[..] else {
+        panic!("one child waits behind the gate, not {children:?}");
+    };
+    kill_process(child, Signal::STOP).expect("it is there");
+    let mut operation = waiting
+        .start(&scene.shell("echo run > effect"), None)
+        .unwrap_or_else(|(_, error)| panic!("{error}"));
+    until(&mut operation, |event| matches!(event, Event::Started(_)));
+    kill_process(child, Signal::KILL).expect("it is there");
+    let record = record(&mut operation);
+    assert!(
+        matches!(record.end, End::NotStarted(NotStarted::Host(_))),
+        "{record:?}"
+    );
+    assert!(!scene.work().join("effect").exists());
 }

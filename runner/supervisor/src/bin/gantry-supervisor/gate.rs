@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use runner_supervisor::{Leaf, ProcessId};
+use runner_supervisor::{Leaf, NotStarted, ProcessId};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
@@ -23,7 +23,7 @@ use rustix::{
     process::{Pid, Signal, WaitOptions},
 };
 
-use crate::{memory, sys};
+use crate::{memory, program, sys};
 
 /// What the child says with its exit code when the gate was never opened; nobody reads it.
 const NEVER_RELEASED: i32 = 126;
@@ -47,6 +47,15 @@ pub(crate) struct Gated {
     pid: Pid,
     id: ProcessId,
     gate: UnixStream,
+}
+
+/// A child whose gate was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) pid: Pid,
+    /// Closes without a word where the program is executed.
+    gate: OwnedFd,
+    handed_over: bool,
 }
 
 /// All that a child needs.
@@ -89,15 +98,18 @@ impl Gated {
         &self.id
     }
 
-    /// Opens the gate. What comes back through it says why the program could not be executed
-    /// (an errno), and it closes without a word where it could.
-    ///
-    /// A child that does not take its plan is gone, or ends without having run anything.
-    pub(crate) fn open(self, plan: &Plan<'_>) -> (Pid, OwnedFd) {
-        // What fails here shows by the child's end, which is collected as usual.
-        let _ = plan.send(&self.gate);
+    /// Opens the gate. A child that does not take its plan is killed, and is collected as usual.
+    pub(crate) fn open(self, plan: &Plan<'_>) -> Opened {
+        let handed_over = plan.send(&self.gate).is_ok();
+        if !handed_over {
+            let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        }
         let _ = self.gate.set_nonblocking(true);
-        (self.pid, self.gate.into())
+        Opened {
+            pid: self.pid,
+            gate: self.gate.into(),
+            handed_over,
+        }
     }
 
     /// The gate is never opened: the child sees that, and is killed in case it cannot.
@@ -105,6 +117,26 @@ impl Gated {
         drop(self.gate);
         end(self.pid);
     }
+}
+
+impl Opened {
+    /// Of a child that is collected: why it never became its program, if it did not.
+    pub(crate) fn not_executed(&self, program: &[u8]) -> Option<NotStarted> {
+        let mut errno = [0; 4];
+        match rustix::io::read(&self.gate, &mut errno) {
+            Ok(4) => {
+                let errno = i32::from_ne_bytes(errno);
+                Some(program::not_executed(errno, program))
+            }
+            // So ends a socket whose far end has not read everything (unix(7)).
+            Err(Errno::CONNRESET) => Some(killed_before()),
+            _ => (!self.handed_over).then(killed_before),
+        }
+    }
+}
+
+fn killed_before() -> NotStarted {
+    NotStarted::Host("its process was killed before it could begin; try again".to_owned())
 }
 
 /// Ends a child that has run nothing.

@@ -81,11 +81,11 @@ pub(crate) fn launch(
         }
     };
     let opened = clock::monotonic();
-    let (pid, report) = child.open(&layout.plan(request));
+    let child = child.open(&layout.plan(request));
     faults.at(FaultPoint::GateOpened, client.as_ref());
     // The command's ends are its alone from here on: else its output would never end.
     let Layout { ends, .. } = layout;
-    let child = Child::new(pid, report, opened, start);
+    let child = Child::new(child, opened, start);
     Launched::Running(Box::new(Supervision::new(
         prepared, request, client, faults, child, ends, now,
     )))

@@ -9,21 +9,17 @@ use std::time::Duration;
 use runner_supervisor::{
     Cause, End, FaultPoint, Frame, FromSupervisor, Request, StartRecord, Stream, ToSupervisor,
 };
-use rustix::{
-    fd::OwnedFd,
-    io::Errno,
-    process::{Pid, Signal},
-};
+use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
 use crate::{
     client::Client,
     clock,
     faults::Faults,
+    gate::Opened,
     input::Input,
     launch::Ends,
     memory,
     prepare::Prepared,
-    program,
     stream::Pump,
     sys::{self, Collected},
     terminal, waiting,
@@ -34,9 +30,7 @@ pub(crate) use over::Over;
 /// The command's first process.
 #[derive(Debug)]
 pub(crate) struct Child {
-    pid: Pid,
-    /// Where it says why it could not execute; silent if it could.
-    report: OwnedFd,
+    process: Opened,
     opened: Duration,
     /// Until the daemon is told of it.
     start: Option<StartRecord>,
@@ -46,10 +40,9 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    pub(crate) fn new(pid: Pid, report: OwnedFd, opened: Duration, start: StartRecord) -> Self {
+    pub(crate) fn new(process: Opened, opened: Duration, start: StartRecord) -> Self {
         Self {
-            pid,
-            report,
+            process,
             opened,
             start: Some(start),
             ended: None,
@@ -72,10 +65,8 @@ impl Child {
         let Some((collected, _)) = self.ended else {
             return End::Unknown;
         };
-        let mut errno = [0; 4];
-        if rustix::io::read(&self.report, &mut errno) == Ok(errno.len()) {
-            let errno = i32::from_ne_bytes(errno);
-            return End::NotStarted(program::not_executed(errno, program));
+        if let Some(reason) = self.process.not_executed(program) {
+            return End::NotStarted(reason);
         }
         match collected.status {
             Ok(code) => End::Code(code),
@@ -287,9 +278,9 @@ impl Supervision {
         if self.child.ended.is_some() {
             return Err("its first process has ended".to_owned());
         }
-        let sent = match rustix::process::kill_process_group(self.child.pid, signal) {
+        let sent = match rustix::process::kill_process_group(self.child.process.pid, signal) {
             // It was made a moment ago and has no group yet.
-            Err(Errno::SRCH) => rustix::process::kill_process(self.child.pid, signal),
+            Err(Errno::SRCH) => rustix::process::kill_process(self.child.process.pid, signal),
             sent => sent,
         };
         sent.map_err(|error| error.to_string())
@@ -339,7 +330,7 @@ impl Supervision {
     /// nobody else can.
     fn reap(&mut self) {
         while let Some(pid) = sys::ended_child() {
-            let ours = pid == self.child.pid && self.child.ended.is_none();
+            let ours = pid == self.child.process.pid && self.child.ended.is_none();
             if ours {
                 self.faults.at(FaultPoint::ChildEnded, self.client.as_ref());
             }

@@ -227,7 +227,7 @@ impl Supervision {
             leaf.kill();
             if self.child.ended.is_none() {
                 // It may have moved to another cgroup; its number is its own until it is collected.
-                let _ = kill_process(self.child.pid, Signal::KILL);
+                let _ = kill_process(self.child.process.pid, Signal::KILL);
             }
         }
         self.phase = Phase::Killing {
