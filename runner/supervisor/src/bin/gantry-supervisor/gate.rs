@@ -4,10 +4,11 @@
 //! child is to have; where it closes without a plan, the child ends, and nothing has run. So what
 //! takes long (making a process, in its cgroup) is done before anybody asks.
 
+mod plan;
+
 use std::{
-    ffi::{CStr, CString},
-    io::{self, IoSlice, IoSliceMut, Read as _, Write as _},
-    mem::MaybeUninit,
+    ffi::CString,
+    io::{self, Write as _},
     os::unix::net::UnixStream,
     time::Duration,
 };
@@ -16,14 +17,12 @@ use runner_supervisor::{Leaf, NotStarted, ProcessId};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-    },
     process::{Pid, Signal, WaitOptions},
 };
 
 use crate::{memory, program, sys};
+pub(crate) use plan::Plan;
+use plan::Told;
 
 /// What the child says with its exit code when the gate was never opened; nobody reads it.
 const NEVER_RELEASED: i32 = 126;
@@ -33,13 +32,6 @@ const NOT_EXECUTED: i32 = 127;
 
 /// How long the child may take to read its plan: it has nothing else to do.
 const READS_WITHIN: Duration = Duration::from_secs(10);
-
-/// Descriptors that come with a plan: the directory, then standard input, output and error.
-const DESCRIPTORS: usize = 4;
-
-/// What stands before the strings: their length in bytes, whether there is a terminal, how many
-/// words and how many variables.
-const HEAD_BYTES: usize = 4 * 4;
 
 /// A child that waits.
 #[derive(Debug)]
@@ -56,20 +48,6 @@ pub(crate) struct Opened {
     /// Closes without a word where the program is executed.
     gate: OwnedFd,
     handed_over: bool,
-}
-
-/// All that a child needs.
-#[derive(Debug)]
-pub(crate) struct Plan<'a> {
-    /// Where it runs.
-    pub(crate) directory: BorrowedFd<'a>,
-    /// Its input, output and error output.
-    pub(crate) stdio: [BorrowedFd<'a>; 3],
-    /// Whether its input is a terminal to be its own.
-    pub(crate) terminal: bool,
-    pub(crate) program: &'a CStr,
-    pub(crate) argv: &'a [CString],
-    pub(crate) environment: &'a [CString],
 }
 
 impl Gated {
@@ -182,138 +160,4 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
     // There is no program without a name.
     sys::execute(&told.program, &told.argv, &told.environment);
     Ok(())
-}
-
-impl Plan<'_> {
-    fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
-        let bytes = self.to_bytes()?;
-        let [input, output, error] = self.stdio;
-        let descriptors = [self.directory, input, output, error];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let sent = sendmsg(
-            gate,
-            &[IoSlice::new(&bytes)],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        )?;
-        gate.write_all(&bytes[sent..])
-    }
-
-    fn to_bytes(&self) -> io::Result<Vec<u8>> {
-        let number = |value: usize| u32::try_from(value).map_err(io::Error::other);
-        let mut bytes = vec![0; HEAD_BYTES];
-        let strings = self.argv.iter().chain(self.environment);
-        for string in [self.program]
-            .into_iter()
-            .chain(strings.map(CString::as_c_str))
-        {
-            bytes.extend_from_slice(string.to_bytes_with_nul());
-        }
-        let head = [
-            number(bytes.len() - HEAD_BYTES)?,
-            u32::from(self.terminal),
-            number(self.argv.len())?,
-            number(self.environment.len())?,
-        ];
-        for (room, value) in bytes.chunks_exact_mut(4).zip(head) {
-            room.copy_from_slice(&value.to_le_bytes());
-        }
-        Ok(bytes)
-    }
-}
-
-/// A plan as the child has got it.
-struct Told {
-    descriptors: [OwnedFd; DESCRIPTORS],
-    terminal: bool,
-    program: CString,
-    argv: Vec<CString>,
-    environment: Vec<CString>,
-}
-
-impl Told {
-    /// Waits for the gate to open.
-    fn receive(mut gate: &UnixStream) -> io::Result<Self> {
-        let mut head = [0; HEAD_BYTES];
-        let (taken, descriptors) = receive(gate, &mut head)?;
-        gate.read_exact(&mut head[taken..])?;
-        let [length, terminal, words, variables] = numbers(head);
-        let mut strings = vec![0; length];
-        gate.read_exact(&mut strings)?;
-        let mut strings = strings
-            .split_inclusive(|byte| *byte == 0)
-            .filter_map(|string| CString::from_vec_with_nul(string.to_vec()).ok());
-        let program = strings.next().ok_or(io::ErrorKind::InvalidData)?;
-        let argv: Vec<_> = strings.by_ref().take(words).collect();
-        let environment: Vec<_> = strings.collect();
-        if argv.len() != words || environment.len() != variables {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        Ok(Self {
-            descriptors,
-            terminal: terminal != 0,
-            program,
-            argv,
-            environment,
-        })
-    }
-
-    /// Becomes the command. Returns only where that fails, and says why.
-    fn carry_out(&self) -> io::Error {
-        match self.prepare() {
-            Ok(()) => sys::execute(&self.program, &self.argv, &self.environment),
-            Err(errno) => errno.into(),
-        }
-    }
-
-    fn prepare(&self) -> Result<(), Errno> {
-        let [directory, input, output, error] = &self.descriptors;
-        // Only a terminal needs a session of its own. The scheduler gives each new one a share of
-        // its own (autogroup), and on a busy host its first turn is milliseconds away.
-        if self.terminal {
-            rustix::process::setsid()?;
-        } else {
-            rustix::process::setpgid(None, None)?;
-        }
-        rustix::process::fchdir(directory)?;
-        rustix::stdio::dup2_stdin(input)?;
-        rustix::stdio::dup2_stdout(output)?;
-        rustix::stdio::dup2_stderr(error)?;
-        if self.terminal {
-            rustix::process::ioctl_tiocsctty(input)?;
-        }
-        Ok(())
-    }
-}
-
-/// The first bytes, and the descriptors that come with them.
-fn receive(gate: &UnixStream, bytes: &mut [u8]) -> io::Result<(usize, [OwnedFd; DESCRIPTORS])> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut room = [IoSliceMut::new(bytes)];
-    let received = loop {
-        match recvmsg(gate, &mut room, &mut control, RecvFlags::CMSG_CLOEXEC) {
-            Err(Errno::INTR) => {}
-            received => break received?,
-        }
-    };
-    let mut descriptors = Vec::with_capacity(DESCRIPTORS);
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(passed) = message {
-            descriptors.extend(passed);
-        }
-    }
-    let descriptors = descriptors.try_into();
-    let descriptors = descriptors.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
-    Ok((received.bytes, descriptors))
-}
-
-fn numbers(head: [u8; HEAD_BYTES]) -> [usize; HEAD_BYTES / 4] {
-    let mut numbers = [0; HEAD_BYTES / 4];
-    for (number, bytes) in numbers.iter_mut().zip(head.as_chunks::<4>().0) {
-        *number = usize::try_from(u32::from_le_bytes(*bytes)).unwrap_or(0);
-    }
-    numbers
 }

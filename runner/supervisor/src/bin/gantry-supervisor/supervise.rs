@@ -17,7 +17,7 @@ use crate::{
     faults::Faults,
     gate::Opened,
     input::Input,
-    launch::Ends,
+    layout::Ends,
     memory,
     prepare::Prepared,
     stream::Pump,

@@ -6,7 +6,7 @@ use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, StreamEnd, Sy
 use rustix::process::{Signal, kill_process};
 
 use super::{Over, Supervision};
-use crate::{clock, launch, stream::Pump};
+use crate::{clock, last_words, stream::Pump};
 
 /// How long a command that says nothing has for itself before its supervisor attends to its start.
 pub(super) const FIRST_MOMENT: Duration = Duration::from_millis(5);
@@ -146,7 +146,7 @@ impl Supervision {
             }
         }
         let record = self.record(ends);
-        let written = launch::end(
+        let written = last_words::ended(
             &self.prepared,
             &record,
             &mut self.client,

@@ -1,0 +1,51 @@
+//! How an operation is over: written down, linked, told.
+
+use std::time::Duration;
+
+use runner_supervisor::{ExitRecord, FaultPoint, FromSupervisor, Sync};
+
+use crate::{client::Client, faults::Faults, prepare::Prepared};
+
+/// How long the daemon is given to hear the last words.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
+/// Writes the end down and tells it; whether it is written down.
+pub(crate) fn ended(
+    prepared: &Prepared,
+    record: &ExitRecord,
+    client: &mut Option<Client>,
+    sync: Sync,
+    faults: Faults,
+) -> bool {
+    // What cannot be written is told all the same, and a later daemon finds the operation without
+    // an end and without a supervisor, which it calls lost.
+    let mut written = prepared.exit.write(record);
+    if sync == Sync::All {
+        written = written.and_then(|()| prepared.exit.sync());
+    }
+    faults.at(FaultPoint::ExitWritten, client.as_ref());
+    if written.is_ok() {
+        // Where a daemon has settled it before, that is its end.
+        let _ = prepared.exit.link(&prepared.directory);
+        if sync == Sync::All {
+            let _ = rustix::fs::fsync(&prepared.directory);
+        }
+    }
+    faults.at(FaultPoint::ExitLinked, client.as_ref());
+    if let Some(client) = client {
+        client.say(&FromSupervisor::Exited(record.clone()));
+        client.finish(HEARD_WITHIN);
+    }
+    faults.at(FaultPoint::ExitTold, client.as_ref());
+    written.is_ok()
+}
+
+/// It never ran, because somebody else settled that before.
+pub(crate) fn fenced(prepared: Prepared, client: Option<Client>) {
+    if let Some(mut client) = client {
+        client.say(&FromSupervisor::Fenced);
+        client.finish(HEARD_WITHIN);
+    }
+    // A leaf that is left is removed by the daemon that recovers.
+    let _ = prepared.leaf.remove();
+}

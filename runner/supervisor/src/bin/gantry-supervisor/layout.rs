@@ -1,0 +1,153 @@
+//! What a command reads and writes, and where it runs: found and laid before its gate is opened.
+
+use std::{ffi::CString, fs::File, io};
+
+use runner_supervisor::{NotStarted, Request, Stream, Streams};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    pipe::PipeFlags,
+};
+
+use crate::{
+    clock,
+    gate::Plan,
+    input::Input,
+    prepare::{Prepared, never_wait},
+    program,
+    stream::Pump,
+    terminal,
+};
+
+/// All that was found and laid for a command.
+pub(crate) struct Layout {
+    directory: OwnedFd,
+    program: CString,
+    stdio: Stdio,
+    pub(crate) ends: Ends,
+}
+
+/// Our ends of what the child reads and writes.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) pumps: Vec<Pump>,
+    pub(crate) input: Input,
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+/// The child's ends.
+struct Stdio {
+    input: OwnedFd,
+    output: OwnedFd,
+    error: OwnedFd,
+}
+
+impl Layout {
+    /// What the child is to do.
+    pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> Plan<'a> {
+        let Stdio {
+            input,
+            output,
+            error,
+        } = &self.stdio;
+        Plan {
+            directory: self.directory.as_fd(),
+            stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
+            terminal: self.ends.terminal.is_some(),
+            program: &self.program,
+            argv: &request.argv,
+            environment: &request.environment,
+        }
+    }
+}
+
+/// Finds directory and program, and lays the streams.
+pub(crate) fn lay_out(
+    prepared: &mut Prepared,
+    request: &Request,
+    inherited: Option<OwnedFd>,
+) -> Result<Layout, NotStarted> {
+    let directory = program::directory(&request.terms.place, inherited)?;
+    let program = program::find(request, &directory)?;
+    let (stdio, ends) = connect(prepared, request).map_err(host)?;
+    Ok(Layout {
+        directory,
+        program,
+        stdio,
+        ends,
+    })
+}
+
+/// Lays the streams.
+fn connect(prepared: &mut Prepared, request: &Request) -> io::Result<(Stdio, Ends)> {
+    let now = clock::monotonic();
+    let bounds = request.terms.spool;
+    let mut pipes = std::mem::take(&mut prepared.pipes).into_iter();
+    let files: Vec<_> = prepared
+        .spools
+        .iter()
+        .map(File::try_clone)
+        .collect::<io::Result<_>>()?;
+    let mut next_pipe = || pipes.next().ok_or(io::ErrorKind::NotFound);
+    let (stdio, sources, input, terminal) = match request.terms.streams {
+        Streams::Pty { rows, columns } => {
+            let terminal = terminal::open(rows, columns)?;
+            let input = Input::new(Some(terminal.master.try_clone()?), true);
+            let source = terminal.master.try_clone()?;
+            let stdio = Stdio {
+                input: terminal.slave.try_clone()?,
+                output: terminal.slave.try_clone()?,
+                error: terminal.slave,
+            };
+            (stdio, vec![source], input, Some(terminal.master))
+        }
+        Streams::Merged => {
+            let (read_end, input) = lay_input(request.terms.stdin, prepared)?;
+            let both = next_pipe()?;
+            let stdio = Stdio {
+                input: read_end,
+                output: both.write.try_clone()?,
+                error: both.write,
+            };
+            (stdio, vec![both.read], input, None)
+        }
+        Streams::Separate => {
+            let (read_end, input) = lay_input(request.terms.stdin, prepared)?;
+            let (out, err) = (next_pipe()?, next_pipe()?);
+            let stdio = Stdio {
+                input: read_end,
+                output: out.write,
+                error: err.write,
+            };
+            (stdio, vec![out.read, err.read], input, None)
+        }
+    };
+    let pumps = Stream::ALL
+        .into_iter()
+        .zip(sources)
+        .zip(files)
+        .map(|((stream, source), file)| Pump::new(stream, Some(source), file, bounds, now))
+        .collect();
+    let ends = Ends {
+        pumps,
+        input,
+        terminal,
+    };
+    Ok((stdio, ends))
+}
+
+fn lay_input(wanted: bool, prepared: &mut Prepared) -> io::Result<(OwnedFd, Input)> {
+    if !wanted {
+        let nothing = prepared.nothing.take().ok_or(io::ErrorKind::NotFound)?;
+        return Ok((nothing, Input::new(None, false)));
+    }
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    never_wait(&write)?;
+    Ok((read, Input::new(Some(write), false)))
+}
+
+fn host(error: io::Error) -> NotStarted {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => NotStarted::DiskFull,
+        _ => NotStarted::Host(error.to_string()),
+    }
+}
