@@ -241,7 +241,12 @@ fn on_its_own_thread(
         .build()
         .map_err(DaemonError::Thread)?;
     let serve = move || {
-        let result = runtime.block_on(link.run()).map_err(DaemonError::Link);
+        // As a task: what a runtime blocks on is polled only between looks at its sockets.
+        let served = runtime.block_on(async { tokio::spawn(link.run()).await });
+        let result = match served {
+            Ok(served) => served.map_err(DaemonError::Link),
+            Err(_) => Err(DaemonError::Broken("link")),
+        };
         // Nobody waits any more where the daemon leaves first.
         let _ = ended.send(result);
     };

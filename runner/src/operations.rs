@@ -6,6 +6,7 @@
 //! `recovery`). The order is always the same: the table decides, the journal has it, it is done,
 //! it is told. A slow server never slows a command, because its output goes to disk first.
 
+mod disk;
 mod files;
 mod memory;
 mod recovery;
@@ -14,7 +15,10 @@ mod work;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use futures_util::{
+    FutureExt as _,
+    stream::{FuturesUnordered, StreamExt as _},
+};
 use proto::v1;
 use runner_host::Host;
 use shared_link::runner::{Act, Table};
@@ -25,11 +29,12 @@ use tokio::{
         mpsc::{self, OwnedPermit},
         oneshot, watch,
     },
-    time::{Interval, MissedTickBehavior, interval},
+    time::{Instant, Interval, MissedTickBehavior, interval, sleep_until},
 };
 use tokio_stream::StreamMap;
 
 use self::{
+    disk::Disk,
     files::Files,
     memory::Memory,
     start::{Starting, Taken},
@@ -43,6 +48,13 @@ const ORDERS_WAITING: usize = 64;
 
 /// Other wishes that wait for the table.
 const WISHES_WAITING: usize = 8;
+
+/// How long the word that an operation was accepted may wait for what it tells next: most commands
+/// end sooner, and all of it goes in one piece.
+const ACCEPTED_WITHIN: Duration = Duration::from_millis(5);
+
+/// What has happened at once and is told together, at most.
+const GATHERED_AT_MOST: usize = 16;
 
 /// How often commands are told that somebody may still want them, while there is a link: so many
 /// times within the time that they may go on without.
@@ -133,12 +145,15 @@ pub(crate) struct OperationsService {
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
+    /// What is to be told may wait until then.
+    waits_until: Option<Instant>,
     /// Commands that are about to start.
     starting: FuturesUnordered<Starting>,
     /// Everything that is under way.
     work: HashMap<OperationId, Work>,
     happenings: StreamMap<OperationId, Happenings>,
     files: Files,
+    disk: Disk,
     renewals: Interval,
     sync_before_start: bool,
     disconnect_for: Duration,
@@ -166,7 +181,10 @@ impl OperationsService {
                 Event::Wish(wish) => self.wish(wish)?,
                 Event::Order(link, order) => self.order(link, order)?,
                 Event::Taken(id, taken) => self.taken(id, *taken)?,
-                Event::Happened(id, happened) => self.happened(id, happened)?,
+                Event::Happened(id, happened) => {
+                    self.happened(id, happened)?;
+                    self.gather()?;
+                }
                 Event::Room(permit) => self.send(permit),
                 Event::Renew => self.renew(),
                 // The session sees it as well, and closes the link.
@@ -185,6 +203,7 @@ impl OperationsService {
 
     async fn next_event(&mut self) -> Event {
         let outgoing = self.outgoing.clone().filter(|_| self.table.has_frames());
+        let patience = self.patience();
         tokio::select! {
             wish = self.wishes.recv() => wish.map_or(Event::NobodyLeft, Event::Wish),
             Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
@@ -192,9 +211,30 @@ impl OperationsService {
             }
             Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
             Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
-            permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
+            permit = room(outgoing, patience) => permit.map_or(Event::LinkGone, Event::Room),
             _ = self.renewals.tick() => Event::Renew,
         }
+    }
+
+    /// What has happened with it, such as the last output and the end, is told together.
+    fn gather(&mut self) -> Result<(), JournalError> {
+        for _ in 0..GATHERED_AT_MOST {
+            let Some(Some((id, happened))) = self.happenings.next().now_or_never() else {
+                break;
+            };
+            self.happened(id, happened)?;
+        }
+        Ok(())
+    }
+
+    /// Until when there is nothing to be told that cannot wait.
+    fn patience(&mut self) -> Option<Instant> {
+        if !self.table.can_wait() {
+            self.waits_until = None;
+            return None;
+        }
+        let until = || Instant::now() + ACCEPTED_WITHIN;
+        Some(*self.waits_until.get_or_insert_with(until))
     }
 
     fn wish(&mut self, wish: Wish) -> Result<(), JournalError> {
@@ -218,20 +258,28 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) -> Result<(), JournalError> {
+        let now = self.clock.monotonic();
         if matches!(order, Order::Operation(_)) {
-            self.table.disk_is_short(self.processes.disk_is_short());
+            let short = self.disk.is_short(now, || self.processes.disk_is_short());
+            self.table.disk_is_short(short);
         }
-        let act = self.table.order(link, order, self.clock.monotonic());
-        let begins = matches!(&act, Some(Act::Start { request, .. }) if !request.only_reads());
-        if let Err(error) = self.memory.write(&mut self.table, begins) {
-            return self.not_written(act, error);
-        }
-        match act {
+        match self.table.order(link, order, now) {
             Some(Act::Start {
                 operation,
                 request,
                 run_for,
-            }) => self.start(operation, request, run_for),
+            }) => self.begin(operation, request, run_for),
+            act => {
+                self.memory.write(&mut self.table, false)?;
+                self.act(act);
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what needs no room in the journal.
+    fn act(&mut self, act: Option<Act>) {
+        match act {
             Some(Act::Stop(operation)) => {
                 self.work.entry(operation).and_modify(Work::cancel);
             }
@@ -259,9 +307,8 @@ impl OperationsService {
                     .entry(operation)
                     .and_modify(|work| work.control(id, control));
             }
-            None => {}
+            Some(Act::Start { .. }) | None => {}
         }
-        Ok(())
     }
 
     /// A runner that is cut off lets its commands go on for a while, and no longer.
@@ -291,10 +338,15 @@ fn renewals(disconnect_for: Duration) -> Interval {
     renewals
 }
 
-/// Waits until the link takes a frame; without a link, or with nothing to send, for ever.
+/// Waits until the link takes a frame, and at least until then; without a link, or with nothing to
+/// send, for ever.
 async fn room(
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
+    patience: Option<Instant>,
 ) -> Option<OwnedPermit<v1::RunnerFrame>> {
+    if let Some(until) = patience {
+        sleep_until(until).await;
+    }
     match outgoing {
         Some(outgoing) => outgoing.reserve_owned().await.ok(),
         None => std::future::pending().await,

@@ -234,13 +234,19 @@ impl Processes {
         })
     }
 
+    /// A supervisor that waits now.
+    pub(crate) fn ready(&self) -> Option<Waiting> {
+        let ready = self.pool.ready();
+        ready.map(|supervisor| self.waiting(supervisor))
+    }
+
     /// A supervisor that waits; started off the async threads where none does.
     ///
     /// # Errors
     /// When the host has no room for one. Nothing was started.
     pub(crate) async fn take(&self) -> Result<Waiting, NotStarted> {
-        if let Some(waiting) = self.pool.ready() {
-            return Ok(self.waiting(waiting));
+        if let Some(waiting) = self.ready() {
+            return Ok(waiting);
         }
         let turn = Arc::clone(&self.starts).acquire_owned().await;
         let pool = Arc::clone(&self.pool);

@@ -15,7 +15,7 @@ use crate::{
     Change, HostEvent, OpenError, Performing, Plan, Settled, Unplanned,
     files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
-    plan,
+    plan::{self, Shells},
     workspace::Workspace,
 };
 
@@ -45,6 +45,7 @@ pub struct HostOptions {
 pub struct Host {
     workspace: Arc<Workspace>,
     environment: Arc<BTreeMap<String, String>>,
+    shells: Arc<Shells>,
     clock: Arc<dyn Clock>,
     file_operation_within: Duration,
     reads: Arc<Semaphore>,
@@ -60,6 +61,7 @@ impl Host {
         Ok(Self {
             workspace: Arc::new(Workspace::open(&options.root)?),
             environment: Arc::new(options.environment),
+            shells: Arc::new(Shells::new(Arc::clone(&clock))),
             clock,
             file_operation_within: options.file_operation_within,
             reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
@@ -83,7 +85,13 @@ impl Host {
     /// # Errors
     /// When the request makes no sense, or cannot run here and now; either is its end.
     pub fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
-        plan::plan(exec, &self.workspace, &self.environment)
+        plan::plan(exec, &self.workspace, &self.environment, &self.shells)
+    }
+
+    /// The same where that needs nothing of the host's file system, so that it may be called
+    /// anywhere; `None` says nothing but that [`Host::plan`] is to be asked.
+    pub fn plan_at_once(&self, exec: &Exec) -> Option<Plan> {
+        plan::plan_at_once(exec, &self.workspace, &self.environment, &self.shells)
     }
 
     /// Performs a request for files in a task of its own, for at most `run_for`, and returns at once.

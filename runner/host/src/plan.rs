@@ -4,17 +4,15 @@
 //! workspace whatever is renamed meanwhile; the program is looked up by the supervisor, in the
 //! plan's own PATH.
 
+mod shell;
+
 use std::{
     collections::BTreeMap,
     ffi::{CString, OsStr, OsString},
     os::unix::ffi::OsStringExt,
-    path::Path,
 };
 
-use rustix::{
-    fd::OwnedFd,
-    fs::{Access, AtFlags, CWD},
-};
+use rustix::fd::OwnedFd;
 use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, NotStarted, Outcome, Retention,
     StreamEnd, TerminalSize,
@@ -26,11 +24,7 @@ use crate::{
     workspace::{Workspace, real_path},
 };
 
-/// The shells for a script, the best first.
-const SHELLS: [&str; 2] = ["bash", "sh"];
-
-/// The shell that every Unix has, for an environment without a useful PATH.
-const LAST_SHELL: &str = "/bin/sh";
+pub(crate) use shell::Shells;
 
 /// What a terminal is said to be like, where nobody says it: what every viewer of today speaks.
 const DEFAULT_TERMINAL: &str = "xterm-256color";
@@ -88,11 +82,39 @@ pub(crate) fn plan(
     exec: &Exec,
     workspace: &Workspace,
     base: &BTreeMap<String, String>,
+    shells: &Shells,
 ) -> Result<Plan, Unplanned> {
     check(exec).map_err(Unplanned::Refused)?;
     let directory = open_directory(exec, workspace).map_err(Unplanned::NotStarted)?;
     let variables = variables(exec, base, &directory);
-    let words = words(&exec.command, variables.get("PATH")).map_err(Unplanned::NotStarted)?;
+    let shell = || shells.find(path_of(&variables));
+    let words = words(&exec.command, shell).map_err(Unplanned::NotStarted)?;
+    put_together(exec, words, variables, directory)
+}
+
+/// The same where it can be worked out without the host's file system, which may keep whoever asks
+/// it waiting: for a command in the root, with a shell that is known.
+pub(crate) fn plan_at_once(
+    exec: &Exec,
+    workspace: &Workspace,
+    base: &BTreeMap<String, String>,
+    shells: &Shells,
+) -> Option<Plan> {
+    check(exec).ok()?;
+    let directory = workspace.place_at_once(&exec.directory)?;
+    let variables = variables(exec, base, &directory);
+    let known = shells.known(path_of(&variables));
+    let shell = || known.ok_or(NotStarted::MissingShell);
+    let words = words(&exec.command, shell).ok()?;
+    put_together(exec, words, variables, directory).ok()
+}
+
+fn put_together(
+    exec: &Exec,
+    words: Vec<String>,
+    variables: BTreeMap<String, OsString>,
+    directory: OwnedFd,
+) -> Result<Plan, Unplanned> {
     let environment = variables.into_iter().map(|(name, value)| {
         let mut variable = name.into_bytes();
         variable.push(b'=');
@@ -108,6 +130,10 @@ pub(crate) fn plan(
         terminal: exec.terminal,
         retention: exec.retention,
     })
+}
+
+fn path_of(variables: &BTreeMap<String, OsString>) -> &OsStr {
+    variables.get("PATH").map_or(OsStr::new(""), |path| path)
 }
 
 /// Whether it can be asked for at all.
@@ -174,31 +200,14 @@ fn variables(
     variables
 }
 
-fn words(command: &Command, path: Option<&OsString>) -> Result<Vec<String>, NotStarted> {
+fn words(
+    command: &Command,
+    shell: impl FnOnce() -> Result<&'static str, NotStarted>,
+) -> Result<Vec<String>, NotStarted> {
     match command {
         Command::Argv(words) => Ok(words.clone()),
-        Command::Shell(script) => {
-            let shell = shell(path.map_or(OsStr::new(""), OsString::as_os_str))?;
-            Ok([shell, "-c", script].map(str::to_owned).to_vec())
-        }
+        Command::Shell(script) => Ok([shell()?, "-c", script].map(str::to_owned).to_vec()),
     }
-}
-
-fn shell(path: &OsStr) -> Result<&'static str, NotStarted> {
-    let in_path = |shell: &&str| {
-        std::env::split_paths(path)
-            .filter(|directory| directory.is_absolute())
-            .any(|directory| can_run(&directory.join(shell)))
-    };
-    SHELLS
-        .into_iter()
-        .find(in_path)
-        .or_else(|| can_run(Path::new(LAST_SHELL)).then_some(LAST_SHELL))
-        .ok_or(NotStarted::MissingShell)
-}
-
-fn can_run(file: &Path) -> bool {
-    rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// Words as system calls take them; [`check`] has seen that none holds a NUL, the kernel's paths

@@ -8,12 +8,12 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     os::unix::ffi::{OsStrExt, OsStringExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags},
     io::Errno,
 };
 use shared_sandbox::FileFailure;
@@ -30,6 +30,8 @@ const MAX_LINKS: usize = 40;
 pub(crate) struct Workspace {
     known: PathBuf,
     handle: OwnedFd,
+    /// The same directory, only as a place to be in.
+    place: OwnedFd,
 }
 
 /// Why a workspace cannot be used.
@@ -105,9 +107,12 @@ impl Workspace {
             }
         };
         let handle = rustix::fs::openat(CWD, root, flags, Mode::empty()).map_err(failed)?;
-        open_beneath(&handle, Path::new("."), flags, Links::Follow).map_err(failed)?;
+        let beneath = |flags| open_beneath(&handle, Path::new("."), flags, Links::Follow);
+        beneath(flags).map_err(failed)?;
+        let place = beneath(OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC);
         Ok(Self {
             known: root.to_owned(),
+            place: place.map_err(failed)?,
             handle,
         })
     }
@@ -163,6 +168,18 @@ impl Workspace {
     /// Opens a directory only as a place to be in: it need not be readable.
     pub(crate) fn open_place(&self, asked: &str) -> Result<OwnedFd, FileFailure> {
         self.open_directory_with(asked, OFlags::PATH)
+    }
+
+    /// The root as a place to be in, if that is what is asked for and it was not removed. Waits
+    /// for no disk and no network: the kernel says what it knows.
+    pub(crate) fn place_at_once(&self, asked: &str) -> Option<OwnedFd> {
+        let path = self.relative(asked).ok()?;
+        let is_root = path.components().all(|part| part == Component::CurDir);
+        let known = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let there = || rustix::fs::statx(&self.place, "", known, StatxFlags::NLINK);
+        (is_root && there().ok()?.stx_nlink > 0)
+            .then(|| rustix::io::fcntl_dupfd_cloexec(&self.place, 0).ok())
+            .flatten()
     }
 
     fn open_directory_with(&self, asked: &str, access: OFlags) -> Result<OwnedFd, FileFailure> {

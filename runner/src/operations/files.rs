@@ -5,13 +5,16 @@ use std::collections::{HashMap, VecDeque};
 
 use runner_host::OpenFile;
 use shared_link::runner::{Piece, Spool as Output};
-use shared_sandbox::OutputStream;
+use shared_sandbox::{ExitRecord, Outcome, OutputStream};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 
 use crate::processes::{Found, Spool};
 
 /// Operations whose files are open at the same time, at most.
 const FILES_OPEN: usize = 64;
+
+/// Output of which the disk is not asked how much it is.
+const SMALL_OUTPUT_BYTES: u64 = 64 * 1024;
 
 /// The output of all operations.
 #[derive(Default)]
@@ -33,9 +36,16 @@ impl Files {
         self.spools.remove(&id)
     }
 
-    /// What is kept on disk of an operation, in bytes.
-    pub(super) fn bytes_on_disk(&self, id: OperationId) -> u64 {
-        self.spools.get(&id).map_or(0, bytes_on_disk)
+    /// What is kept on disk of an operation that has ended, in bytes, or a little more.
+    pub(super) fn kept_of(&self, id: OperationId, outcome: &Outcome) -> u64 {
+        match (self.spools.get(&id), outcome) {
+            (None, _) => 0,
+            // No more than there ever was of it.
+            (Some(_), Outcome::Exited(end)) if output_bytes(end) <= SMALL_OUTPUT_BYTES => {
+                output_bytes(end)
+            }
+            (Some(spool), _) => bytes_on_disk(spool),
+        }
     }
 
     /// One more is read from; whichever was opened longest ago makes room.
@@ -90,4 +100,9 @@ impl Output for Files {
 /// What is kept on disk; where the host does not say, what it may be at most counts.
 pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
     spool.bytes_on_disk().unwrap_or(2 * SPOOL_BYTES_PER_STREAM)
+}
+
+/// What there ever was of both streams.
+fn output_bytes(end: &ExitRecord) -> u64 {
+    end.stdout.offset.saturating_add(end.stderr.offset)
 }

@@ -80,15 +80,30 @@ impl Memory {
     /// Writes down what is new with the table. `begins`: something new begins with it, for which
     /// there must be room beyond the reserve.
     pub(super) fn write(&mut self, table: &mut Table, begins: bool) -> Result<(), JournalError> {
-        let records = table.take_records();
-        if records.is_empty() {
+        let entries: Vec<_> = news(table).collect();
+        if entries.is_empty() {
             return Ok(());
         }
-        let entries: Vec<_> = records.into_iter().map(Entry::Table).collect();
         self.put(&entries, begins)?;
-        if self.journal.wants_compaction() {
-            self.compact(table);
-        }
+        self.compact_in_time(table);
+        Ok(())
+    }
+
+    /// Writes down at once that a command was accepted, and where it will be.
+    pub(super) fn write_placed(
+        &mut self,
+        table: &mut Table,
+        operation: OperationId,
+        directory: &str,
+    ) -> Result<(), JournalError> {
+        let placed = Entry::Placed {
+            operation,
+            directory: directory.to_owned(),
+        };
+        let entries: Vec<_> = news(table).chain([placed]).collect();
+        self.put(&entries, true)?;
+        self.known.places.insert(operation, directory.to_owned());
+        self.compact_in_time(table);
         Ok(())
     }
 
@@ -143,8 +158,11 @@ impl Memory {
         Ok(())
     }
 
-    /// Leaves out of the journal what nobody will ask for.
-    fn compact(&mut self, table: &Table) {
+    /// Leaves out of the journal what nobody will ask for, once it is worth it.
+    fn compact_in_time(&mut self, table: &Table) {
+        if !self.journal.wants_compaction() {
+            return;
+        }
         let Known {
             boot,
             places,
@@ -167,4 +185,9 @@ impl Memory {
             tracing::warn!(%error, "the journal cannot be made shorter; it goes on as it is");
         }
     }
+}
+
+/// What the journal does not have yet of the table.
+fn news(table: &mut Table) -> impl Iterator<Item = Entry> {
+    table.take_records().into_iter().map(Entry::Table)
 }

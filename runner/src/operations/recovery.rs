@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     Entry, ORDERS_WAITING, Operations, OperationsService, Unfinished, WISHES_WAITING,
+    disk::Disk,
     files::{Files, bytes_on_disk},
     memory::{Known, Memory},
     renewals,
@@ -84,10 +85,12 @@ impl Operations {
             wishes: wishes_waiting,
             unfinished: unfinished_now,
             outgoing: None,
+            waits_until: None,
             starting: Default::default(),
             work: HashMap::new(),
             happenings: Default::default(),
             files: Files::default(),
+            disk: Disk::default(),
             renewals: renewals(found.disconnect_for),
             sync_before_start: found.sync_before_start,
             disconnect_for: found.disconnect_for,

@@ -27,7 +27,7 @@ use crate::{
 /// A command and the supervisor that is to run it, once both are there.
 pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + Send>>;
 
-/// What it takes to start a command.
+/// What it takes to start a command, where it is there.
 pub(super) struct Taken {
     plan: Result<Plan, Unplanned>,
     waiting: Result<Waiting, NotStarted>,
@@ -36,10 +36,72 @@ pub(super) struct Taken {
     placed: bool,
 }
 
+/// What it takes to start a command.
+struct Ready {
+    plan: Plan,
+    waiting: Waiting,
+}
+
+impl Ready {
+    /// The place that is to be written down.
+    fn place(&self) -> &str {
+        self.waiting.name()
+    }
+}
+
 impl OperationsService {
-    pub(super) fn start(&mut self, id: OperationId, request: Request, run_for: Duration) {
+    /// Something was accepted that may start: it is written down, and begun.
+    pub(super) fn begin(
+        &mut self,
+        id: OperationId,
+        request: Request,
+        run_for: Duration,
+    ) -> Result<(), JournalError> {
+        let ready = self.ready(&request);
+        let written = match &ready {
+            Some(ready) => self.memory.write_placed(&mut self.table, id, ready.place()),
+            None => self.memory.write(&mut self.table, !request.only_reads()),
+        };
+        match written {
+            Ok(()) => self.start(id, request, run_for, ready),
+            Err(error) => self.not_begun(id, &error),
+        }
+        Ok(())
+    }
+
+    /// What the journal has no room for does not begin.
+    fn not_begun(&mut self, id: OperationId, error: &JournalError) {
+        self.disk.was_full();
+        let refused = Outcome::Refused(no_room(error));
+        self.table.ended(id, refused, 0);
+        // That it did not begin needs no record: a new daemon does not know it either.
+        self.table.take_records();
+    }
+
+    /// What it takes to start this, if it is a command and nothing has to be waited for.
+    fn ready(&self, request: &Request) -> Option<Ready> {
+        let Request::Exec(exec) = request else {
+            return None;
+        };
+        Some(Ready {
+            plan: self.host.plan_at_once(exec)?,
+            waiting: self.processes.ready()?,
+        })
+    }
+
+    /// Starts what was accepted; the place of a command that is ready is in the journal as well.
+    fn start(
+        &mut self,
+        id: OperationId,
+        request: Request,
+        run_for: Duration,
+        ready: Option<Ready>,
+    ) {
         match request {
-            Request::Exec(exec) => self.prepare(id, exec, run_for),
+            Request::Exec(exec) => match ready {
+                Some(ready) => self.placed(id, ready, run_for, Passing::new()),
+                None => self.prepare(id, exec, run_for),
+            },
             Request::Upload(upload) => {
                 let Uploading { performing, pieces } = self.host.upload(upload, run_for);
                 let upload = Upload::begin(performing.stop, pieces);
@@ -91,31 +153,43 @@ impl OperationsService {
             // Forgotten meanwhile, together with everything else.
             _ => return Ok(()),
         };
-        let (plan, waiting) = match (stopped, plan, waiting) {
+        let ready = match (stopped, plan, waiting) {
             (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
             (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
             (None, _, Err(reason)) => {
                 return self.end(id, not_started(reason, ExitCause::Exited));
             }
-            (None, Ok(plan), Ok(waiting)) => (plan, waiting),
+            (None, Ok(plan), Ok(waiting)) => Ready { plan, waiting },
         };
-        if !placed && let Err(error) = self.memory.place(id, waiting.name()) {
+        if placed {
+            self.hand_over(id, ready, run_for, passing);
+        } else if let Err(error) = self.memory.place(id, ready.place()) {
             return self.end(id, Outcome::Refused(no_room(&error)));
+        } else {
+            self.placed(id, ready, run_for, passing);
         }
-        if self.sync_before_start && !placed {
-            let taken = Taken {
-                plan: Ok(plan),
-                waiting: Ok(waiting),
-                run_for,
-                placed: true,
-            };
-            self.start_when_synced(id, taken, passing);
-            return Ok(());
+        Ok(())
+    }
+
+    /// The place of a command is in the journal.
+    fn placed(&mut self, id: OperationId, ready: Ready, run_for: Duration, passing: Passing) {
+        if !self.sync_before_start {
+            return self.hand_over(id, ready, run_for, passing);
         }
+        let taken = Taken {
+            plan: Ok(ready.plan),
+            waiting: Ok(ready.waiting),
+            run_for,
+            placed: true,
+        };
+        self.start_when_synced(id, taken, passing);
+    }
+
+    fn hand_over(&mut self, id: OperationId, ready: Ready, run_for: Duration, passing: Passing) {
+        let Ready { plan, waiting } = ready;
         let terms = self.terms(run_for, plan.retention);
         let process = self.processes.start(waiting, id, plan, terms, passing);
         self.attend(id, process);
-        Ok(())
     }
 
     /// Starts a command once everything that is written down of it is on the disk.

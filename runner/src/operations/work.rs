@@ -4,8 +4,8 @@ use std::{pin::Pin, time::Duration};
 
 use futures_util::Stream;
 use runner_host::{HostEvent, Stop};
-use shared_link::{feed::Feed, runner::Act};
-use shared_sandbox::{ExitCause, Input, Outcome, OutputStream};
+use shared_link::feed::Feed;
+use shared_sandbox::{ExitCause, FileFailure, Input, Outcome, OutputStream};
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
     limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES},
@@ -197,32 +197,16 @@ impl OperationsService {
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
         self.work.remove(&id);
         self.memory.known.changes.remove(&id);
-        let kept = self.files.bytes_on_disk(id);
+        if found_no_room(&outcome) {
+            self.disk.was_full();
+        }
+        let kept = self.files.kept_of(id, &outcome);
         if self.table.remembers(id) {
             self.table.ended(id, outcome, kept);
         } else {
             self.drop_files(id);
         }
         self.memory.write(&mut self.table, false)
-    }
-
-    /// What the journal has no room for does not begin. Anything else that it cannot hold is the
-    /// end of the daemon: it would promise what the next one does not know.
-    pub(super) fn not_written(
-        &mut self,
-        act: Option<Act>,
-        error: JournalError,
-    ) -> Result<(), JournalError> {
-        match act {
-            Some(Act::Start { operation, .. }) => {
-                self.table
-                    .ended(operation, Outcome::Refused(no_room(&error)), 0);
-                // That it did not begin needs no record: a new daemon does not know it either.
-                self.table.take_records();
-                Ok(())
-            }
-            _ => Err(error),
-        }
     }
 
     /// Closes what was read by operations that are gone.
@@ -264,4 +248,12 @@ pub(super) fn no_room(error: &JournalError) -> Refusal {
     let message =
         format!("the runner cannot write down what it is to do, so it did not begin: {error}");
     Refusal::new(RefusalCode::ResourceExhausted, message)
+}
+
+fn found_no_room(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Exited(record) => record.cause == ExitCause::DiskFull,
+        Outcome::Failed(failure) => *failure == FileFailure::DiskFull,
+        _ => false,
+    }
 }

@@ -29,6 +29,9 @@ use crate::wire::from_runner;
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
 const MAX_WAITING_ANSWERS: usize = 256;
 
+/// Answers that may wait a moment for more to go with them, at most.
+const MAX_PATIENT_ANSWERS: usize = 16;
+
 /// What the table cannot do itself.
 #[derive(Debug, PartialEq)]
 pub enum Act {

@@ -4,7 +4,7 @@
 use proto::v1;
 use shared_types::OperationId;
 
-use super::{LinkId, MAX_WAITING_ANSWERS, Opened, Table};
+use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, Opened, Table};
 use crate::{runner::delivery::Spool, wire};
 
 impl Table {
@@ -61,6 +61,17 @@ impl Table {
     /// Whether [`Table::next_frame`] may have something.
     pub fn has_frames(&self) -> bool {
         !self.answers.is_empty() || !self.ready.is_empty()
+    }
+
+    /// Whether what there is to tell may wait a moment for more: nobody does anything upon hearing
+    /// that an operation was accepted, and most tell more soon.
+    pub fn can_wait(&self) -> bool {
+        let is_patient = |answer: &v1::RunnerFrame| {
+            matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))
+        };
+        self.ready.is_empty()
+            && (1..=MAX_PATIENT_ANSWERS).contains(&self.answers.len())
+            && self.answers.iter().all(is_patient)
     }
 
     /// The next frame for the link: answers first, then each operation in turn, so that a loud

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
-use shared_sandbox::OutputStream;
+use shared_sandbox::{OutputStream, Request};
 use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
 
 use super::{Act, LinkId, Table, answered};
@@ -70,6 +70,7 @@ impl Table {
 
     fn operation(&mut self, incoming: Incoming) -> Option<Act> {
         let id = incoming.id;
+        let takes_input = incoming.request.as_ref().is_some_and(Request::takes_input);
         let view = View {
             incarnation: &self.incarnation,
             sandbox: self.sandbox,
@@ -117,7 +118,10 @@ impl Table {
             .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
                 operation: id.to_string(),
             })));
-        self.make_ready(id);
+        // One that has just begun has nothing to tell but how much input it takes.
+        if act.is_none() || takes_input {
+            self.make_ready(id);
+        }
         act
     }
 
