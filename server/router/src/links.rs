@@ -1,7 +1,8 @@
 //! The links of this replica's runners.
 //!
 //! One owner task keeps which link of which runner is the current one (`registry`); one task for
-//! each link owns its subscriptions (`link`); everybody else holds a [`Links`]. Rules:
+//! each link hears the runner and the clock (`link`); whoever wants something of a link says so to the
+//! runner himself (`handle`); everybody else holds a [`Links`]. Rules:
 //! - generations: a newer link of a runner replaces the older, an older one is turned away, and
 //!   the end of an older link never ends a newer one (contract A4);
 //! - a link carries operations only once the verdicts on the runner's inventory are on their way,

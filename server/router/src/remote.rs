@@ -6,15 +6,18 @@ mod controls;
 mod follow;
 mod recording;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use shared_link::server::{self, CancelStep, Linked};
 use shared_sandbox::{CancelAnswer, Operation, Outcome, Request, Retention, Running, Sandbox};
 use shared_types::{
-    Clock, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
+    Clock, Digest, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
 };
-use tokio::time::{Duration, timeout};
+use tokio::{
+    sync::watch,
+    time::{Duration, timeout},
+};
 
 use crate::{
     frame,
@@ -33,7 +36,12 @@ pub struct RemoteSandbox {
     fleet: Arc<dyn Fleet>,
     intents: Arc<dyn Intents>,
     clock: Arc<dyn Clock>,
+    /// How the runner that was asked for last is connected.
+    watched: Arc<Mutex<Option<(RunnerId, Watch)>>>,
 }
+
+/// Follows how a runner is connected.
+type Watch = watch::Receiver<Connection>;
 
 impl std::fmt::Debug for RemoteSandbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -54,12 +62,17 @@ impl RemoteSandbox {
             fleet,
             intents,
             clock,
+            watched: Arc::default(),
         }
     }
 
     /// Places a new operation and commits it; nothing is sent yet. Also returns the link that the
     /// runner had just before.
-    async fn place(&self, operation: &Operation) -> Result<(StoredIntent, Generation), Refusal> {
+    async fn place(
+        &self,
+        operation: &Operation,
+        digest: Digest,
+    ) -> Result<(StoredIntent, Generation), Refusal> {
         let snapshot = self.fleet.snapshot().await;
         let snapshot = snapshot.map_err(|error| not_stored("read the fleet", &error))?;
         let Placement { place, incarnation } = placement::place(&snapshot)?;
@@ -67,7 +80,7 @@ impl RemoteSandbox {
             .linked_now(place.runner, &place.runner_name, &incarnation)
             .await?;
         let intent = StoredIntent {
-            digest: operation.request.digest(),
+            digest,
             place,
             incarnation,
             outcome: None,
@@ -124,13 +137,26 @@ impl RemoteSandbox {
 
     /// How the runner is connected, once a link that is just being made carries operations.
     async fn settled_connection(&self, runner: RunnerId) -> Connection {
-        let mut watch = self.links.watch(runner).await;
+        let mut watch = self.watch(runner).await;
         let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
         match timeout(LINKING_WITHIN, settled).await {
             Ok(Ok(connection)) => connection.clone(),
             Ok(Err(_)) => Connection::Offline { since: None },
             Err(_) => Connection::Linking,
         }
+    }
+
+    /// A session's work goes to one runner, and does not ask for each operation anew where it is.
+    async fn watch(&self, runner: RunnerId) -> Watch {
+        let watched = || self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((same, watch)) = &*watched()
+            && *same == runner
+        {
+            return watch.clone();
+        }
+        let watch = self.links.watch(runner).await;
+        *watched() = Some((runner, watch.clone()));
+        watch
     }
 
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, Refusal> {
@@ -177,9 +203,10 @@ impl Sandbox for RemoteSandbox {
     /// outcome. Dropping a stream leaves the operation running, and its outcome is stored.
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
         frame::fits_a_frame(&operation.request)?;
+        let digest = operation.request.digest();
         let (intent, fresh) = match self.find(operation.id).await? {
             Some(stored) => (stored, None),
-            None => match self.place(&operation).await {
+            None => match self.place(&operation, digest).await {
                 Ok((placed, link)) => (placed, Some(link)),
                 // Another start of the same operation was first.
                 Err(refusal) if refusal.code == RefusalCode::Conflict => {
@@ -189,7 +216,7 @@ impl Sandbox for RemoteSandbox {
                 Err(refusal) => return Err(refusal),
             },
         };
-        if intent.digest != operation.request.digest() {
+        if intent.digest != digest {
             return Err(conflict());
         }
         if asks_for_all(&operation.request) {
@@ -197,7 +224,13 @@ impl Sandbox for RemoteSandbox {
             let kept = self.intents.outputs().keep_all(operation.id).await;
             kept.map_err(|error| not_stored("make room for the output", &error))?;
         }
-        Ok(follow::start(self.clone(), operation, intent, fresh))
+        let connection = self.watch(intent.place.runner).await;
+        Ok(follow::start(
+            self.clone(),
+            operation,
+            (intent, fresh),
+            connection,
+        ))
     }
 
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {

@@ -1,32 +1,38 @@
-//! What others want of a link: the handle to its task.
+//! What others want of a link. Whoever wants something does it, under the link's lock, and its frame
+//! goes to the runner from there: a queue to the link's task would cost a second wake-up of every
+//! command.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use proto::v1::{self, server_frame};
-use shared_link::server::{Command, Linked};
+use shared_link::server::{self, CancelAnswered, Command, Linked, Over};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{Epoch, Generation, Incarnation, OperationId, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::mailbox::Post;
 
-/// Wishes to one link that may wait; whoever has one more waits itself.
-const WISHES: usize = 256;
-
 /// How many bits of a control's id tell those of one link apart.
 const CONTROLS_PER_LINK_BITS: u32 = 32;
 
-/// Speaks to one link's task.
+/// Operations of one link for which a cancel's answer may be outstanding; beyond it the wish
+/// counts as recorded.
+const MAX_CANCELS: usize = 1024;
+
+/// Callers that may wait for the answer to one operation's cancel.
+const MAX_WAITERS: usize = 16;
+
+/// Speaks for one link.
 #[derive(Debug, Clone)]
-pub(crate) struct LinkHandle {
-    linked: Arc<Linked>,
-    /// Keys that were given so far.
-    keys: Arc<AtomicU64>,
-    wishes: mpsc::Sender<Box<Wish>>,
-}
+pub(crate) struct LinkHandle(Arc<Shared>);
 
 /// The link is gone; the operation goes on.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,48 +41,73 @@ pub(crate) struct Gone;
 /// Who reads an operation's output.
 pub(crate) type Reader = shared_link::server::Reader<Post>;
 
-/// A command, and whoever waits for what becomes of a cancel.
-pub(super) struct Wish {
-    pub(super) command: Command<Post>,
-    pub(super) answer: Option<CancelWaiter>,
+/// Frames on their way to the runner.
+pub(super) type Outbound = mpsc::Sender<Box<v1::ServerFrame>>;
+
+type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
+
+struct Shared {
+    linked: Linked,
+    /// Keys that were given so far.
+    keys: AtomicU64,
+    /// Nothing once the link is over.
+    open: Mutex<Option<Open>>,
 }
 
-pub(super) type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
+/// A link that is not over.
+pub(super) struct Open {
+    pub(super) machine: server::Link<Post>,
+    outbound: Outbound,
+    /// Who waits for what becomes of a cancel.
+    cancels: HashMap<OperationId, Vec<CancelWaiter>>,
+}
 
 impl LinkHandle {
-    /// A handle and the queue of what is wanted through it.
-    pub(super) fn new(linked: Linked) -> (Self, mpsc::Receiver<Box<Wish>>) {
-        let (wishes, queue) = mpsc::channel(WISHES);
-        let handle = Self {
-            linked: Arc::new(linked),
-            keys: Arc::default(),
-            wishes,
-        };
-        (handle, queue)
+    /// Of a link that is to be closed by whoever opened it.
+    pub(super) fn open(linked: Linked, machine: server::Link<Post>, outbound: Outbound) -> Self {
+        Self(Arc::new(Shared {
+            linked,
+            keys: AtomicU64::new(0),
+            open: Mutex::new(Some(Open {
+                machine,
+                outbound,
+                cancels: HashMap::new(),
+            })),
+        }))
+    }
+
+    /// The link is over: readers learn it from their mailboxes, and nothing is sent any more.
+    pub(super) fn close(&self) {
+        let open = self.lock().take();
+        drop(open);
+    }
+
+    /// Works on the link.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> Result<T, Gone> {
+        self.lock().as_mut().map(work).ok_or(Gone)
     }
 
     pub(crate) fn linked(&self) -> &Linked {
-        &self.linked
+        &self.0.linked
     }
 
     pub(crate) fn generation(&self) -> Generation {
-        self.linked.generation
+        self.0.linked.generation
     }
 
     pub(crate) fn incarnation(&self) -> &Incarnation {
-        &self.linked.incarnation
+        &self.0.linked.incarnation
     }
 
     /// The key of a new reader.
     pub(crate) fn reader(&self) -> u64 {
-        self.keys.fetch_add(1, Ordering::Relaxed)
+        self.0.keys.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The id of something that is to be done to a process: larger than any before, over this
     /// link and over earlier ones, whichever server's they were.
     pub(crate) fn control_id(&self) -> u64 {
-        let key = self.keys.fetch_add(1, Ordering::Relaxed);
-        (self.linked.generation.0 << CONTROLS_PER_LINK_BITS) | key
+        (self.generation().0 << CONTROLS_PER_LINK_BITS) | self.reader()
     }
 
     /// Sends the operation; what comes back goes to the reader, in place of an earlier one's.
@@ -125,7 +156,7 @@ impl LinkHandle {
         epoch: Epoch,
     ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
         let (waiter, answer) = oneshot::channel();
-        self.wish(Command::Cancel { id, epoch }, Some(waiter))
+        self.wish(Command::Cancel { id, epoch }, Some((id, waiter)))
             .await?;
         answer.await.map_err(|_| Gone)
     }
@@ -140,8 +171,62 @@ impl LinkHandle {
         self.wish(Command::Forget { id }, None).await
     }
 
-    async fn wish(&self, command: Command<Post>, answer: Option<CancelWaiter>) -> Result<(), Gone> {
-        let wish = Box::new(Wish { command, answer });
-        self.wishes.send(wish).await.map_err(|_| Gone)
+    /// Waits for room for a frame, then does it. One frame leaves for each command at most, so
+    /// what the link itself has to say never grows behind it.
+    async fn wish(
+        &self,
+        command: Command<Post>,
+        waiter: Option<(OperationId, CancelWaiter)>,
+    ) -> Result<(), Gone> {
+        let outbound = self.with(|open| open.outbound.clone())?;
+        let room = outbound.reserve_owned().await.map_err(|_| Gone)?;
+        self.with(|open| {
+            if let Some((id, waiter)) = waiter {
+                open.await_cancel(id, waiter);
+            }
+            open.machine.command(command);
+            if let Some(frame) = open.machine.next_frame() {
+                room.send(Box::new(frame));
+            }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Remembers who waits for the answer to a cancel. A waiter that finds no place is dropped,
+    /// and so hears at once that there will be no answer.
+    fn await_cancel(&mut self, id: OperationId, waiter: CancelWaiter) {
+        let outstanding = self.cancels.len();
+        if let Some(waiters) = self.cancels.get_mut(&id) {
+            waiters.retain(|waiter| !waiter.is_closed());
+            if waiters.len() < MAX_WAITERS {
+                waiters.push(waiter);
+            }
+        } else if outstanding < MAX_CANCELS {
+            self.cancels.insert(id, vec![waiter]);
+        }
+    }
+
+    /// A frame came from the runner.
+    pub(super) fn frame(&mut self, frame: v1::RunnerFrame, now: Duration) -> Result<(), Over> {
+        if let Some(CancelAnswered { id, answer }) = self.machine.frame(frame, now)? {
+            for waiter in self.cancels.remove(&id).unwrap_or_default() {
+                // Whoever stopped waiting was told that the wish is recorded.
+                let _ = waiter.send(answer.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("linked", &self.linked)
+            .finish_non_exhaustive()
     }
 }

@@ -1,35 +1,32 @@
-//! One link: the task that drives [`shared_link::server::Link`].
+//! One link: the task that drives [`shared_link::server::Link`] by what the runner says and by time;
+//! what others want of it they do themselves (`handle`).
 //!
 //! The task never waits for a reader (mailboxes are bounded by credit) and never waits for the
 //! runner to take a frame while there is one to read from it, so neither end can block the other.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::StreamExt as _;
 use proto::v1::{self, server_frame};
-use shared_link::server::{
-    self, CancelAnswered, Command, Linked, Over, Times, TurnedAway, Unsettled,
-};
-use shared_types::{Generation, OperationId, Timestamp};
+use shared_link::server::{self, Linked, Over, Times, TurnedAway, Unsettled};
+use shared_types::{Generation, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, Sleep, sleep_until, timeout},
 };
+use tokio_util::sync::WaitForCancellationFuture;
 
 use super::{
     Inbound, LinkEnd, LinkIdentity, Links, Serving,
-    handle::{CancelWaiter, LinkHandle, Wish},
+    handle::{Gone, LinkHandle, Open, Outbound},
     settler,
 };
-use crate::{mailbox::Post, ports::HelloFacts};
-
-/// Operations of one link for which a cancel's answer may be outstanding; beyond it the wish
-/// counts as recorded.
-const MAX_CANCELS: usize = 1024;
-
-/// Callers that may wait for the answer to one operation's cancel.
-const MAX_WAITERS: usize = 16;
+use crate::ports::HelloFacts;
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(
@@ -37,13 +34,19 @@ pub(super) async fn serve(
     who: LinkIdentity,
     hello: v1::Hello,
     inbound: Inbound,
-    outbound: mpsc::Sender<Box<v1::ServerFrame>>,
+    outbound: Outbound,
 ) -> LinkEnd {
     let who = Arc::new(who);
     let (end, claimed) = match claim(&links.serving, &who, hello).await {
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
-            let link = Link::new(Arc::clone(&links.serving), &who, generation, &facts);
+            let link = Link::new(
+                Arc::clone(&links.serving),
+                &who,
+                generation,
+                &facts,
+                &outbound,
+            );
             let end = link.serve(&links, &facts, inbound, &outbound).await;
             (end, Some(generation))
         }
@@ -99,15 +102,20 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
 struct Link {
     serving: Arc<Serving>,
     who: Arc<LinkIdentity>,
-    generation: Generation,
+    /// The link itself, which is closed with this.
+    link: LinkHandle,
     began: Instant,
-    machine: server::Link<Post>,
-    /// Who waits for what becomes of a cancel.
-    cancels: HashMap<OperationId, Vec<CancelWaiter>>,
     heard_at: Timestamp,
     /// Not stored again before then.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
+}
+
+/// What ends a link from outside, and what wakes it in time.
+struct Waits<'a, 's> {
+    stop: oneshot::Receiver<TurnedAway>,
+    shutdown: Pin<&'a mut WaitForCancellationFuture<'s>>,
+    alarm: Pin<&'a mut Sleep>,
 }
 
 /// What can happen to a link.
@@ -115,7 +123,6 @@ enum Event<'a> {
     Stopped(LinkEnd),
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, Box<v1::ServerFrame>>>),
-    Wish(Box<Wish>),
     Time,
 }
 
@@ -125,6 +132,7 @@ impl Link {
         who: &Arc<LinkIdentity>,
         generation: Generation,
         facts: &HelloFacts,
+        outbound: &Outbound,
     ) -> Self {
         let began = Instant::now();
         let options = &serving.options;
@@ -133,12 +141,15 @@ impl Link {
             silence: options.silence,
             lease: options.lease,
         };
+        let linked = Linked {
+            generation,
+            incarnation: facts.incarnation.clone(),
+        };
+        let machine = server::Link::new(facts, generation, times, Duration::ZERO);
         Self {
             who: Arc::clone(who),
-            generation,
+            link: LinkHandle::open(linked, machine, outbound.clone()),
             began,
-            machine: server::Link::new(facts, generation, times, Duration::ZERO),
-            cancels: HashMap::new(),
             heard_at: serving.clock.now(),
             store_heard_at: began + options.heard_every,
             storing_heard: None,
@@ -152,19 +163,19 @@ impl Link {
         links: &Links,
         facts: &HelloFacts,
         inbound: Inbound,
-        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
+        outbound: &Outbound,
     ) -> LinkEnd {
-        let (runner, generation) = (self.who.runner, self.generation);
+        let (runner, generation) = (self.who.runner, self.link.generation());
         let stop = match links.registry.register(runner, generation).await {
             Ok(stop) => stop,
             Err(turned_away) => return turned_away.into(),
         };
         let end = self.run(links, facts, inbound, outbound, stop).await;
         // Readers learn that the link is gone from their mailboxes, then since when.
-        drop(self.machine);
+        self.link.close();
         let since = self.heard_at;
         links.registry.unregister(runner, generation, since).await;
-        if let Some(storing) = self.storing_heard {
+        if let Some(storing) = &self.storing_heard {
             storing.abort();
         }
         end
@@ -175,17 +186,14 @@ impl Link {
         links: &Links,
         facts: &HelloFacts,
         mut inbound: Inbound,
-        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
-        mut stop: oneshot::Receiver<TurnedAway>,
+        outbound: &Outbound,
+        stop: oneshot::Receiver<TurnedAway>,
     ) -> LinkEnd {
-        let (handle, mut wishes) = LinkHandle::new(Linked {
-            generation: self.generation,
-            incarnation: facts.incarnation.clone(),
-        });
         let unsettled = match self.judge(facts).await {
             Ok(unsettled) => unsettled,
             Err(end) => return end,
         };
+        let handle = self.link.clone();
         links.registry.ready(self.who.runner, handle.clone()).await;
         tracing::info!(runner.hostname = %facts.hostname, "the runner is linked");
         let settler = settler::Settler {
@@ -194,11 +202,15 @@ impl Link {
             link: handle,
         };
         let settling = settler.start(unsettled);
+        let serving = Arc::clone(&self.serving);
+        let mut waits = Waits {
+            stop,
+            shutdown: pin!(serving.shutdown.cancelled()),
+            alarm: pin!(sleep_until(self.began)),
+        };
         let end = loop {
-            let event = self
-                .next_event(&mut inbound, outbound, &mut wishes, &mut stop)
-                .await;
-            if let Err(end) = self.handle(event) {
+            let event = self.next_event(&mut inbound, outbound, &mut waits).await;
+            if let Err(end) = event.and_then(|event| self.handle(event)) {
                 break end;
             }
         };
@@ -220,27 +232,28 @@ impl Link {
         let verdicts = self.serving.rows.verdicts(&self.who, &ids).await;
         let verdicts = verdicts
             .map_err(|error| LinkEnd::Failed(format!("failed to judge the inventory: {error}")))?;
-        Ok(self.machine.judge(verdicts))
+        Ok(self.link.with(|open| open.machine.judge(verdicts))?)
     }
 
     async fn next_event<'a>(
         &self,
         inbound: &mut Inbound,
-        outbound: &'a mpsc::Sender<Box<v1::ServerFrame>>,
-        wishes: &mut mpsc::Receiver<Box<Wish>>,
-        stop: &mut oneshot::Receiver<TurnedAway>,
-    ) -> Event<'a> {
-        let idle = !self.machine.has_frames();
-        tokio::select! {
-            stopped = stop => Event::Stopped(stopped.unwrap_or(TurnedAway::Older).into()),
-            () = self.serving.shutdown.cancelled() => Event::Stopped(LinkEnd::Shutdown),
-            () = sleep_until(self.began + self.machine.wake_at()) => Event::Time,
-            frame = inbound.next() => Event::Frame(frame),
-            permit = outbound.reserve(), if !idle => Event::Writable(permit.ok()),
-            // The settler and the registry hold handles as long as the link runs: without one,
-            // the stop is on its way, and says why.
-            Some(wish) = wishes.recv(), if idle => Event::Wish(wish),
+        outbound: &'a Outbound,
+        waits: &mut Waits<'_, '_>,
+    ) -> Result<Event<'a>, LinkEnd> {
+        let now = |open: &mut Open| (open.machine.has_frames(), open.machine.wake_at());
+        let (has_frames, wake_at) = self.link.with(now)?;
+        let wake_at = self.began + wake_at;
+        if waits.alarm.deadline() != wake_at {
+            waits.alarm.as_mut().reset(wake_at);
         }
+        Ok(tokio::select! {
+            stopped = &mut waits.stop => Event::Stopped(stopped.unwrap_or(TurnedAway::Older).into()),
+            () = waits.shutdown.as_mut() => Event::Stopped(LinkEnd::Shutdown),
+            () = waits.alarm.as_mut() => Event::Time,
+            frame = inbound.next() => Event::Frame(frame),
+            permit = outbound.reserve(), if has_frames => Event::Writable(permit.ok()),
+        })
     }
 
     fn handle(&mut self, event: Event<'_>) -> Result<(), LinkEnd> {
@@ -249,51 +262,23 @@ impl Link {
             Event::Frame(None) | Event::Writable(None) => return Err(LinkEnd::Closed),
             Event::Frame(Some(frame)) => {
                 self.heard();
-                if let Some(answered) = self.machine.frame(frame, self.began.elapsed())? {
-                    self.answered(answered);
-                }
+                let now = self.began.elapsed();
+                self.link.with(|open| open.frame(frame, now))??;
             }
             Event::Writable(Some(permit)) => {
-                if let Some(frame) = self.machine.next_frame() {
+                // Somebody else may have sent it with a frame of his own.
+                if let Some(frame) = self.link.with(|open| open.machine.next_frame())? {
                     permit.send(Box::new(frame));
                 }
             }
-            Event::Wish(wish) => self.wish(*wish),
             Event::Time => {
                 let mut random = [0];
                 self.serving.entropy.fill(&mut random);
-                self.machine.tick(self.began.elapsed(), random[0])?;
+                let now = self.began.elapsed();
+                self.link.with(|open| open.machine.tick(now, random[0]))??;
             }
         }
         Ok(())
-    }
-
-    fn wish(&mut self, wish: Wish) {
-        if let (Command::Cancel { id, .. }, Some(waiter)) = (&wish.command, wish.answer) {
-            self.await_cancel(*id, waiter);
-        }
-        self.machine.command(wish.command);
-    }
-
-    /// Remembers who waits for the answer to a cancel. A waiter that finds no place is dropped,
-    /// and so hears at once that there will be no answer.
-    fn await_cancel(&mut self, id: OperationId, waiter: CancelWaiter) {
-        let outstanding = self.cancels.len();
-        if let Some(waiters) = self.cancels.get_mut(&id) {
-            waiters.retain(|waiter| !waiter.is_closed());
-            if waiters.len() < MAX_WAITERS {
-                waiters.push(waiter);
-            }
-        } else if outstanding < MAX_CANCELS {
-            self.cancels.insert(id, vec![waiter]);
-        }
-    }
-
-    fn answered(&mut self, CancelAnswered { id, answer }: CancelAnswered) {
-        for waiter in self.cancels.remove(&id).unwrap_or_default() {
-            // Whoever stopped waiting was told that the wish is recorded.
-            let _ = waiter.send(answer.clone());
-        }
     }
 
     /// A frame came: now and then that is stored.
@@ -306,11 +291,25 @@ impl Link {
         }
         self.store_heard_at = now + self.serving.options.heard_every;
         let (serving, who) = (Arc::clone(&self.serving), Arc::clone(&self.who));
-        let generation = self.generation;
+        let generation = self.link.generation();
         // Beside the link, so that a slow store never delays a frame; at most one at a time.
         self.storing_heard = Some(tokio::spawn(async move {
             serving.rows.heard(&who, generation).await;
         }));
+    }
+}
+
+impl Drop for Link {
+    /// Also where the task ends in a way of its own.
+    fn drop(&mut self) {
+        self.link.close();
+    }
+}
+
+impl From<Gone> for LinkEnd {
+    /// Nobody but its task closes a link.
+    fn from(Gone: Gone) -> Self {
+        Self::Closed
     }
 }
 

@@ -14,14 +14,11 @@ use shared_link::{
 };
 use shared_sandbox::{Control, Input, Operation, OperationEvent, OutputStream, Running};
 use shared_types::{Generation, RunnerId};
-use tokio::{
-    sync::{mpsc, watch},
-    time::sleep,
-};
+use tokio::{sync::mpsc, time::sleep};
 use tracing::Instrument;
 
 use super::{
-    RemoteSandbox,
+    RemoteSandbox, Watch,
     controls::{Answer, RemoteControls, Wishes},
     linked,
     recording::Recording,
@@ -45,8 +42,8 @@ const STORE_PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn start(
     sandbox: RemoteSandbox,
     operation: Operation,
-    intent: StoredIntent,
-    fresh: Option<Generation>,
+    (intent, fresh): (StoredIntent, Option<Generation>),
+    connection: Watch,
 ) -> Running {
     let (events, receiver) = mpsc::channel(EVENTS);
     let (controls, wishes) = RemoteControls::pair();
@@ -76,7 +73,7 @@ pub(super) fn start(
                 waiters: HashMap::new(),
                 waited: 0,
             };
-            if let Err(error) = follow.run(runner).await {
+            if let Err(error) = follow.run(runner, connection).await {
                 tracing::error!(%error, "gave an operation's stream up: the store does not answer");
             }
         }
@@ -116,10 +113,9 @@ enum Event {
 }
 
 impl Follow {
-    async fn run(mut self, runner: RunnerId) -> Result<(), PortError> {
+    async fn run(mut self, runner: RunnerId, mut connection: Watch) -> Result<(), PortError> {
         let (intents, fleet) = (self.sandbox.intents.clone(), self.sandbox.fleet.clone());
         let id = self.machine.operation().id;
-        let mut connection = self.sandbox.links.watch(runner).await;
         // As it is the first time.
         connection.mark_changed();
         loop {
@@ -252,7 +248,7 @@ impl Follow {
         }
     }
 
-    fn connected(&mut self, connection: &mut watch::Receiver<Connection>) {
+    fn connected(&mut self, connection: &mut Watch) {
         let now = connection.borrow_and_update().clone();
         self.link = match &now {
             Connection::Online(link) => Some((link.clone(), link.reader())),

@@ -416,3 +416,34 @@ async fn the_inventory_is_answered_before_anything_else_is_sent() {
     assert_eq!(world.store.outcome(&abandoned), Some(exited(0)));
     assert_eq!(world.store.outcome(&kept), None);
 }
+
+#[tokio::test]
+async fn nothing_overtakes_the_answers_that_a_slow_runner_has_not_taken_yet() {
+    const REMEMBERED: u128 = 150;
+    let world = World::new();
+    let mut runner = Runner::new(1, "one");
+    runner.inventory = (100..100 + REMEMBERED)
+        .map(|number| (exec(number).id, true))
+        .collect();
+    let mut link = world.dial(&runner, runner.hello());
+    let mut presence = world.links.presence(runner.id).await;
+    within(presence.until(true)).await;
+    world.store.choose(&runner);
+    // They are more than there is room for on the way, so these wait behind them.
+    let mut running = Vec::new();
+    for number in 10..13 {
+        running.push(world.sandbox.start(exec(number)).await.expect("it starts"));
+    }
+
+    assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
+    for _ in 0..REMEMBERED {
+        let frame = link.next().await;
+        assert!(matches!(frame, server_frame::Kind::Forget(_)), "{frame:?}");
+    }
+    for mut running in running {
+        let id = link.operation().await.operation;
+        link.accept(&id).await;
+        link.exit(&id, 0).await;
+        assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    }
+}
