@@ -42,8 +42,8 @@ pub(crate) struct SessionIntents {
 #[async_trait]
 impl Intents for SessionIntents {
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        match self.store.operation(self.tenant, id).await {
-            Ok(row) => Ok(Some(self.stored(row).await?)),
+        match self.store.placed_operation(self.tenant, id).await {
+            Ok((row, place)) => Ok(Some(stored(row, place)?)),
             Err(StoreError::NotFound) => Ok(None),
             Err(error) => Err(PortError::new(error)),
         }
@@ -115,37 +115,16 @@ impl Intents for SessionIntents {
     }
 }
 
-impl SessionIntents {
-    async fn stored(&self, row: OperationRow) -> Result<StoredIntent, PortError> {
-        let runner = self
-            .store
-            .runner(self.tenant, row.runner)
-            .await
-            .map_err(PortError::new)?;
-        let sandboxes = self
-            .store
-            .sandboxes_of_runner(self.tenant, row.runner)
-            .await
-            .map_err(PortError::new)?;
-        let isolation = sandboxes
-            .into_iter()
-            .find(|sandbox| sandbox.id == row.sandbox)
-            .map(|sandbox| sandbox.isolation);
-        Ok(StoredIntent {
-            digest: row.digest,
-            place: Place {
-                runner: row.runner,
-                runner_name: runner.name,
-                sandbox: row.sandbox,
-                isolation: isolation.unwrap_or_default(),
-            },
-            incarnation: row.incarnation,
-            outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
-            cancel_requested: row.cancel_requested_at.is_some(),
-            effect: row.effect,
-            deadline: row.deadline_at,
-        })
-    }
+fn stored(row: OperationRow, place: Place) -> Result<StoredIntent, PortError> {
+    Ok(StoredIntent {
+        digest: row.digest,
+        place,
+        incarnation: row.incarnation,
+        outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
+        cancel_requested: row.cancel_requested_at.is_some(),
+        effect: row.effect,
+        deadline: row.deadline_at,
+    })
 }
 
 /// The rows of runners and their links.

@@ -10,7 +10,7 @@ use sqlx::FromRow;
 
 use crate::{
     MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
-    columns::{Columns as _, integer},
+    columns::{Columns as _, integer, json},
     database::{Connection, Row},
     error::bounded,
     operation, session, turn,
@@ -34,12 +34,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<SessionEvent>, StoreError> {
         let mut tx = self.write().await?;
-        let count = events.len();
-        let next = session::next_under(&mut tx, tenant, session, epoch, count, now).await?;
-        let mut appended = Vec::with_capacity(count);
-        for (seq, event) in (next.seq..).zip(events) {
-            take_effect(&mut tx, tenant, session, event, now).await?;
-            appended.push(insert(&mut tx, tenant, session, seq, event, now).await?);
+        let mut appended = Vec::with_capacity(events.len());
+        for event in events {
+            appended.push(report(&mut tx, tenant, session, epoch, event, now).await?);
         }
         tx.commit().await?;
         Ok(appended)
@@ -63,17 +60,13 @@ impl Store {
     ) -> Result<Result<SessionEvent, StoredOutcome>, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
         let mut tx = self.write().await?;
-        let seq = session::next_under(&mut tx, tenant, session, epoch, 1, now)
-            .await?
-            .seq;
+        let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
         let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
         if let Err(before) = set.await?
             && before.json != outcome
         {
             return Ok(Err(before));
         }
-        take_effect(&mut tx, tenant, session, ended, now).await?;
-        let event = insert(&mut tx, tenant, session, seq, ended, now).await?;
         tx.commit().await?;
         Ok(Ok(event))
     }
@@ -117,7 +110,6 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
     let body = EventBody::Known(event.clone());
-    let json = serde_json::to_string(&body).expect("an event becomes JSON");
     sqlx::query(
         "INSERT INTO events (tenant_id, session_id, seq, at, kind, version, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -128,30 +120,73 @@ pub(crate) async fn insert(
     .bind(now.as_micros())
     .bind(event.kind())
     .bind(i64::from(Event::VERSION))
-    .bind(json)
+    .bind(json(&body))
     .execute(tx)
     .await?;
     Ok(SessionEvent { seq, at: now, body })
 }
 
-async fn take_effect(
+/// Writes the event $5, $6, $7 to where [`session::take_next`] has just moved the log.
+macro_rules! insert_last {
+    () => {
+        "INSERT INTO events (tenant_id, session_id, seq, at, kind, version, body)
+         SELECT $3, $4, last_seq, $2, $5, $6, $7 FROM sessions WHERE tenant_id = $3 AND id = $4"
+    };
+}
+pub(crate) use insert_last;
+
+/// Writes what the engine reports of a turn that runs, and what that does to rows.
+async fn report(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
+    held: Epoch,
     event: &Event,
+    now: Timestamp,
+) -> Result<SessionEvent, StoreError> {
+    let body = EventBody::Known(event.clone());
+    let rows: Vec<Row> = sqlx::query(concat!(
+        session::take_next!(
+            ", (SELECT state FROM turns
+                WHERE tenant_id = $3 AND session_id = $4 AND id = $8) AS turn_state"
+        ),
+        "; ",
+        insert_last!()
+    ))
+    .bind(1)
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .bind(event.kind())
+    .bind(i64::from(Event::VERSION))
+    .bind(json(&body))
+    .bind(event.turn().map(|turn| turn.to_string()))
+    .fetch_all(&mut *tx)
+    .await?;
+    let row = rows.first().ok_or(StoreError::NotFound)?;
+    let seq = session::taken_under(held, row)?;
+    let turn_state = row.maybe_text("turn_state")?;
+    take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
+    Ok(SessionEvent { seq, at: now, body })
+}
+
+/// Refuses an event of a turn that does not run, or one that has a row of its own.
+async fn take_effect(
+    tx: &mut Connection,
+    tenant: TenantId,
+    event: &Event,
+    turn_state: Option<&str>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     match event {
-        Event::AnswerRecorded { turn, .. } => {
-            turn::require_running(tx, tenant, session, *turn).await
-        }
+        Event::AnswerRecorded { .. } => turn::must_run(turn_state),
         Event::CallEnded {
             turn,
             step,
             ordinal,
             ..
         } => {
-            turn::require_running(tx, tenant, session, *turn).await?;
+            turn::must_run(turn_state)?;
             operation::close(tx, tenant, *turn, (*step, *ordinal), now).await
         }
         Event::TurnEnded {
@@ -159,7 +194,7 @@ async fn take_effect(
             outcome,
             reason,
         } => {
-            turn::require_running(tx, tenant, session, *turn).await?;
+            turn::must_run(turn_state)?;
             turn::end(tx, tenant, *turn, *outcome, reason.as_deref(), now).await
         }
         Event::SessionCreated { .. }

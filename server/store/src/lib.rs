@@ -27,6 +27,7 @@ mod credential;
 mod database;
 mod error;
 mod event;
+mod fleet;
 mod join_token;
 mod operation;
 mod output;
@@ -43,6 +44,7 @@ pub use audit::{Actor, AuditEntry, AuditRow};
 pub use credential::{CredentialKind, CredentialRow, NewCredential};
 pub use database::{MAX_PAGE, Store};
 pub use error::{OpenError, StoreError};
+pub use fleet::{ChosenRunner, FleetRow};
 pub use join_token::{JoinTokenRow, NewJoinToken};
 pub use operation::{
     MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,

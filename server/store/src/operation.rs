@@ -6,12 +6,16 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
-    SessionId, TenantId, Timestamp, TurnId, event::Place, limits::MAX_NAME_BYTES,
+    SessionId, TenantId, Timestamp, TurnId,
+    event::{EventBody, Place},
+    limits::MAX_NAME_BYTES,
 };
+
+use sqlx::FromRow as _;
 
 use crate::{
     Store, StoreError,
-    columns::{Columns as _, integer, word},
+    columns::{Columns as _, integer, json, word},
     database::{Connection, Row, page},
     error::bounded,
     event, runner, session, turn,
@@ -22,10 +26,15 @@ pub const MAX_OUTCOME_BYTES: usize = 16 * 1024 * 1024;
 
 macro_rules! select_operations {
     ($rest:literal) => {
+        select_operations!("", $rest)
+    };
+    ($also:literal, $rest:literal) => {
         concat!(
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
                  sandbox_id, journal_id, boot_id, effect, deadline_at, placed_at,
-                 cancel_requested_at, outcome, outcome_at, closed_at FROM operations ",
+                 cancel_requested_at, outcome, outcome_at, closed_at",
+            $also,
+            " FROM operations ",
             $rest
         )
     };
@@ -108,39 +117,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<Placed, StoreError> {
         bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
-        let session = operation.session;
         let mut tx = self.write().await?;
-        let next = session::next_under(&mut tx, tenant, session, epoch, 1, now).await?;
-        let known: Option<OperationRow> =
-            sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
-                .bind(tenant.to_string())
-                .bind(operation.id.to_string())
-                .fetch_optional(&mut *tx)
-                .await?;
-        match known {
-            Some(known) if known.digest == operation.digest => {
-                return Ok(Placed::Known(Box::new(known)));
+        match insert(&mut tx, tenant, epoch, operation, now).await? {
+            Some(event) => {
+                tx.commit().await?;
+                Ok(Placed::New { event })
             }
-            Some(_) => return Err(StoreError::Conflict("the operation has another request")),
-            None => turn::require_running(&mut tx, tenant, session, operation.turn).await?,
+            None => why_not_placed(&mut tx, tenant, operation).await,
         }
-        // A link that was claimed since has settled what the runner forgot: an intent that came
-        // later would be missed.
-        let runner = runner::find(&mut tx, tenant, operation.place.runner).await?;
-        if runner.incarnation.as_ref() != Some(&operation.incarnation) {
-            return Ok(Placed::OtherIncarnation);
-        }
-        insert(&mut tx, tenant, epoch, operation, now).await?;
-        let placed = Event::CallPlaced {
-            turn: operation.turn,
-            step: operation.step,
-            ordinal: operation.ordinal,
-            operation: operation.id,
-            place: operation.place.clone(),
-        };
-        let event = event::insert(&mut tx, tenant, session, next.seq, &placed, now).await?;
-        tx.commit().await?;
-        Ok(Placed::New { event })
     }
 
     /// Stores what became of an operation, once, whoever says so first. If its call ended before,
@@ -203,6 +187,43 @@ impl Store {
     ) -> Result<OperationRow, StoreError> {
         let mut connection = self.readers().acquire().await?;
         find(&mut connection, tenant, operation).await
+    }
+
+    /// One operation and the place where it runs, in one statement: it is read again and again
+    /// while the operation is followed. The isolation is what the sandbox is proved to keep apart
+    /// now; none, where its runner reports it no more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn placed_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+    ) -> Result<(OperationRow, Place), StoreError> {
+        let row: Row = sqlx::query(select_operations!(
+            ", (SELECT name FROM runners
+                 WHERE runners.tenant_id = operations.tenant_id AND runners.id = runner_id)
+                 AS runner_name,
+             (SELECT isolation FROM sandboxes JOIN runners
+                     ON runners.tenant_id = sandboxes.tenant_id
+                         AND runners.id = sandboxes.runner_id
+                 WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id
+                     AND sandboxes.generation = runners.generation)
+                 AS isolation",
+            "WHERE tenant_id = $1 AND id = $2"
+        ))
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        let operation = OperationRow::from_row(&row)?;
+        let place = Place {
+            runner: operation.runner,
+            runner_name: row.text("runner_name")?,
+            sandbox: operation.sandbox,
+            isolation: row.maybe_parsed("isolation")?.unwrap_or_default(),
+        };
+        Ok((operation, place))
     }
 
     /// The operations of a turn in the order of its calls, settled or not.
@@ -379,24 +400,47 @@ async fn find(
     Ok(row)
 }
 
+/// Writes the intent and its event; nothing, where the id is known, the turn does not run, or the
+/// runner has another incarnation: a link that was claimed since has settled what the runner forgot,
+/// and an intent that came later would be missed.
 async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
     epoch: Epoch,
     operation: &NewOperation,
     now: Timestamp,
-) -> Result<(), StoreError> {
-    sqlx::query(
-        "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
+) -> Result<Option<SessionEvent>, StoreError> {
+    let placed = Event::CallPlaced {
+        turn: operation.turn,
+        step: operation.step,
+        ordinal: operation.ordinal,
+        operation: operation.id,
+        place: operation.place.clone(),
+    };
+    let (kind, body) = (placed.kind(), EventBody::Known(placed));
+    let rows: Vec<Row> = sqlx::query(concat!(
+        session::take_next!(""),
+        "; INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
              placed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
-    )
+         SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2
+         WHERE EXISTS (SELECT 1 FROM turns
+                 WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
+             AND EXISTS (SELECT 1 FROM runners
+                 WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19)
+         ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id; ",
+        event::insert_last!()
+    ))
+    .bind(1)
+    .bind(now.as_micros())
     .bind(tenant.to_string())
+    .bind(operation.session.to_string())
+    .bind(kind)
+    .bind(i64::from(Event::VERSION))
+    .bind(json(&body))
     .bind(operation.id.to_string())
     .bind(Owner::Session(operation.session).to_string())
     .bind(integer(epoch.0))
-    .bind(operation.session.to_string())
     .bind(operation.turn.to_string())
     .bind(i64::from(operation.step))
     .bind(i64::from(operation.ordinal))
@@ -408,8 +452,32 @@ async fn insert(
     .bind(&operation.incarnation.boot)
     .bind(word(&operation.effect))
     .bind(operation.deadline_at.as_micros())
-    .bind(now.as_micros())
-    .execute(tx)
+    .fetch_all(tx)
     .await?;
-    Ok(())
+    let mut rows = rows.iter();
+    let seq = session::taken_under(epoch, rows.next().ok_or(StoreError::NotFound)?)?;
+    let event = SessionEvent { seq, at: now, body };
+    Ok(rows.next().map(|_| event))
+}
+
+async fn why_not_placed(
+    tx: &mut Connection,
+    tenant: TenantId,
+    operation: &NewOperation,
+) -> Result<Placed, StoreError> {
+    let known: Option<OperationRow> =
+        sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
+            .bind(tenant.to_string())
+            .bind(operation.id.to_string())
+            .fetch_optional(&mut *tx)
+            .await?;
+    match known {
+        Some(known) if known.digest == operation.digest => Ok(Placed::Known(Box::new(known))),
+        Some(_) => Err(StoreError::Conflict("the operation has another request")),
+        None => {
+            turn::require_running(tx, tenant, operation.session, operation.turn).await?;
+            runner::find(tx, tenant, operation.place.runner).await?;
+            Ok(Placed::OtherIncarnation)
+        }
+    }
 }

@@ -151,8 +151,23 @@ pub(crate) struct Next {
     pub(crate) epoch: Epoch,
 }
 
-/// Takes the session's next `count` numbers. It is the first statement of every transaction on a
-/// session, because it takes the row's lock: whoever comes second waits here, and sees the rest.
+/// Takes a session's next $1 numbers at the time $2, of the tenant $3 and the session $4, and returns
+/// the last of them, the epoch, and what else is asked for. It is the first statement of every
+/// transaction on a session, because it takes the row's lock: whoever comes second waits here, and
+/// sees the rest. Others may follow it in one call: each call is a round trip between threads, which
+/// takes longer than the statement.
+macro_rules! take_next {
+    ($also:literal) => {
+        concat!(
+            "UPDATE sessions SET last_seq = last_seq + $1, updated_at = $2
+             WHERE tenant_id = $3 AND id = $4 RETURNING last_seq, epoch",
+            $also
+        )
+    };
+}
+pub(crate) use take_next;
+
+/// Takes the session's next `count` numbers.
 pub(crate) async fn next(
     tx: &mut Connection,
     tenant: TenantId,
@@ -160,39 +175,26 @@ pub(crate) async fn next(
     count: usize,
     now: Timestamp,
 ) -> Result<Next, StoreError> {
-    let row: Row = sqlx::query(
-        "UPDATE sessions SET last_seq = last_seq + $1, updated_at = $2
-         WHERE tenant_id = $3 AND id = $4 RETURNING last_seq, epoch",
-    )
-    .bind(integer(count as u64))
-    .bind(now.as_micros())
-    .bind(tenant.to_string())
-    .bind(session.to_string())
-    .fetch_one(tx)
-    .await?;
+    let row: Row = sqlx::query(take_next!(""))
+        .bind(integer(count as u64))
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_one(tx)
+        .await?;
     Ok(Next {
         seq: row.count("last_seq")? + 1 - count as u64,
         epoch: Epoch(row.count("epoch")?),
     })
 }
 
-/// The same, for a worker: refused unless its epoch is the session's.
-pub(crate) async fn next_under(
-    tx: &mut Connection,
-    tenant: TenantId,
-    session: SessionId,
-    held: Epoch,
-    count: usize,
-    now: Timestamp,
-) -> Result<Next, StoreError> {
-    let next = next(tx, tenant, session, count, now).await?;
-    if next.epoch != held {
-        return Err(StoreError::StaleEpoch {
-            held,
-            newest: next.epoch,
-        });
+/// The number that a worker has taken with [`take_next`], refused unless its epoch is the session's.
+pub(crate) fn taken_under(held: Epoch, row: &Row) -> Result<u64, StoreError> {
+    let newest = Epoch(row.count("epoch")?);
+    match newest == held {
+        true => Ok(row.count("last_seq")?),
+        false => Err(StoreError::StaleEpoch { held, newest }),
     }
-    Ok(next)
 }
 
 impl FromRow<'_, Row> for SessionRow {

@@ -275,12 +275,23 @@ pub(crate) async fn require_running(
     session: SessionId,
     turn: TurnId,
 ) -> Result<(), StoreError> {
-    let row = find(tx, tenant, turn).await?;
-    match row.state {
-        _ if row.session != session => Err(StoreError::NotFound),
-        TurnState::Running { .. } => Ok(()),
-        TurnState::Queued => Err(StoreError::Conflict("the turn was not claimed")),
-        TurnState::Ended { .. } => Err(StoreError::Conflict("the turn has ended")),
+    let row: Row =
+        sqlx::query("SELECT state FROM turns WHERE tenant_id = $1 AND id = $2 AND session_id = $3")
+            .bind(tenant.to_string())
+            .bind(turn.to_string())
+            .bind(session.to_string())
+            .fetch_one(tx)
+            .await?;
+    must_run(row.maybe_text("state")?.as_deref())
+}
+
+/// Refuses a turn in this stored state, or none.
+pub(crate) fn must_run(state: Option<&str>) -> Result<(), StoreError> {
+    match state {
+        Some("running") => Ok(()),
+        Some("queued") => Err(StoreError::Conflict("the turn was not claimed")),
+        Some(_) => Err(StoreError::Conflict("the turn has ended")),
+        None => Err(StoreError::NotFound),
     }
 }
 

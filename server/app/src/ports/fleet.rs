@@ -13,7 +13,7 @@ use server_router::{
     links::Links,
     ports::{Fleet, FleetRunner, FleetSnapshot, PortError, RunnerState},
 };
-use server_store::{RunnerRow, Store, StoreError};
+use server_store::{ChosenRunner, FleetRow, RunnerRow, Store, StoreError};
 use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId};
 use tokio::time::{Instant, timeout_at};
 
@@ -39,9 +39,9 @@ impl Started {
     }
 
     /// Whether the runner was there before, was not heard of since, and may be on its way.
-    fn may_still_bring(&self, runner: &RunnerRow) -> bool {
-        runner.revoked_at.is_none()
-            && runner.link.is_none()
+    fn may_still_bring(&self, runner: &ChosenRunner) -> bool {
+        !runner.revoked
+            && !runner.online
             && runner.last_seen_at.is_some_and(|seen| seen < self.at)
             && Instant::now() < self.runners_return_until
     }
@@ -62,31 +62,32 @@ pub(crate) struct UserFleet {
 #[async_trait]
 impl Fleet for UserFleet {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
-        let user = self.store.user(self.tenant, self.user).await;
-        let choice = user.map_err(PortError::new)?.active_runner;
-        let tenant = self.store.tenant(self.tenant).await;
-        let demanded = tenant.map_err(PortError::new)?.demanded_isolation;
-        let rows = match choice {
-            Some(choice) => vec![self.chosen(choice).await?],
+        let mut fleet = self.read().await?;
+        if let Some(chosen) = &fleet.chosen
+            && self.started.may_still_bring(chosen)
+        {
+            self.await_return(chosen).await;
+            fleet = self.read().await?;
+        }
+        let choice = fleet.chosen.as_ref().map(|chosen| chosen.id);
+        let runners = match fleet.chosen {
+            Some(chosen) => vec![shown(chosen)],
             None => {
                 let any = self.store.list_runners(self.tenant, "", 1).await;
-                any.map_err(PortError::new)?
+                let any = any.map_err(PortError::new)?.into_iter();
+                any.map(not_chosen).collect()
             }
         };
-        let mut runners = Vec::with_capacity(rows.len());
-        for row in rows {
-            runners.push(self.shown(row).await?);
-        }
         Ok(FleetSnapshot {
             choice,
-            demanded,
+            demanded: fleet.demanded,
             runners,
         })
     }
 
     async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
         match self.store.runner(self.tenant, runner).await {
-            Ok(row) => Ok(state(&row)),
+            Ok(row) => Ok(state_of(&row)),
             Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
             Err(error) => Err(PortError::new(error)),
         }
@@ -94,48 +95,61 @@ impl Fleet for UserFleet {
 }
 
 impl UserFleet {
-    /// The runner that the user chose, once it is known whether it comes back.
-    async fn chosen(&self, choice: RunnerId) -> Result<RunnerRow, PortError> {
-        let row = self.store.runner(self.tenant, choice).await;
-        let row = row.map_err(PortError::new)?;
-        if !self.started.may_still_bring(&row) {
-            return Ok(row);
-        }
+    async fn read(&self) -> Result<FleetRow, PortError> {
+        let fleet = self.store.fleet(self.tenant, self.user).await;
+        fleet.map_err(PortError::new)
+    }
+
+    /// Waits until it is known whether the runner comes back.
+    async fn await_return(&self, runner: &ChosenRunner) {
         let waiting = Live::Notice {
             turn: self.turn,
             text: format!(
                 "the server has just started; waiting for runner {} to come back",
-                row.name
+                runner.name
             ),
         };
         self.hub.publish(self.session, waiting);
-        let mut presence = self.links.presence(choice).await;
+        let mut presence = self.links.presence(runner.id).await;
         let _ = timeout_at(self.started.runners_return_until, presence.until(true)).await;
-        let row = self.store.runner(self.tenant, choice).await;
-        row.map_err(PortError::new)
-    }
-
-    async fn shown(&self, row: RunnerRow) -> Result<FleetRunner, PortError> {
-        let sandboxes = self.store.sandboxes_of_runner(self.tenant, row.id).await;
-        let first = sandboxes.map_err(PortError::new)?.into_iter().next();
-        Ok(FleetRunner {
-            id: row.id,
-            state: state(&row),
-            name: row.name,
-            sandbox: first.map(|sandbox| (sandbox.id, sandbox.isolation)),
-            incarnation: row.incarnation,
-        })
     }
 }
 
-fn state(row: &RunnerRow) -> RunnerState {
-    if row.revoked_at.is_some() {
-        return RunnerState::Revoked;
+fn shown(runner: ChosenRunner) -> FleetRunner {
+    FleetRunner {
+        id: runner.id,
+        state: state(runner.revoked, runner.online, runner.last_seen_at),
+        name: runner.name,
+        sandbox: runner.sandbox,
+        incarnation: runner.incarnation,
     }
-    match row.link {
-        Some(_) => RunnerState::Online,
-        None => RunnerState::Offline {
-            since: row.last_seen_at,
+}
+
+/// Nothing is placed on it: it only says that there is one to choose.
+fn not_chosen(row: RunnerRow) -> FleetRunner {
+    FleetRunner {
+        id: row.id,
+        state: state_of(&row),
+        name: row.name,
+        sandbox: None,
+        incarnation: row.incarnation,
+    }
+}
+
+fn state_of(row: &RunnerRow) -> RunnerState {
+    state(
+        row.revoked_at.is_some(),
+        row.link.is_some(),
+        row.last_seen_at,
+    )
+}
+
+fn state(revoked: bool, online: bool, last_seen_at: Option<Timestamp>) -> RunnerState {
+    match (revoked, online) {
+        (true, _) => RunnerState::Revoked,
+        (false, true) => RunnerState::Online,
+        (false, false) => RunnerState::Offline {
+            since: last_seen_at,
         },
     }
 }

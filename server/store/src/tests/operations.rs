@@ -1,5 +1,5 @@
 use shared_types::{
-    Digest, Event, OperationId,
+    Digest, Epoch, Event, OperationId,
     event::{CallOutcome, TurnOutcome},
 };
 
@@ -10,6 +10,7 @@ on_every_backend!(
     an_intent_and_its_event_are_stored_once,
     the_same_operation_with_another_request_is_a_conflict,
     an_intent_for_a_place_that_is_not_known_writes_nothing,
+    an_intent_for_a_turn_that_does_not_run_or_under_an_old_epoch_writes_nothing,
     an_outcome_is_stored_once_also_when_many_race,
     an_outcome_that_comes_after_its_call_ended_is_told_in_the_log,
     the_end_of_a_call_closes_its_operations_only,
@@ -82,7 +83,15 @@ async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
         (work.runner, &operation.incarnation)
     );
     let of_turn = db.operations_of_turn(ours.id, work.turn).await;
-    assert_eq!(of_turn.expect("it answers"), vec![*row]);
+    assert_eq!(of_turn.expect("it answers"), vec![*row.clone()]);
+    let (found, place) = db
+        .placed_operation(ours.id, operation.id)
+        .await
+        .expect("it is there");
+    let name = db.runner(ours.id, work.runner).await;
+    let name = name.expect("it is there").name;
+    assert_eq!((found, &place.runner_name), (*row, &name));
+    assert_eq!(place.sandbox, operation.place.sandbox);
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 4);
 }
@@ -100,6 +109,28 @@ async fn the_same_operation_with_another_request_is_a_conflict(fixture: Fixture)
     twin.id = OperationId::from_u128(9);
     let twin = db.place_operation(ours.id, work.epoch, &twin, at(5)).await;
     assert!(matches!(twin, Err(StoreError::Conflict(_))));
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 4);
+}
+
+async fn an_intent_for_a_turn_that_does_not_run_or_under_an_old_epoch_writes_nothing(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    let (old, id) = (Epoch(work.epoch.0 - 1), work.operation.id);
+    let stale = db.place_operation(ours.id, old, &work.operation, at(4));
+    assert!(matches!(stale.await, Err(StoreError::StaleEpoch { .. })));
+    let end = [turn_ended(work.turn, TurnOutcome::Completed)];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let ended = db.place_operation(ours.id, work.epoch, &work.operation, at(6));
+    assert!(matches!(ended.await, Err(StoreError::Conflict(_))));
+    let row = db.operation(ours.id, id).await;
+    assert!(matches!(row, Err(StoreError::NotFound)));
+    let session = db.session(ours.id, work.session).await;
+    assert_eq!(session.expect("it is there").last_seq, 4);
 }
 
 async fn an_intent_for_a_place_that_is_not_known_writes_nothing(fixture: Fixture) {

@@ -17,7 +17,60 @@ on_every_backend!(
     what_a_runner_reports_is_bounded,
     a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good,
     a_fleet_token_enrols_as_many_runners_as_it_says_and_no_more,
+    a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it,
 );
+
+async fn a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (other, runner) = (ours.runner("a").await, ours.runner("b").await);
+    ours.link(other, at(1)).await;
+    let fleet = async || db.fleet(ours.id, ours.owner).await.expect("it answers");
+    assert_eq!(fleet().await.chosen, None);
+    db.set_active_runner(ours.id, ours.owner, Some(runner))
+        .await
+        .expect("it is there");
+    let chosen = async || fleet().await.chosen.expect("one is chosen");
+    let before = chosen().await;
+    assert_eq!((before.id, before.name.as_str()), (runner, "b"));
+    assert!(!before.online && !before.revoked);
+    assert_eq!((before.incarnation, before.sandbox), (None, None));
+
+    let mut claim = link_claim(1, 0);
+    let mut first = claim.sandboxes[0].clone();
+    first.name = "another".to_owned();
+    first.isolation = "network".parse().expect("a property");
+    claim.sandboxes.push(first.clone());
+    let link = db.link_claim(ours.id, runner, &claim, at(2)).await;
+    let linked = chosen().await;
+    assert!(linked.online);
+    assert_eq!(linked.incarnation, Some(claim.incarnation.clone()));
+    let sandbox = SandboxId::derive(runner, "another");
+    assert_eq!(linked.sandbox, Some((sandbox, first.isolation)));
+
+    claim.sandboxes.pop();
+    let link = link.expect("it is there").generation;
+    db.link_ended(ours.id, runner, link, at(3))
+        .await
+        .expect("it answers");
+    let link = db.link_claim(ours.id, runner, &claim, at(4)).await;
+    let link = link.expect("it is there").generation;
+    db.link_ended(ours.id, runner, link, at(5))
+        .await
+        .expect("it answers");
+    let gone = chosen().await;
+    let workspace = SandboxId::derive(runner, "workspace");
+    assert_eq!(
+        gone.sandbox.map(|(sandbox, _)| sandbox),
+        Some(workspace),
+        "what was reported before is not there any more"
+    );
+    assert_eq!((gone.online, gone.last_seen_at), (false, Some(at(5))));
+    db.revoke_runner(ours.id, runner, ours.owner, at(6))
+        .await
+        .expect("it is there");
+    let chosen = fleet().await.chosen;
+    assert!(chosen.is_none_or(|runner| runner.revoked));
+}
 
 async fn a_join_token_enrols_one_runner_also_when_many_race(fixture: Fixture) {
     let ours = fixture.tenant().await;

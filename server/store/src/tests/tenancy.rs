@@ -60,6 +60,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
+        db.fleet(ours.id, theirs.owner),
         db.set_active_runner(ours.id, theirs.owner, None),
         db.insert_credential(ours.id, theirs.owner, &mine, at(2)),
         db.credential_used(ours.id, key.id, at(2)),
@@ -150,6 +151,7 @@ async fn operations_of_another_tenant_are_not_found(fixture: Fixture) {
         db.place_operation(ours.id, mine.epoch, &on_their_runner, at(9)),
         db.place_operation(ours.id, mine.epoch, &of_their_turn, at(9)),
         db.operation(ours.id, id),
+        db.placed_operation(ours.id, id),
         db.settle_operation(ours.id, id, "{}", "", at(9)),
         db.cancel_operation(ours.id, id, at(9)),
     );

@@ -1,0 +1,82 @@
+//! What placement looks at: the runner that a user chose, and what the tenant demands of it.
+
+use shared_types::{Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, UserId};
+
+use crate::{Store, StoreError, columns::Columns as _, database::Row};
+
+/// What a user's work may go to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetRow {
+    /// What a sandbox must be proved to keep apart.
+    pub demanded: Isolation,
+    /// The runner that the user chose.
+    pub chosen: Option<ChosenRunner>,
+}
+
+/// The runner that a user chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenRunner {
+    /// Its id.
+    pub id: RunnerId,
+    /// Its name.
+    pub name: String,
+    /// Whether it was revoked.
+    pub revoked: bool,
+    /// Whether a replica holds its link.
+    pub online: bool,
+    /// When it was last heard of; absent before its first link.
+    pub last_seen_at: Option<Timestamp>,
+    /// What its memory of operations was worth at its newest link.
+    pub incarnation: Option<Incarnation>,
+    /// The first by name of its sandboxes, and what that is proved to keep apart.
+    pub sandbox: Option<(SandboxId, Isolation)>,
+}
+
+impl Store {
+    /// What a user's work may go to, in one statement: it is read before every operation.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such user.
+    pub async fn fleet(&self, tenant: TenantId, user: UserId) -> Result<FleetRow, StoreError> {
+        let row: Row = sqlx::query(
+            "SELECT demanded_isolation, runners.id AS runner_id, runners.name AS runner_name,
+                 revoked_at, replica_id, last_seen_at, journal_id, boot_id,
+                 sandboxes.id AS sandbox_id, isolation
+             FROM users JOIN tenants ON tenants.id = users.tenant_id
+             LEFT JOIN runners
+                 ON runners.tenant_id = users.tenant_id AND runners.id = active_runner_id
+             LEFT JOIN sandboxes
+                 ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
+                     AND sandboxes.generation = runners.generation
+             WHERE users.tenant_id = $1 AND users.id = $2 ORDER BY sandboxes.name LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        let chosen = match row.maybe_parsed("runner_id")? {
+            Some(id) => Some(chosen(id, &row)?),
+            None => None,
+        };
+        Ok(FleetRow {
+            demanded: row.parsed("demanded_isolation")?,
+            chosen,
+        })
+    }
+}
+
+fn chosen(id: RunnerId, row: &Row) -> Result<ChosenRunner, sqlx::Error> {
+    let journal = row.maybe_parsed("journal_id")?;
+    let sandbox = row.maybe_parsed("sandbox_id")?;
+    Ok(ChosenRunner {
+        id,
+        name: row.text("runner_name")?,
+        revoked: row.maybe_time("revoked_at")?.is_some(),
+        online: row.maybe_text("replica_id")?.is_some(),
+        last_seen_at: row.maybe_time("last_seen_at")?,
+        incarnation: journal
+            .zip(row.maybe_text("boot_id")?)
+            .map(|(journal, boot)| Incarnation { journal, boot }),
+        sandbox: sandbox.zip(row.maybe_parsed("isolation")?),
+    })
+}
