@@ -25,6 +25,7 @@ use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{AtFlags, Mode, OFlags},
     io::Errno,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -188,9 +189,14 @@ impl Directory {
     }
 
     /// Connects to the supervisor. Through `/proc`, because a socket's address has only 108 bytes.
+    /// Never waits: one that lets nobody in for now has no room for another who waits.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
         use std::os::fd::AsRawFd;
-        UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", self.fd.as_raw_fd()))
+        let path = format!("/proc/self/fd/{}/{SOCKET}", self.fd.as_raw_fd());
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(socket.into())
     }
 
     /// Removes it with all that is in it.

@@ -1,4 +1,4 @@
-//! Faults on cue: where a supervisor can be told to die, or to take its daemon with it.
+//! Faults on cue: where a supervisor can be told to die, to stop, or to take its daemon with it.
 //!
 //! Tests go through [`FaultPoint::ALL`], so that a point that is added is tested. A release build
 //! takes no such order.
@@ -64,6 +64,8 @@ points! {
 pub enum FaultAction {
     /// The supervisor kills itself (SIGKILL).
     KillSupervisor,
+    /// The supervisor stops itself (SIGSTOP).
+    StopSupervisor,
     /// The supervisor kills its daemon (SIGKILL) and goes on.
     KillDaemon,
 }
@@ -86,6 +88,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = match self.action {
             FaultAction::KillSupervisor => "kill-supervisor",
+            FaultAction::StopSupervisor => "stop-supervisor",
             FaultAction::KillDaemon => "kill-daemon",
         };
         write!(f, "{}:{action}", self.point.as_str())
@@ -99,7 +102,12 @@ impl FromStr for Fault {
         FaultPoint::ALL
             .iter()
             .flat_map(|point| {
-                [FaultAction::KillSupervisor, FaultAction::KillDaemon].map(|action| Self {
+                let actions = [
+                    FaultAction::KillSupervisor,
+                    FaultAction::StopSupervisor,
+                    FaultAction::KillDaemon,
+                ];
+                actions.map(|action| Self {
                     point: *point,
                     action,
                 })

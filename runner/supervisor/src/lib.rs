@@ -48,7 +48,7 @@ pub use record::{
     Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
     StartRecord, StreamEnd,
 };
-pub use recover::{Recovered, recover, settle};
+pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream};
 pub use tree::{Ground, KillChoice, KillMethod, Leaf, descendants, members_of_session};

@@ -5,7 +5,10 @@ use std::{
     io::{self, Read},
 };
 
-use rustix::process::Pid;
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
 use serde::{Deserialize, Serialize};
 
 /// A process of this host, this boot and this moment: pids are reused, the three together are not
@@ -26,12 +29,17 @@ impl ProcessId {
     /// # Errors
     /// When there is none, or `/proc` is not there.
     pub fn of(pid: Pid, boot_id: &str) -> io::Result<Self> {
-        let pid = pid.as_raw_nonzero().get();
-        Ok(Self {
-            pid,
-            start_ticks: Stat::of(pid)?.start_ticks,
+        let stat = Stat::of(pid.as_raw_nonzero().get())?;
+        Ok(Self::from_stat(&stat, boot_id))
+    }
+
+    /// The process of which this was said.
+    pub(crate) fn from_stat(stat: &Stat, boot_id: &str) -> Self {
+        Self {
+            pid: stat.pid,
+            start_ticks: stat.start_ticks,
             boot_id: boot_id.to_owned(),
-        })
+        }
     }
 
     /// Whether it still runs. One that has ended and was not collected yet does not.
@@ -39,6 +47,35 @@ impl ProcessId {
         self.boot_id == boot_id
             && Stat::of(self.pid)
                 .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.runs())
+    }
+
+    /// Whether it is there and does nothing until somebody lets it go on (`SIGSTOP`, a debugger).
+    pub(crate) fn is_stopped(&self, boot_id: &str) -> bool {
+        self.boot_id == boot_id
+            && Stat::of(self.pid)
+                .is_ok_and(|stat| stat.start_ticks == self.start_ticks && stat.is_stopped())
+    }
+
+    /// Kills it; nothing happens where it has ended before.
+    ///
+    /// # Errors
+    /// When the host refuses.
+    pub(crate) fn kill(&self, boot_id: &str) -> io::Result<()> {
+        let Some(pid) = self.as_pid() else {
+            return Ok(());
+        };
+        // Opened before it is looked at: whom this names cannot become somebody else.
+        let process = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(()),
+            opened => opened?,
+        };
+        match self.is_alive(boot_id) {
+            true => match pidfd_send_signal(process, Signal::KILL) {
+                Err(Errno::SRCH) => Ok(()),
+                sent => Ok(sent?),
+            },
+            false => Ok(()),
+        }
     }
 
     /// Whether another process has got the pid since.
@@ -98,6 +135,11 @@ impl Stat {
     /// Zombies and the dead do not run.
     pub(crate) fn runs(&self) -> bool {
         !matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// On a signal, or for a debugger.
+    fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
     }
 
     /// proc(5): `pid (name) state ppid pgrp session … starttime` (field 22). The name may hold

@@ -1,23 +1,22 @@
-//! After a restart of the daemon: what became of each operation.
+//! After a restart of the daemon, or where a supervisor is gone or silent: what became of each
+//! operation.
 
-use std::{fs, io, path::Path, thread::sleep, time::Duration};
+mod force;
+mod remains;
 
-use rustix::process::{Signal, kill_process};
+use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cause, Directory, End, ExitRecord, Fate, Identity, KillMethod, Leaf, Operation, ProcessId,
-    RecordError, SpoolReader, StartRecord, Stream, StreamEnd, members_of_session, operation::Link,
-    process::boot_id,
+    Cause, Directory, End, ExitRecord, Fate, KillMethod, Operation, RecordError, SpoolReader,
+    StartRecord, Stream, StreamEnd, operation::Link, process::boot_id,
 };
+pub use force::{ask_to_end, end_by_force};
+pub use remains::remove;
+pub(crate) use remains::{ENDS_WITHIN, clear};
+use remains::{kill_tree, wait_until};
 
-/// How long a supervisor that lives may take to let us in, or one that ends to be gone.
+/// How long a supervisor that lives may take to let us in.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-
-/// How long a killed tree may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(30);
-
-/// How often either is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Bytes that are read at once for a checksum.
 const READ_BYTES: usize = 256 * 1024;
@@ -56,15 +55,15 @@ pub fn recover(
 }
 
 /// What one operation has become; it has a fate afterwards, and an end or a supervisor. As for
-/// [`recover`], its directory must be no pool's. Can take some seconds.
+/// [`recover`], its directory must be no pool's, unless its supervisor was handed a request and
+/// says nothing: then that has started, or never will. Can take some seconds.
 ///
 /// # Errors
 /// When the records cannot be read, or its supervisor neither answers nor ends; it can be tried
 /// again.
 pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
     if let Some(record) = directory.exit()? {
-        clear_leaf(&directory);
-        return Ok(Recovered::Ended(directory, record));
+        return Ok(ended(directory, record));
     }
     let fate = match directory.fate() {
         Ok(Some(fate)) => fate,
@@ -76,7 +75,8 @@ pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
     match fate {
         Fate::Started(start) => started(directory, &start),
         Fate::Fenced { .. } => {
-            clear_leaf(&directory);
+            // Whatever its supervisor still does is in vain; one that is stopped must not be left.
+            clear(&directory, Duration::ZERO);
             Ok(Recovered::Fenced(directory))
         }
     }
@@ -85,23 +85,22 @@ pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
 fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, RecordError> {
     let boot = boot_id()?;
     let supervisor = &start.identity.supervisor;
-    let mut waited = Duration::ZERO;
-    while supervisor.is_alive(&boot) && waited < ANSWERS_WITHIN {
-        let link = directory
-            .connect()
-            .ok()
-            .and_then(|socket| Link::new(socket).ok());
-        if let Some(link) = link {
-            let operation = Operation::attached(directory, link);
-            return Ok(Recovered::Running(Box::new(operation)));
+    let mut link = None;
+    wait_until(ANSWERS_WITHIN, || {
+        if !supervisor.is_alive(&boot) {
+            return true;
         }
-        // It is about to end: the socket closes before the process does.
-        sleep(LOOK_EVERY);
-        waited += LOOK_EVERY;
+        // One that is about to end closes its socket before it is gone.
+        let socket = directory.connect().ok();
+        link = socket.and_then(|socket| Link::new(socket).ok());
+        link.is_some()
+    });
+    if let Some(link) = link {
+        let operation = Operation::attached(directory, link);
+        return Ok(Recovered::Running(Box::new(operation)));
     }
     if let Some(record) = directory.exit()? {
-        clear_leaf(&directory);
-        return Ok(Recovered::Ended(directory, record));
+        return Ok(ended(directory, record));
     }
     if supervisor.is_alive(&boot) {
         return Err(io::Error::from(io::ErrorKind::TimedOut).into());
@@ -120,6 +119,13 @@ fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, Recor
         cause,
         tree_gone,
     )
+}
+
+/// It is over. Its supervisor may be about to end, or to be asked to serve another command by a
+/// daemon that is no more.
+fn ended(directory: Directory, record: ExitRecord) -> Recovered {
+    clear(&directory, ENDS_WITHIN);
+    Recovered::Ended(directory, record)
 }
 
 /// Writes down that nobody knows how it ended. Another end that came first holds.
@@ -149,7 +155,7 @@ fn lost(
     } else {
         directory.exit()?.unwrap_or(record)
     };
-    clear_leaf(&directory);
+    clear(&directory, Duration::ZERO);
     Ok(Recovered::Ended(directory, record))
 }
 
@@ -169,77 +175,6 @@ fn lost_without_start(directory: Directory) -> Result<Recovered, RecordError> {
         identity.supervisor.boot_id != boot || kill_tree(&identity, None, &boot)
     });
     lost(directory, None, kill, Cause::HostReboot, tree_gone)
-}
-
-/// Kills what a dead supervisor has left; whether that is proven to be all of it.
-fn kill_tree(identity: &Identity, child: Option<&ProcessId>, boot: &str) -> bool {
-    match Leaf::reopen(identity.kill, identity.cgroup.as_deref()) {
-        Ok(Some(leaf)) => {
-            let mut waited = Duration::ZERO;
-            while !leaf.is_empty() && waited < GONE_WITHIN {
-                leaf.kill();
-                sleep(LOOK_EVERY);
-                waited += LOOK_EVERY;
-            }
-            // Removed once the end is written down.
-            leaf.is_empty()
-        }
-        // It was removed, which is possible only once it was empty.
-        Ok(None) if identity.cgroup.is_some() => true,
-        Ok(None) | Err(_) => {
-            // With a terminal the command leads a session, else it is in its supervisor's.
-            for leader in child.into_iter().chain([&identity.supervisor]) {
-                kill_session(leader, boot);
-            }
-            false
-        }
-    }
-}
-
-/// Kills a session, as far as it can be seen. Nothing is proven by that. While any of a session
-/// lives the kernel gives its number to nobody, so where another process has it, none is left.
-fn kill_session(leader: &ProcessId, boot: &str) {
-    // Session 0 is all that a pid namespace sees of those from outside.
-    if leader.boot_id != boot || leader.pid <= 0 {
-        return;
-    }
-    let mut waited = Duration::ZERO;
-    while waited < ANSWERS_WITHIN && !leader.is_reused() {
-        let members = members_of_session(leader.pid).unwrap_or_default();
-        if members.is_empty() {
-            return;
-        }
-        for member in members {
-            // One that is gone needs no signal.
-            let _ = kill_process(member, Signal::KILL);
-        }
-        sleep(LOOK_EVERY);
-        waited += LOOK_EVERY;
-    }
-}
-
-/// Removes the cgroup that a supervisor had no time to remove. It has nothing left to do but end,
-/// and whoever killed it may be faster than its death.
-pub(crate) fn clear_leaf(directory: &Directory) {
-    let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) else {
-        return;
-    };
-    if identity.supervisor.boot_id != boot {
-        // It went with its host; one of that name would be somebody else's.
-        return;
-    }
-    let mut waited = Duration::ZERO;
-    while waited < ANSWERS_WITHIN {
-        let Ok(Some(leaf)) = Leaf::reopen(identity.kill, identity.cgroup.as_deref()) else {
-            return;
-        };
-        // A child behind its gate sees that nobody opens it; until then it is not removed.
-        if !identity.supervisor.is_alive(&boot) && leaf.remove().is_ok() {
-            return;
-        }
-        sleep(LOOK_EVERY);
-        waited += LOOK_EVERY;
-    }
 }
 
 /// What is on disk of a stream whose supervisor has not said.

@@ -1,9 +1,11 @@
 //! The daemon's end of the process that supervisors are forked from.
 
 use std::{
+    fs,
     io::{self, IoSlice},
     mem::MaybeUninit,
     os::unix::net::UnixStream,
+    path::Path,
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
@@ -17,7 +19,10 @@ use rustix::{
 };
 
 use super::PoolOptions;
-use crate::Fault;
+use crate::{
+    Fault, ProcessId,
+    process::{Stat, boot_id},
+};
 
 /// The process, spawned where there is none; another one where it has died.
 #[derive(Debug)]
@@ -32,6 +37,10 @@ struct Running {
     child: Child,
 }
 
+/// Who has got an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServerId(u32);
+
 impl ForkServer {
     pub(super) fn new(options: PoolOptions) -> Self {
         Self {
@@ -45,25 +54,29 @@ impl ForkServer {
     }
 
     /// Orders a supervisor for the directory of this name. What comes back is its socket, which
-    /// closes without a word where there will be none.
-    pub(super) fn order(&self, directory: &str) -> io::Result<UnixStream> {
+    /// closes without a word where there will be none, and who was ordered to fork it.
+    pub(super) fn order(&self, directory: &str) -> io::Result<(UnixStream, ServerId)> {
         let (near, far) = UnixStream::pair()?;
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = &*running
             && before.order(directory, &far).is_ok()
         {
-            return Ok(near);
+            return Ok((near, before.id()));
         }
         // It has died, or there was none yet.
-        let another = Running::spawn(&self.options)?;
-        running.insert(another).order(directory, &far)?;
-        Ok(near)
+        let another = running.insert(Running::spawn(&self.options)?);
+        another.order(directory, &far)?;
+        Ok((near, another.id()))
     }
 
-    /// Ends one that does not do what was ordered; the next order spawns another.
-    pub(super) fn end(&self) {
+    /// Ends one that does not do what was ordered, with the supervisor that it may have forked for
+    /// the directory of this name; the next order spawns another. One that another order has
+    /// spawned meanwhile stays.
+    pub(super) fn end(&self, server: ServerId, directory: &str) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        *running = None;
+        if let Some(before) = running.take_if(|running| running.id() == server) {
+            before.kill_unborn(&self.options.root, directory);
+        }
     }
 }
 
@@ -88,6 +101,31 @@ impl Running {
         }
         let child = command.spawn()?;
         Ok(Self { socket, child })
+    }
+
+    /// It is collected only when this is dropped, so that nobody else has the number while it counts.
+    fn id(&self) -> ServerId {
+        ServerId(self.child.id())
+    }
+
+    /// Kills supervisors that were forked and have not come as far as to their own directory, or
+    /// in this one no further than that: nobody knows of them, and one that is stopped would stay.
+    /// Another one that is just being made is lost with them, and ordered again.
+    fn kill_unborn(&self, root: &Path, directory: &str) {
+        let (Ok(boot), Ok(all), Ok(root)) = (boot_id(), Stat::all(), fs::canonicalize(root)) else {
+            return;
+        };
+        let places = [root.join(directory), root];
+        for stat in all {
+            if u32::try_from(stat.parent) != Ok(self.child.id()) {
+                continue;
+            }
+            let place = fs::read_link(format!("/proc/{}/cwd", stat.pid));
+            if place.is_ok_and(|place| places.contains(&place)) {
+                // One that the host keeps ends when it finds its directory gone.
+                let _ = ProcessId::from_stat(&stat, &boot).kill(&boot);
+            }
+        }
     }
 
     fn order(&self, directory: &str, client: &UnixStream) -> io::Result<()> {

@@ -12,7 +12,7 @@ use crate::{Waiting, recover};
 /// for this long: a command that has just begun has the host to itself.
 const REFILL_AFTER: Duration = Duration::from_millis(10);
 
-/// How often it is looked for supervisors that were not wanted again and have ended.
+/// How often it is looked for supervisors that were not wanted again and have ended, or should have.
 const CLEAR_EVERY: Duration = Duration::from_secs(1);
 
 /// What the pool's thread is told.
@@ -77,7 +77,7 @@ impl Keeper {
             calm = heard.is_err();
             match heard {
                 Ok(wish) => self.hear(wish),
-                Err(RecvTimeoutError::Timeout) => self.clear(),
+                Err(RecvTimeoutError::Timeout) => self.clear(patience == Some(CLEAR_EVERY)),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             while let Ok(wish) = self.heard.try_recv() {
@@ -91,11 +91,10 @@ impl Keeper {
     }
 
     /// Removes what nobody wanted to use again.
-    fn clear(&self) {
-        for directory in self.starter.spent.ended() {
-            recover::clear_leaf(&directory);
+    fn clear(&self, quiet: bool) {
+        for directory in self.starter.spent.ended(quiet) {
             // What stays is found by the next daemon.
-            let _ = directory.remove();
+            let _ = recover::remove(directory);
         }
     }
 

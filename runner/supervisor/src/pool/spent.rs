@@ -1,4 +1,7 @@
 //! Supervisors whose commands have ended, on their way to another one, and those that go.
+//!
+//! None of them stays: one that is well ends by itself a second after it has heard the last of its
+//! daemon. One that does not is stopped, or hangs, and is killed.
 
 use std::{
     collections::VecDeque,
@@ -6,10 +9,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Directory, Spent, ToSupervisor};
+use crate::{Directory, Spent, ToSupervisor, boot_id};
 
 /// Supervisors that are kept in each state, at most.
 const KEPT_AT_MOST: usize = 64;
+
+/// Looks, a quiet second apart, in which one that is to end may still be there.
+const LOOKS: u32 = 3;
 
 /// Those that there are.
 #[derive(Debug, Default)]
@@ -22,9 +28,17 @@ struct Lists {
     /// Their commands are still remembered; the latest last.
     remembered: VecDeque<Spent>,
     /// Nobody will ask for their commands any more; the latest last.
-    forgotten: VecDeque<Spent>,
+    forgotten: VecDeque<Leaving>,
     /// They are asked to end.
-    dismissed: VecDeque<Spent>,
+    dismissed: VecDeque<Leaving>,
+}
+
+/// One that ends if it is not asked for anything.
+#[derive(Debug)]
+struct Leaving {
+    spent: Spent,
+    /// How often it was there when it was looked for.
+    seen: u32,
 }
 
 impl SpentOnes {
@@ -46,7 +60,7 @@ impl SpentOnes {
         let spent = position.and_then(|position| lists.remembered.remove(position));
         match spent.filter(|spent| spent.link.is_open()) {
             Some(spent) if lists.forgotten.len() < KEPT_AT_MOST => {
-                lists.forgotten.push_back(spent);
+                lists.forgotten.push_back(Leaving::new(spent));
                 true
             }
             _ => false,
@@ -57,15 +71,28 @@ impl SpentOnes {
     pub(super) fn dismiss(&self, mut spent: Spent) {
         // One that is gone already needs not be asked.
         let _ = spent.link.send(&ToSupervisor::Cancel, &[]);
+        self.bury(spent);
+    }
+
+    /// One that does not do what it is told is killed.
+    pub(super) fn kill(&self, spent: Spent) {
+        kill(&spent.directory);
+        self.bury(spent);
+    }
+
+    fn bury(&self, spent: Spent) {
         let mut lists = self.lists();
         if lists.dismissed.len() < KEPT_AT_MOST {
-            lists.dismissed.push_back(spent);
+            lists.dismissed.push_back(Leaving::new(spent));
         }
     }
 
     /// One that may serve another command.
     pub(super) fn take(&self) -> Option<Spent> {
-        self.lists().forgotten.pop_back()
+        self.lists()
+            .forgotten
+            .pop_back()
+            .map(|leaving| leaving.spent)
     }
 
     /// Whether there are any of which nobody has taken care.
@@ -74,21 +101,49 @@ impl SpentOnes {
         !lists.forgotten.is_empty() || !lists.dismissed.is_empty()
     }
 
-    /// The directories of those that were not wanted in time, or not at all, and have ended.
-    pub(super) fn ended(&self) -> Vec<Directory> {
+    /// The directories of those that were not wanted in time, or not at all, and have ended. Where
+    /// the last second was `quiet`, those are killed that should have ended.
+    pub(super) fn ended(&self, quiet: bool) -> Vec<Directory> {
         let lists = &mut *self.lists();
         let mut directories = Vec::new();
         for list in [&mut lists.forgotten, &mut lists.dismissed] {
             let all = list.drain(..);
-            let (open, ended): (VecDeque<_>, VecDeque<_>) =
-                all.partition(|spent| spent.link.is_open());
+            let (mut open, ended): (VecDeque<_>, VecDeque<_>) = all.partition(Leaving::is_there);
+            if quiet {
+                open.iter_mut().for_each(Leaving::look);
+            }
             *list = open;
-            directories.extend(ended.into_iter().map(|spent| spent.directory));
+            directories.extend(ended.into_iter().map(|leaving| leaving.spent.directory));
         }
         directories
     }
 
     fn lists(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leaving {
+    fn new(spent: Spent) -> Self {
+        Self { spent, seen: 0 }
+    }
+
+    fn is_there(&self) -> bool {
+        self.spent.link.is_open()
+    }
+
+    fn look(&mut self) {
+        self.seen += 1;
+        if self.seen >= LOOKS {
+            kill(&self.spent.directory);
+        }
+    }
+}
+
+/// Kills a supervisor that was promised to nobody.
+fn kill(directory: &Directory) {
+    if let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) {
+        // One that the host keeps is looked at again.
+        let _ = identity.supervisor.kill(&boot);
     }
 }

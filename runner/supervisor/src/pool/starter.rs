@@ -10,10 +10,16 @@ use std::{
 };
 
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
-use crate::{Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Link};
+use crate::{
+    Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Link, recover,
+};
 
 /// How long a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long it may take to clear them away for another command, while somebody waits for that who
+/// could have a new one.
+const AGAIN_WITHIN: Duration = Duration::from_secs(1);
 
 /// Starts supervisors.
 #[derive(Debug, Clone)]
@@ -47,6 +53,11 @@ impl Starter {
                     let Spent { directory, link } = spent;
                     return Some(Waiting::new(directory, identity, link));
                 }
+                // Where one is stopped others may be, and nobody waits for them all.
+                Err(PoolError::Silent(None)) => {
+                    self.spent.kill(spent);
+                    return None;
+                }
                 // As good as one that was not kept.
                 Err(_) => self.spent.dismiss(spent),
             }
@@ -56,13 +67,8 @@ impl Starter {
 
     pub(super) fn start(&self) -> Result<Waiting, PoolError> {
         match self.try_start() {
-            Err(PoolError::NotForked(cause)) => {
-                if cause.is_none() {
-                    // One that is stopped would keep the next order waiting as well.
-                    self.server.end();
-                }
-                self.try_start()
-            }
+            // Whoever was to do it was killed or stopped.
+            Err(PoolError::NotForked(_) | PoolError::Silent(_)) => self.try_start(),
             started => started,
         }
     }
@@ -71,22 +77,29 @@ impl Starter {
         let name = self.name();
         let root = &self.server.options().root;
         let directory = Directory::create(&root.join(&name))?;
-        let socket = self.server.order(&name).map_err(PoolError::from);
-        match socket.and_then(greeting) {
-            Ok((identity, link)) => Ok(Waiting::new(directory, identity, link)),
+        let (socket, server) = match self.server.order(&name) {
+            Ok(ordered) => ordered,
             Err(error) => {
-                // It has been asked for nothing, so nothing was promised to anybody. One that has
-                // died may have made a cgroup, which the next daemon removes.
-                let nobody = matches!(directory.identity(), Ok(None));
-                if nobody || matches!(error, PoolError::Unfit { .. }) {
-                    let _ = directory.remove();
-                }
-                Err(match error {
-                    PoolError::Silent(cause) if nobody => PoolError::NotForked(cause),
-                    error => error,
-                })
+                let _ = directory.remove();
+                return Err(error.into());
             }
+        };
+        let error = match greeting(socket) {
+            Ok((identity, link)) => return Ok(Waiting::new(directory, identity, link)),
+            Err(error) => error,
+        };
+        let nobody = matches!(directory.identity(), Ok(None));
+        if nobody && matches!(error, PoolError::Silent(None)) {
+            // One that is stopped would keep the next order waiting as well.
+            self.server.end(server, &name);
         }
+        // It has been asked for nothing, so nothing was promised to anybody.
+        recover::clear(&directory, Duration::ZERO);
+        let _ = directory.remove();
+        Err(match error {
+            PoolError::Silent(cause) if nobody => PoolError::NotForked(cause),
+            error => error,
+        })
     }
 }
 
@@ -96,7 +109,7 @@ impl Starter {
 fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
     let asked = spent.link.send(&ToSupervisor::Again, &[]);
     asked.map_err(|error| PoolError::Silent(Some(error)))?;
-    let identity = ready(&mut spent.link)?;
+    let identity = ready(&mut spent.link, AGAIN_WITHIN)?;
     spent.directory.rename(name)?;
     Ok(identity)
 }
@@ -104,12 +117,12 @@ fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
 /// What a new supervisor says when it is ready.
 fn greeting(socket: UnixStream) -> Result<(Identity, Link), PoolError> {
     let mut link = Link::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
-    let identity = ready(&mut link)?;
+    let identity = ready(&mut link, READY_WITHIN)?;
     Ok((identity, link))
 }
 
-fn ready(link: &mut Link) -> Result<Identity, PoolError> {
-    match link.receive(READY_WITHIN) {
+fn ready(link: &mut Link, within: Duration) -> Result<Identity, PoolError> {
+    match link.receive(within) {
         Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok(identity),
         Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
             Err(PoolError::Unfit { reason, errno })

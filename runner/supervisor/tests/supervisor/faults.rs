@@ -251,6 +251,10 @@ fn a_supervisor_killed_at_any_point_is_fenced_or_lost_with_its_tree_dead() {
         };
         run_stand_in(&scene, Some(fault));
         let all = settled(&scene);
+        if order(*point) < order(FaultPoint::Waiting) {
+            assert_eq!((all.len(), effects(&scene)), (0, 0), "{point:?}");
+            continue;
+        }
         let [fared] = all.values().collect::<Vec<_>>()[..] else {
             panic!("{point:?}: {all:?}");
         };

@@ -10,3 +10,4 @@ mod not_started;
 mod resources;
 mod scene;
 mod spools;
+mod stopped;

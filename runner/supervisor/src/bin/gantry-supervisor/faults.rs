@@ -38,13 +38,14 @@ impl Faults {
         let Some(fault) = self.ordered.filter(|fault| fault.point == point) else {
             return;
         };
-        let victim = match fault.action {
-            FaultAction::KillSupervisor => Some(getpid()),
-            FaultAction::KillDaemon => client.and_then(Client::pid),
+        let (victim, signal) = match fault.action {
+            FaultAction::KillSupervisor => (Some(getpid()), Signal::KILL),
+            FaultAction::StopSupervisor => (Some(getpid()), Signal::STOP),
+            FaultAction::KillDaemon => (client.and_then(Client::pid), Signal::KILL),
         };
         if let Some(victim) = victim {
             // It may be dead already.
-            let _ = kill_process(victim, Signal::KILL);
+            let _ = kill_process(victim, signal);
         }
     }
 }

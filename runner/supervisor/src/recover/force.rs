@@ -1,0 +1,67 @@
+//! The end of a command whose supervisor does not bring it about, because it is stopped or hangs.
+//!
+//! Nobody but the supervisor can say how the command itself ended, so this comes last: a supervisor
+//! that lets the tree be gone, and can still tell, is let tell.
+
+use rustix::process::Signal;
+
+use super::{
+    Recovered, ended, lost,
+    remains::{GONE_WITHIN, empty, kill_tree, put_down, wait_until},
+    settle,
+};
+use crate::{Cause, Directory, Fate, Leaf, RecordError, process::boot_id};
+
+/// Asks a command to end (`SIGTERM`) where its supervisor is stopped and so does not; else nothing
+/// happens. Without a cgroup nobody else can tell whom to ask.
+///
+/// # Errors
+/// When the records cannot be read, or the host refuses.
+pub fn ask_to_end(directory: &Directory) -> Result<(), RecordError> {
+    let Some(Fate::Started(start)) = directory.fate()? else {
+        return Ok(());
+    };
+    let identity = &start.identity;
+    if identity.supervisor.is_stopped(&boot_id()?)
+        && let Some(leaf) = Leaf::reopen(identity.kill, identity.cgroup.as_deref())?
+    {
+        leaf.signal(Signal::TERM);
+        // A stopped process acts on its signals only once it goes on.
+        leaf.signal(Signal::CONT);
+    }
+    Ok(())
+}
+
+/// Ends a command whose supervisor was told to end it and had the time for it: kills its tree, then
+/// its supervisor, and writes down that it ended for this reason and that nobody knows how. An end
+/// that the supervisor tells meanwhile holds. Can take a minute.
+///
+/// # Errors
+/// When the records cannot be read, or the host does not let the supervisor go; it can be tried
+/// again.
+pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, RecordError> {
+    let boot = boot_id()?;
+    let start = match directory.fate() {
+        Ok(Some(Fate::Started(start))) if start.identity.supervisor.boot_id == boot => start,
+        _ => return settle(directory),
+    };
+    let identity = &start.identity;
+    // Without a cgroup only the supervisor can see all of the tree.
+    if let Ok(Some(leaf)) = Leaf::reopen(identity.kill, identity.cgroup.as_deref()) {
+        empty(&leaf);
+    }
+    let supervisor = &identity.supervisor;
+    wait_until(GONE_WITHIN, || {
+        !matches!(directory.exit(), Ok(None))
+            || !supervisor.is_alive(&boot)
+            || supervisor.is_stopped(&boot)
+    });
+    if directory.exit()?.is_none() {
+        put_down(supervisor, &boot)?;
+    }
+    if let Some(record) = directory.exit()? {
+        return Ok(ended(directory, record));
+    }
+    let tree_gone = kill_tree(identity, start.child.as_ref(), &boot);
+    lost(directory, Some(&start), identity.kill, cause, tree_gone)
+}
