@@ -10,6 +10,7 @@
 //! a directory) runs on the runtime's threads for blocking work.
 
 mod control;
+mod ending;
 mod outcome;
 mod passing;
 mod spool;
@@ -31,7 +32,7 @@ use runner_supervisor::{
     SpoolBounds, Streams, Sync, Terms, settle,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
-use shared_types::{Entropy, OperationId, Refusal};
+use shared_types::{Entropy, OperationId, Refusal, limits::KILL_GRACE};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::spawn_blocking,
@@ -305,7 +306,8 @@ impl Processes {
         let supervisor = supervisor.expect("it is taken out here only, and then dropped");
         let path = supervisor.directory().path().to_owned();
         let started = supervisor.start(&request, Some(plan.directory));
-        task::spawn(path, started, passing, Some(Arc::clone(&self.pool)))
+        let pool = Some(Arc::clone(&self.pool));
+        task::spawn(path, started, passing, terms.kill_grace, pool)
     }
 
     /// Removes what is kept of a command that is forgotten, off the async threads; its supervisor
@@ -352,7 +354,8 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
         Ok(Recovered::Running(operation)) => {
-            Left::Running(task::spawn(path, Ok(*operation), Passing::new(), None))
+            let passing = Passing::new();
+            Left::Running(task::spawn(path, Ok(*operation), passing, KILL_GRACE, None))
         }
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             operation: record.operation,

@@ -96,12 +96,13 @@ impl Spool {
         Ok(bytes)
     }
 
-    /// Removes it all, off the async threads. What stays because the host refuses is found by the
-    /// next daemon.
+    /// Removes it all, and what its supervisor has left, off the async threads. What stays because
+    /// the host refuses is found by the next daemon.
     pub(crate) fn remove(self) {
         spawn_blocking(move || {
             let name = self.name();
-            if let Err(error) = fs::remove_dir_all(&self.path) {
+            let removed = Directory::open(&self.path).and_then(runner_supervisor::remove);
+            if let Err(error) = removed {
                 tracing::warn!(%error, process.directory = name, "failed to remove a command's files");
             }
         });

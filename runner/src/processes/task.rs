@@ -1,18 +1,22 @@
 //! The task of one command: listens to its supervisor, and passes wishes on.
 //!
-//! It ends with the command. Where the supervisor is gone without a word, the records are settled
-//! off the async threads, and the task goes on with what they say.
+//! It ends with the command. Where the supervisor is gone without a word, or does not say in time
+//! that the command has started, the records are settled off the async threads, and the task goes on
+//! with what they say. While the command runs a supervisor may say nothing for as long as it likes,
+//! until it is told to end it (see `ending`).
 
 use std::{
     collections::VecDeque,
     io,
     path::{Path, PathBuf},
+    pin::{Pin, pin},
     sync::Arc,
     time::Duration,
 };
 
 use runner_supervisor::{
-    Cut, Directory, Ended, Event, Operation, OperationError, Pool, Recovered, Stream, settle,
+    Cause, Cut, Directory, Ended, Event, Operation, OperationError, Pool, RecordError, Recovered,
+    Stream, ask_to_end, end_by_force, settle,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -22,14 +26,21 @@ use tokio::{
         mpsc::{self, error::TrySendError},
         watch,
     },
-    time::sleep,
+    time::{Sleep, sleep},
 };
 use tracing::Instrument as _;
 
 use super::{
-    Control, EVENTS_WAITING, Passing, Process, ProcessEnd, ProcessEvent, Spool, control::Wishes,
-    outcome, passing::Sent, run_blocking,
+    Control, EVENTS_WAITING, Passing, Process, ProcessEnd, ProcessEvent, Spool,
+    control::Wishes,
+    ending::{self, Due, Ending},
+    outcome,
+    passing::Sent,
+    run_blocking,
 };
+
+/// How long a supervisor may take to say that the command has started.
+const STARTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How often records that cannot be settled are tried again: a supervisor that is about to end can
 /// be kept by the host.
@@ -43,18 +54,23 @@ pub(super) fn spawn(
     path: PathBuf,
     started: Result<Operation, (Directory, OperationError)>,
     passing: Passing,
+    kill_grace: Duration,
     pool: Option<Arc<Pool>>,
 ) -> Process {
     let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
     let spool = Spool::new(path.clone());
     let span = tracing::debug_span!("process", process.directory = spool.name());
+    // One that is attached to was started by an earlier daemon.
+    let attached = matches!(&started, Ok(operation) if operation.identity().is_none());
     let task = Task {
         path,
         pool,
-        started: false,
+        started: attached,
         wishes,
         obeyed: Wishes::default(),
+        kill_grace,
+        ending: None,
         nobody_wishes: false,
         events,
         readable: [0; 2],
@@ -80,6 +96,10 @@ struct Task {
     wishes: watch::Receiver<Wishes>,
     /// What the supervisor was told of them.
     obeyed: Wishes,
+    /// Between the polite signal and the kill.
+    kill_grace: Duration,
+    /// Once it is to end.
+    ending: Option<Ending>,
     /// Nobody is left who could wish.
     nobody_wishes: bool,
     events: mpsc::Sender<ProcessEvent>,
@@ -95,8 +115,21 @@ struct Task {
     done: VecDeque<(u64, Result<(), Refusal>)>,
 }
 
+/// Why it is not listened to a supervisor any more.
+enum Halt {
+    Ended(Ended),
+    /// The records tell what holds.
+    Cut,
+    /// It is to be ended by force, for this reason.
+    Overdue(Cause),
+}
+
 /// What a task waits for.
 enum Step {
+    /// Something is to be done for its end.
+    Due(Due),
+    /// Nobody said that it has started.
+    Unheard,
     Heard(Event),
     /// What was left to be sent is sent.
     Sent,
@@ -117,7 +150,7 @@ impl Task {
             }
             Err((_, error)) => {
                 tracing::debug!(%error, "failed to hand a command over");
-                match settled(&self.path).await {
+                match settled(&self.path, settle).await {
                     Ok(operation) => self.follow(operation).await,
                     Err(end) => end,
                 }
@@ -130,12 +163,21 @@ impl Task {
     /// Follows it to its end, over as many connections as that takes.
     async fn follow(&mut self, mut operation: Operation) -> ProcessEnd {
         loop {
-            if let Ok(socket) = observe(operation)
-                && let Ok(end) = self.listen(socket).await
-            {
-                return end;
-            }
-            match settled(&self.path).await {
+            let halt = match observe(operation) {
+                Ok(mut socket) => match self.listen(&mut socket).await {
+                    Halt::Ended(ended) => return self.ended(ended, socket.into_inner()),
+                    halt => halt,
+                },
+                Err(_) => Halt::Cut,
+            };
+            let settled = match halt {
+                Halt::Overdue(cause) => {
+                    let force = move |directory| end_by_force(directory, cause);
+                    settled(&self.path, force).await
+                }
+                Halt::Ended(_) | Halt::Cut => settled(&self.path, settle).await,
+            };
+            match settled {
                 Ok(attached) => operation = attached,
                 Err(end) => return end,
             }
@@ -145,8 +187,21 @@ impl Task {
         }
     }
 
-    /// Listens until the end, or until the connection is gone.
-    async fn listen(&mut self, mut socket: AsyncFd<Operation>) -> Result<ProcessEnd, Cut> {
+    fn ended(&self, ended: Ended, operation: Operation) -> ProcessEnd {
+        match ended {
+            Ended::Exited(record) => {
+                if let Some((spent, pool)) = operation.into_spent().zip(self.pool.as_ref()) {
+                    pool.keep(spent);
+                }
+                ProcessEnd::Outcome(outcome::of(record))
+            }
+            Ended::Fenced => ProcessEnd::Fenced,
+        }
+    }
+
+    /// Listens until the end, or as long as that is of use.
+    async fn listen(&mut self, socket: &mut AsyncFd<Operation>) -> Halt {
+        let mut unheard = pin!(sleep(STARTED_WITHIN));
         // One that was attached to says so first; a new one has taken nothing.
         let taken = socket.get_ref().identity().map(|_| 0);
         self.passing.connected(&mut self.sent, taken);
@@ -156,7 +211,12 @@ impl Task {
             self.obey(socket.get_mut());
             self.passing.pass_on(&mut self.sent, socket.get_mut());
             self.tell();
-            match self.step(&mut socket).await {
+            match self.step(socket, unheard.as_mut()).await {
+                Step::Due(due) => {
+                    if let Some(halt) = self.bring_about(due).await {
+                        return halt;
+                    }
+                }
                 Step::Heard(event) => match event {
                     Event::Started(_) => self.started = true,
                     Event::Output { out, err } => self.readable = [out, err],
@@ -164,7 +224,7 @@ impl Task {
                         tracing::warn!(reason, "a supervisor refused what it was told");
                         // The request: then it still waits, and is not to wait for ever.
                         if !self.started {
-                            return Err(Cut);
+                            return Halt::Cut;
                         }
                     }
                     Event::InputTaken(up_to) => {
@@ -180,32 +240,40 @@ impl Task {
                         let refusal = Refusal::new(RefusalCode::Invalid, reason);
                         self.done.push_back((id, Err(refusal)));
                     }
-                    Event::Ended(Ended::Exited(record)) => {
-                        let spent = socket.into_inner().into_spent();
-                        if let Some((spent, pool)) = spent.zip(self.pool.as_ref()) {
-                            pool.keep(spent);
-                        }
-                        return Ok(ProcessEnd::Outcome(outcome::of(record)));
-                    }
-                    Event::Ended(Ended::Fenced) => return Ok(ProcessEnd::Fenced),
+                    Event::Ended(ended) => return Halt::Ended(ended),
                 },
-                Step::Cut => return Err(Cut),
+                Step::Cut | Step::Unheard => return Halt::Cut,
                 Step::NobodyWishes => self.nobody_wishes = true,
                 Step::Sent | Step::Wished | Step::Passed | Step::Room => {}
             }
         }
     }
 
-    async fn step(&mut self, socket: &mut AsyncFd<Operation>) -> Step {
-        let hears_wishes = !self.nobody_wishes && !socket.get_ref().is_behind();
+    async fn step(&mut self, socket: &mut AsyncFd<Operation>, unheard: Pin<&mut Sleep>) -> Step {
+        let untold = self.untold().is_some();
         tokio::select! {
             biased;
+            due = ending::due(&mut self.ending) => Step::Due(due),
             step = heard(socket) => step.unwrap_or(Step::Cut),
-            wished = self.wishes.changed(), if hears_wishes => {
+            () = unheard, if !self.started => Step::Unheard,
+            wished = self.wishes.changed(), if !self.nobody_wishes => {
                 wished.map_or(Step::NobodyWishes, |()| Step::Wished)
             }
             () = self.passing.changed(), if !socket.get_ref().is_behind() => Step::Passed,
-            _ = self.events.reserve(), if self.untold().is_some() => Step::Room,
+            _ = self.events.reserve(), if untold => Step::Room,
+        }
+    }
+
+    /// Does what is due for its end.
+    async fn bring_about(&mut self, due: Due) -> Option<Halt> {
+        match due {
+            // Whether it started is to be known first.
+            Due::Ask if !self.started => Some(Halt::Cut),
+            Due::Ask => {
+                ask(&self.path).await;
+                None
+            }
+            Due::Force(cause) => Some(Halt::Overdue(cause)),
         }
     }
 
@@ -236,10 +304,13 @@ impl Task {
     /// Tells the supervisor what is new, unless it is still busy with what it was told before. That
     /// it is gone is heard, not noticed here.
     fn obey(&mut self, operation: &mut Operation) {
+        let wished = *self.wishes.borrow_and_update();
+        if self.ending.is_none() {
+            self.ending = Ending::wished(&wished, self.kill_grace);
+        }
         if operation.is_behind() {
             return;
         }
-        let wished = *self.wishes.borrow_and_update();
         if wished.cancel && !self.obeyed.cancel {
             let _ = operation.cancel();
         }
@@ -294,8 +365,21 @@ fn observe(operation: Operation) -> io::Result<AsyncFd<Operation>> {
     AsyncFd::with_interest(operation, Interest::READABLE | Interest::WRITABLE)
 }
 
-/// What the records say once the supervisor is gone: another connection to it, or the end.
-async fn settled(path: &Path) -> Result<Operation, ProcessEnd> {
+/// Asks a command to end whose supervisor is stopped.
+async fn ask(path: &Path) {
+    let path = path.to_owned();
+    let asked = run_blocking(move || ask_to_end(&Directory::open(&path)?)).await;
+    if let Err(error) = asked {
+        tracing::warn!(%error, "failed to look after the supervisor of a command that is to end");
+    }
+}
+
+/// What the records say once the supervisor is gone, or is not waited for any longer: another
+/// connection to it, or the end.
+async fn settled<S>(path: &Path, settle: S) -> Result<Operation, ProcessEnd>
+where
+    S: Fn(Directory) -> Result<Recovered, RecordError> + Copy + Send + 'static,
+{
     let mut attempts = 1..=SETTLE_ATTEMPTS;
     loop {
         let path = path.to_owned();

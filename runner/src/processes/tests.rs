@@ -6,3 +6,4 @@ mod many;
 mod passing;
 mod scene;
 mod spools;
+mod stopped;

@@ -201,11 +201,14 @@ pub(super) fn kill(pid: i32) {
 
 /// Whether a process with this pid runs; a zombie does not.
 pub(super) fn runs(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
+    !matches!(state(pid), None | Some('Z' | 'X'))
+}
+
+/// Its state in the kernel's letters.
+pub(super) fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.chars().next()
 }
 
 pub(super) fn outcome(end: ProcessEnd) -> Outcome {

@@ -1,0 +1,72 @@
+//! The end of a command that was asked for, should its supervisor not bring it about.
+//!
+//! That is the supervisor's to do, politely and then by force, and it tells how the command ended.
+//! One that is stopped does nothing of it. So the daemon asks in its place, and where the time for
+//! the polite way is over, it does what the supervisor should be doing, and does not wait for ever
+//! to be told.
+
+use std::{pin::Pin, time::Duration};
+
+use runner_supervisor::Cause;
+use tokio::time::{Sleep, sleep};
+
+use super::control::Wishes;
+
+/// How long a supervisor is left alone with a wish, and again with the kill.
+const HEARS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The command is to be asked to end, if its supervisor is stopped.
+    Ask,
+    /// It is to be ended, for this reason, and its supervisor with it.
+    Force(Cause),
+}
+
+/// An end that was asked for.
+#[derive(Debug)]
+pub(super) struct Ending {
+    cause: Cause,
+    asked: bool,
+    kill_grace: Duration,
+    due: Pin<Box<Sleep>>,
+}
+
+impl Ending {
+    /// Begins where the end is wished for.
+    pub(super) fn wished(wishes: &Wishes, kill_grace: Duration) -> Option<Self> {
+        let cause = match wishes {
+            Wishes { cancel: true, .. } => Cause::Cancelled,
+            Wishes { orphan: true, .. } => Cause::Orphaned,
+            _ => return None,
+        };
+        Some(Self {
+            cause,
+            asked: false,
+            kill_grace,
+            due: Box::pin(sleep(HEARS_WITHIN)),
+        })
+    }
+
+    async fn due(&mut self) -> Due {
+        self.due.as_mut().await;
+        if !self.asked {
+            self.asked = true;
+            self.due = Box::pin(sleep(self.kill_grace));
+            return Due::Ask;
+        }
+        // Should that fail, it is tried again.
+        self.due = Box::pin(sleep(HEARS_WITHIN));
+        Due::Force(self.cause)
+    }
+}
+
+/// Waits until something is to be done, for ever where no end was asked for. Nothing is lost where
+/// this is dropped.
+pub(super) async fn due(ending: &mut Option<Ending>) -> Due {
+    match ending {
+        Some(ending) => ending.due().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,289 @@
+//! Supervisors that are there and do nothing: whoever was promised something hears an end all the
+//! same, and nobody is left.
+//!
+//! With the clock paused, what is waited for in vain is over at once; that is done once nobody but
+//! the daemon has anything left to do.
+
+use std::{fs, path::Path};
+
+use rustix::process::{Pid, Signal};
+use tokio::time::{pause, resume};
+
+use super::scene::*;
+
+/// Stops the supervisor of this directory, and waits until it is.
+fn stop(scene: &Scene, name: &str) -> Identity {
+    let identity = identity(scene, name);
+    signal(identity.supervisor.pid, Signal::STOP);
+    while state(identity.supervisor.pid) != Some('T') {
+        std::thread::yield_now();
+    }
+    identity
+}
+
+fn signal(pid: i32, signal: Signal) {
+    let pid = Pid::from_raw(pid).expect("a pid");
+    rustix::process::kill_process(pid, signal).expect("it is there");
+}
+
+/// With less time to end than a test waits for an event.
+fn soon_killed() -> ProcessTerms {
+    ProcessTerms {
+        kill_grace: LONG / 2,
+        ..terms()
+    }
+}
+
+/// Nothing is left of a supervisor but its directory.
+fn assert_gone(identity: &Identity) {
+    assert!(!runs(identity.supervisor.pid), "{identity:?}");
+    let cgroup = identity.cgroup.as_deref();
+    assert!(!cgroup.is_some_and(Path::exists), "{identity:?}");
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_while_it_waits_never_runs_what_it_is_handed() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let waiting = processes.take().await.expect("a supervisor");
+    let name = waiting.name().to_owned();
+    let stopped = stop(&scene, &name);
+    let plan = scene.host.plan(&shell("touch effect")).expect("a plan");
+    let mut process = processes.start(waiting, id(1), plan, terms(), Passing::new());
+    pause();
+    assert_eq!(end(&mut process).await, ProcessEnd::Fenced);
+    resume();
+    assert_gone(&stopped);
+    processes.forget(process.spool);
+    while scene.root().join(&name).exists() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!scene.workspace().join("effect").exists());
+    let mut next = scene.start(&processes, shell("exit 4")).await;
+    assert_eq!(record(&mut next).await.status, ExitStatus::Code(4));
+}
+
+#[tokio::test]
+async fn a_cancel_is_not_kept_waiting_by_a_supervisor_that_did_not_start() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let waiting = processes.take().await.expect("a supervisor");
+    let stopped = stop(&scene, waiting.name());
+    let plan = scene.host.plan(&shell("touch effect")).expect("a plan");
+    let mut process = processes.start(waiting, id(1), plan, terms(), Passing::new());
+    process.control.cancel();
+    pause();
+    assert_eq!(end(&mut process).await, ProcessEnd::Fenced);
+    assert_gone(&stopped);
+    assert!(!scene.workspace().join("effect").exists());
+}
+
+#[tokio::test]
+async fn a_command_whose_supervisor_is_stopped_for_a_while_ends_as_if_it_had_not_been() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let script = "echo one; until test -e go; do sleep 0.01; done; echo two; exit 5";
+    let mut process = scene.start(&processes, shell(script)).await;
+    until(&mut process, "one").await;
+    let stopped = stop(&scene, process.spool.name());
+    fs::write(scene.workspace().join("go"), "").expect("a file");
+    // Longer than anything that the daemon waits for.
+    pause();
+    tokio::time::sleep(10 * LONG).await;
+    resume();
+    signal(stopped.supervisor.pid, Signal::CONT);
+    let record = record(&mut process).await;
+    assert_eq!(record.status, ExitStatus::Code(5));
+    assert_eq!(record.stdout, whole(b"one\ntwo\n"));
+}
+
+#[tokio::test]
+async fn a_cancel_ends_a_command_whose_supervisor_is_stopped() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let script = "trap '' TERM; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000; sleep 1000";
+    let mut process = scene
+        .start_with(&processes, shell(script), soon_killed())
+        .await;
+    let text = until(&mut process, "\n").await;
+    let survivor: i32 = text.trim().parse().expect("a pid");
+    let stopped = stop(&scene, process.spool.name());
+    process.control.cancel();
+    pause();
+    let record = record(&mut process).await;
+    assert_eq!(record.status, ExitStatus::Unknown);
+    assert_eq!(record.cause, ExitCause::Cancelled);
+    assert_eq!(record.stdout, whole(text.as_bytes()));
+    assert!(record.tree_gone || stopped.kill == KillMethod::Sweep);
+    assert!(!runs(survivor));
+    assert_gone(&stopped);
+}
+
+#[tokio::test]
+async fn a_cancel_that_a_stopped_supervisor_does_not_read_is_heard_all_the_same() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene
+        .start_with(&processes, shell("echo ready; sleep 1000"), soon_killed())
+        .await;
+    until(&mut process, "ready").await;
+    let stopped = stop(&scene, process.spool.name());
+    // More than the socket holds.
+    for number in 1..=20_000 {
+        let size = shared_sandbox::TerminalSize {
+            rows: 24,
+            columns: 80,
+        };
+        let control = shared_sandbox::Control::Resize(size);
+        process.control.control(number, control);
+    }
+    tokio::time::sleep(SOON).await;
+    process.control.cancel();
+    pause();
+    assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+    assert_gone(&stopped);
+}
+
+#[tokio::test]
+async fn a_command_is_asked_to_end_before_it_is_killed_although_its_supervisor_is_stopped() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let script = "trap 'touch asked; exit' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut process = scene
+        .start_with(&processes, shell(script), soon_killed())
+        .await;
+    until(&mut process, "ready").await;
+    let stopped = stop(&scene, process.spool.name());
+    process.control.cancel();
+    while !scene.workspace().join("asked").exists() {
+        tokio::time::sleep(SOON).await;
+    }
+    pause();
+    assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+    assert_gone(&stopped);
+}
+
+#[tokio::test]
+async fn a_runner_that_stops_ends_commands_whose_supervisors_are_stopped() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene
+        .start_with(&processes, shell("echo ready; sleep 1000"), soon_killed())
+        .await;
+    until(&mut process, "ready").await;
+    let stopped = stop(&scene, process.spool.name());
+    process.control.orphan();
+    pause();
+    assert_eq!(record(&mut process).await.cause, ExitCause::Orphaned);
+    assert_gone(&stopped);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_killed_before_its_command_is_forgotten_leaves_nothing() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene.start(&processes, shell("exit 3")).await;
+    assert_eq!(record(&mut process).await.status, ExitStatus::Code(3));
+    let name = process.spool.name().to_owned();
+    let killed = identity(&scene, &name);
+    kill(killed.supervisor.pid);
+    while runs(killed.supervisor.pid) {
+        std::thread::yield_now();
+    }
+    processes.forget(process.spool);
+    while scene.root().join(&name).exists() {
+        tokio::task::yield_now().await;
+    }
+    assert_gone(&killed);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_before_its_command_is_forgotten_leaves_nothing() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene.start(&processes, shell("exit 3")).await;
+    assert_eq!(record(&mut process).await.status, ExitStatus::Code(3));
+    let name = process.spool.name().to_owned();
+    let stopped = stop(&scene, &name);
+    processes.forget(process.spool);
+    while scene.root().join(&name).exists() {
+        tokio::time::sleep(SOON).await;
+    }
+    assert_gone(&stopped);
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_stopped_and_not_wanted_after_all_leaves_nothing() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let waiting = processes.take().await.expect("a supervisor");
+    let name = waiting.name().to_owned();
+    let stopped = stop(&scene, &name);
+    drop(waiting);
+    while scene.root().join(&name).exists() {
+        tokio::time::sleep(SOON).await;
+    }
+    assert_gone(&stopped);
+}
+
+#[test]
+fn the_next_daemon_ends_supervisors_that_were_stopped_while_they_waited() {
+    let scene = Scene::new();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (name, stopped) = runtime.block_on(async {
+        let processes = scene.open().await;
+        let waiting = processes.take().await.expect("a supervisor");
+        let name = waiting.name().to_owned();
+        let stopped = stop(&scene, &name);
+        (name, stopped)
+    });
+    runtime.shutdown_background();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (_processes, left) = scene.open_again().await;
+        let of_it = left.into_iter().find(|(other, _)| *other == name);
+        assert!(matches!(of_it, Some((_, Left::Fenced(_)))), "{of_it:?}");
+        assert_gone(&stopped);
+    });
+}
+
+#[test]
+fn the_next_daemon_finds_what_runs_although_its_supervisor_is_stopped_and_lets_nobody_in() {
+    let scene = Scene::new();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (name, stopped) = runtime.block_on(async {
+        let processes = scene.open().await;
+        let mut process = scene
+            .start(&processes, shell("echo ready; sleep 1000"))
+            .await;
+        until(&mut process, "ready").await;
+        let name = process.spool.name().to_owned();
+        let stopped = stop(&scene, &name);
+        (name, stopped)
+    });
+    runtime.shutdown_background();
+    for _ in 0..2 {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let (_processes, left) = scene.open_again().await;
+            let of_it = left.into_iter().find(|(other, _)| *other == name);
+            assert!(matches!(of_it, Some((_, Left::Running(_)))), "{of_it:?}");
+        });
+        runtime.shutdown_background();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let (_processes, left) = scene.open_again().await;
+        let of_it = left.into_iter().find(|(other, _)| *other == name);
+        let Some((_, Left::Running(mut process))) = of_it else {
+            panic!("it does not run: {of_it:?}");
+        };
+        process.control.cancel();
+        pause();
+        assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+        assert_gone(&stopped);
+    });
+}
