@@ -13,6 +13,7 @@ mod home;
 mod journal;
 mod key;
 mod link;
+mod memory;
 mod operations;
 mod processes;
 mod server_url;
@@ -71,7 +72,7 @@ fn told(error: &anyhow::Error) -> String {
 }
 
 fn act(cli: Cli) -> anyhow::Result<()> {
-    keep_memory();
+    memory::keep();
     shared_tls::install_provider();
     shared_telemetry::init_logs(cli.log_format.parse()?, cli.log.as_deref())?;
     let gantry_home = match cli.home {
@@ -122,32 +123,6 @@ fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps the memory of what passes through: glibc would give each piece back to the kernel and take
-/// it anew, which is a fifth of the time that a piece takes.
-#[cfg(target_env = "gnu")]
-#[expect(unsafe_code, reason = "the allocator's settings have no safe form")]
-fn keep_memory() {
-    // Pieces of memory up to this size are cut from a heap; what passes through is smaller (64 to
-    // 256 KiB).
-    const CUT_BYTES: i32 = 4 * 1024 * 1024;
-
-    // Free memory at the end of a heap that is kept for the next piece.
-    const KEPT_BYTES: i32 = 4 * 1024 * 1024;
-
-    // Heaps; more threads than that never work at a time.
-    const HEAPS: i32 = 2;
-
-    // SAFETY: there is no other thread yet; a setting that the allocator refuses stays as it was.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, CUT_BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
-        libc::mallopt(libc::M_ARENA_MAX, HEAPS);
-    }
-}
-
-#[cfg(not(target_env = "gnu"))]
-fn keep_memory() {}
-
 fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .context("cannot tell one boot of this host from another")?;
@@ -170,8 +145,8 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(OsEntropy),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+    // One thread is enough beside the link's, and this one is there already.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let served = runtime.block_on(async {

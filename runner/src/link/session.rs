@@ -22,6 +22,7 @@ use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 use super::{LinkError, tickets::Tickets};
 use crate::{
     key::{RunnerKey, ServerIdentity},
+    memory,
     operations::Operations,
 };
 
@@ -171,6 +172,7 @@ impl Session<'_> {
                     link.generation = generation,
                     "runner connected"
                 );
+                memory::give_back();
                 return Ok(());
             }
             Todo::Nothing => return Ok(()),

@@ -21,8 +21,12 @@ use serde::{Serialize, de::DeserializeOwned};
 /// Largest frame, in bytes: more than words and environment that Linux would take (2 MiB).
 pub const MAX_FRAME_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes that are read at once.
+/// Bytes that are read at once, at most.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Bytes that are read at once at first: most frames are far shorter, and a runner has many ends
+/// that wait.
+const FIRST_READ_BYTES: usize = 4 * 1024;
 
 /// Why frames cannot be read any further.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +52,7 @@ pub struct Frame<T> {
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
-    /// Where bytes are read to; empty until then.
+    /// Where bytes are read to; empty until then, larger once much comes.
     room: Vec<u8>,
     descriptor: Option<OwnedFd>,
     closed: bool,
@@ -62,7 +66,9 @@ impl Inbox {
         if self.closed {
             return false;
         }
-        self.room.resize(READ_BYTES, 0);
+        if self.room.is_empty() {
+            self.room.resize(FIRST_READ_BYTES, 0);
+        }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let received = recvmsg(
@@ -90,6 +96,10 @@ impl Inbox {
             }
         };
         self.bytes.extend_from_slice(&self.room[..taken]);
+        if taken == self.room.len() && taken < READ_BYTES {
+            // From scratch, because nothing is left in it that has to be copied.
+            self.room = vec![0; READ_BYTES];
+        }
         found
     }
 

@@ -83,3 +83,22 @@ fn find(path: &OsStr) -> Result<&'static str, NotStarted> {
 fn can_run(file: &Path) -> bool {
     rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{Timestamp, clock::ManualClock};
+
+    use super::*;
+
+    #[test]
+    fn a_shell_is_known_for_a_while() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
+        let shells = Shells::new(clock.clone());
+        let path = OsStr::new("/usr/bin:/bin");
+        assert_eq!(shells.known(path), None);
+        let found = shells.find(path).expect("a shell");
+        assert_eq!(shells.known(path), Some(found));
+        clock.advance(KNOWN_FOR);
+        assert_eq!(shells.known(path), None);
+    }
+}

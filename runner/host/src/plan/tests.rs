@@ -87,6 +87,50 @@ fn a_workspace_that_was_removed_is_told_also_when_its_folder_was_made_again() {
 }
 
 #[test]
+fn in_the_root_a_plan_is_there_at_once_and_the_same() {
+    let scene = Scene::new();
+    fs::create_dir(scene.path("sub")).expect("a folder");
+    let mut exec = argv(&["tool", "x y"]);
+    let told = |plan: Plan| {
+        let handle = format!("/proc/self/fd/{}", plan.directory.as_raw_fd());
+        let place = fs::read_link(handle).expect("a directory");
+        (plan.argv, plan.environment, place)
+    };
+    for directory in ["", ".", "./", scene.host.root().to_str().expect("text")] {
+        exec.directory = directory.to_owned();
+        let at_once = scene.host.plan_at_once(&exec).expect("a plan");
+        let slowly = scene.host.plan(&exec).expect("a plan");
+        assert_eq!(told(at_once), told(slowly), "{directory:?}");
+    }
+    for directory in ["sub", "sub/..", "..", "none", "/"] {
+        exec.directory = directory.to_owned();
+        assert!(scene.host.plan_at_once(&exec).is_none(), "{directory:?}");
+    }
+}
+
+#[test]
+fn a_script_is_planned_at_once_when_its_shell_is_known() {
+    let scene = Scene::new();
+    let mut exec = shell("echo");
+    assert!(scene.host.plan_at_once(&exec).is_none(), "not asked yet");
+    scene.host.plan(&exec).expect("a plan");
+    let plan = scene.host.plan_at_once(&exec).expect("a plan");
+    assert_eq!(texts(&plan.argv), ["bash", "-c", "echo"]);
+    let elsewhere = "/elsewhere".to_owned();
+    exec.environment.insert("PATH".to_owned(), elsewhere);
+    assert!(scene.host.plan_at_once(&exec).is_none(), "another PATH");
+}
+
+#[test]
+fn in_a_removed_workspace_nothing_is_planned_at_once() {
+    let scene = Scene::new();
+    let exec = argv(&["true"]);
+    assert!(scene.host.plan_at_once(&exec).is_some());
+    fs::remove_dir(scene.path("")).expect("it is empty");
+    assert!(scene.host.plan_at_once(&exec).is_none());
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let scene = Scene::new();
     let mut dangerous = shell("true");

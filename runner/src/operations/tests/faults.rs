@@ -46,9 +46,9 @@ impl Kind {
     /// How many of it the stand-in brings about.
     fn times(self) -> usize {
         match self {
-            Self::Accepted | Self::Ended => 3,
-            Self::Changing => 2,
-            Self::Boot | Self::Placed | Self::Epoch | Self::Released | Self::Receipt => 1,
+            Self::Accepted | Self::Ended => 4,
+            Self::Changing | Self::Placed => 2,
+            Self::Boot | Self::Epoch | Self::Released | Self::Receipt => 1,
         }
     }
 
@@ -121,6 +121,7 @@ impl FromStr for Fault {
     }
 }
 
+const AT_ONCE: &str = "echo ran >> effects-at-once; echo once; exit 4";
 const SCRIPT: &str = "echo ran >> effects; seq 1 2000; exit 3";
 
 /// A daemon in a process of its own, so that it can be killed, and a server that asks it for one
@@ -144,6 +145,10 @@ async fn stand_in() {
     let (text, outcome) = bench.read_all().await;
     let expected: String = (1..=2000).map(|line| format!("{line}\n")).collect();
     assert_eq!((text, code(&outcome)), (expected, Some(3)));
+    // Its shell is known by now, so it begins where it is admitted.
+    bench.ask_under(Epoch(2), 4, shell(AT_ONCE)).await;
+    let (text, outcome) = bench.read_all().await;
+    assert_eq!((text.as_str(), code(&outcome)), ("once\n", Some(4)));
     for (number, request) in changes() {
         bench.ask_under(Epoch(2), number, request).await;
         let outcome = bench.read_all().await.1;
@@ -237,6 +242,7 @@ fn die_and_go_on(fault: Fault) {
     assert!(!run(place.path(), None), "a death without a fault");
     let read = |name| std::fs::read_to_string(workspace.join(name)).expect("a file");
     assert_eq!(read("effects"), "ran\n", "{fault}");
+    assert_eq!(read("effects-at-once"), "ran\n", "{fault}");
     assert_eq!(read("written"), "content", "{fault}");
     assert_eq!(read("edited"), "y and z", "{fault}");
 }

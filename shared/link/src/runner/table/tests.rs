@@ -93,6 +93,47 @@ fn cancel(table: &mut Table, number: u128) -> Option<Act> {
     )
 }
 
+#[test]
+fn only_the_word_that_operations_were_accepted_can_wait() {
+    let mut scene = linked();
+    assert!(!scene.can_wait(), "there is nothing to be told");
+    start(&mut scene, 1, "true");
+    assert!(scene.can_wait());
+    scene.write(id(1), b"output");
+    assert!(!scene.can_wait(), "output does not wait");
+    told(&mut scene);
+
+    start(&mut scene, 2, "true");
+    assert!(scene.can_wait());
+    cancel(&mut scene, 3);
+    assert!(!scene.can_wait(), "the answer to a cancel does not wait");
+    assert_eq!(told(&mut scene)[0], "2 accepted", "nothing overtakes it");
+
+    for number in 10..10 + MAX_PATIENT_ANSWERS as u128 {
+        start(&mut scene, number, "true");
+        assert!(scene.can_wait());
+    }
+    start(&mut scene, 50, "true");
+    assert!(!scene.can_wait(), "there are too many");
+}
+
+#[test]
+fn whoever_attaches_or_has_input_to_give_is_told_at_once() {
+    let mut scene = linked();
+    start(&mut scene, 1, "true");
+    told(&mut scene);
+    start(&mut scene, 1, "true");
+    assert!(!scene.can_wait(), "an attached reader");
+    told(&mut scene);
+    let mut request = shell("cat");
+    if let Request::Exec(exec) = &mut request {
+        exec.input = true;
+    }
+    let asked = Order::Operation(Box::new(incoming(2, request)));
+    order(&mut scene, asked);
+    assert!(!scene.can_wait(), "its input is waited for");
+}
+
 fn exited_with(cause: ExitCause, ends: [u64; 2]) -> Outcome {
     let [stdout, stderr] = ends.map(|offset| StreamEnd {
         offset,
