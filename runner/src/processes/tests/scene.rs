@@ -183,6 +183,17 @@ pub(super) fn id(number: u128) -> OperationId {
     OperationId::from_u128(number)
 }
 
+/// Waits until this directory is gone; that must come to be.
+pub(super) async fn until_gone(scene: &Scene, name: &str) {
+    let directory = scene.root().join(name);
+    let gone = async {
+        while directory.exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, gone).await.expect("it goes");
+}
+
 /// Who supervises what lies in this directory.
 pub(super) fn identity(scene: &Scene, name: &str) -> Identity {
     let directory = Directory::open(&scene.root().join(name)).expect("a directory");

@@ -55,9 +55,7 @@ async fn a_supervisor_that_is_stopped_while_it_waits_never_runs_what_it_is_hande
     resume();
     assert_gone(&stopped);
     processes.forget(process.spool);
-    while scene.root().join(&name).exists() {
-        tokio::task::yield_now().await;
-    }
+    until_gone(&scene, &name).await;
     assert!(!scene.workspace().join("effect").exists());
     let mut next = scene.start(&processes, shell("exit 4")).await;
     assert_eq!(record(&mut next).await.status, ExitStatus::Code(4));
@@ -191,9 +189,7 @@ async fn a_supervisor_that_is_killed_before_its_command_is_forgotten_leaves_noth
         std::thread::yield_now();
     }
     processes.forget(process.spool);
-    while scene.root().join(&name).exists() {
-        tokio::task::yield_now().await;
-    }
+    until_gone(&scene, &name).await;
     assert_gone(&killed);
 }
 
@@ -206,9 +202,7 @@ async fn a_supervisor_that_is_stopped_before_its_command_is_forgotten_leaves_not
     let name = process.spool.name().to_owned();
     let stopped = stop(&scene, &name);
     processes.forget(process.spool);
-    while scene.root().join(&name).exists() {
-        tokio::time::sleep(SOON).await;
-    }
+    until_gone(&scene, &name).await;
     assert_gone(&stopped);
 }
 
@@ -220,9 +214,7 @@ async fn a_supervisor_that_is_stopped_and_not_wanted_after_all_leaves_nothing() 
     let name = waiting.name().to_owned();
     let stopped = stop(&scene, &name);
     drop(waiting);
-    while scene.root().join(&name).exists() {
-        tokio::time::sleep(SOON).await;
-    }
+    until_gone(&scene, &name).await;
     assert_gone(&stopped);
 }
 

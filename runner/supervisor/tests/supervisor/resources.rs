@@ -92,9 +92,7 @@ fn a_command_that_is_not_forgotten_keeps_its_records_and_no_supervisor() {
     let ended = crate::scene::finish(&mut operation);
     let directory = operation.directory().path().to_owned();
     pool.keep(operation.into_spent().expect("it can serve another one"));
-    while supervisor.is_alive(&supervisor.boot_id) {
-        std::thread::yield_now();
-    }
+    crate::scene::until_so(|| !supervisor.is_alive(&supervisor.boot_id));
     assert!(!pool.reclaim(&directory), "it is the caller's to remove");
     let kept = runner_supervisor::Directory::open(&directory).expect("a directory");
     assert_eq!(kept.exit().expect("readable"), Some(ended.record));

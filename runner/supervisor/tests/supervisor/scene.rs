@@ -149,6 +149,18 @@ pub(crate) fn event(operation: &mut Operation) -> Event {
     event.expect("an event in time")
 }
 
+/// Waits until it is so; it must come to be.
+pub(crate) fn until_so(so: impl Fn() -> bool) {
+    let pause = Duration::from_millis(2);
+    for _ in 0..LONG.as_millis() / pause.as_millis() {
+        if so() {
+            return;
+        }
+        std::thread::sleep(pause);
+    }
+    panic!("it does not come to be");
+}
+
 /// Waits until the event is what was hoped for.
 pub(crate) fn until(operation: &mut Operation, hoped: impl Fn(&Event) -> bool) -> Event {
     loop {

@@ -9,7 +9,7 @@ use runner_supervisor::{
 };
 use rustix::process::{Signal, kill_process};
 
-use crate::scene::{Scene, finish, record, start, until_output};
+use crate::scene::{Scene, finish, record, start, until_output, until_so};
 
 fn signal(process: &ProcessId, signal: Signal) {
     kill_process(process.as_pid().expect("a pid"), signal).expect("it is there");
@@ -133,9 +133,7 @@ fn a_stopped_supervisor_that_is_to_serve_again_is_killed_and_another_one_serves(
     let served_by = &next.identity().expect("known").supervisor;
     for (identity, path) in kept {
         assert_ne!(*served_by, identity.supervisor);
-        while path.exists() {
-            std::thread::yield_now();
-        }
+        until_so(|| !path.exists());
         assert_gone(&identity);
     }
 }
