@@ -7,3 +7,4 @@ mod passing;
 mod scene;
 mod spools;
 mod stopped;
+mod storm;
