@@ -4,6 +4,16 @@ use shared_types::{Incarnation, Refusal, RefusalCode};
 
 use crate::v1;
 
+impl From<v1::server_frame::Kind> for v1::ServerFrame {
+    /// A frame without a ticket: the door gives it one where it needs one.
+    fn from(kind: v1::server_frame::Kind) -> Self {
+        Self {
+            kind: Some(kind),
+            ticket: None,
+        }
+    }
+}
+
 impl From<&Incarnation> for v1::Incarnation {
     fn from(incarnation: &Incarnation) -> Self {
         Self {

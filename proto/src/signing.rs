@@ -4,7 +4,7 @@
 
 use shared_types::{Digest, RunnerId};
 
-use crate::v1;
+use crate::v1::{self, server_frame};
 
 /// What the server's identity key signs in `IdentifyReply`.
 pub fn identify(
@@ -121,6 +121,101 @@ pub fn ticket(
             &operation.start_within_ms.to_be_bytes(),
             &operation.run_for_ms.to_be_bytes(),
         ],
+    )
+}
+
+/// What is authenticated under the link's key in the ticket of a frame that is no operation: this
+/// order, on this link. Nothing for frames that change nothing on the runner.
+pub fn order(
+    nonce: &[u8],
+    generation: u64,
+    runner: RunnerId,
+    issued_ms: u64,
+    kind: &server_frame::Kind,
+) -> Option<Vec<u8>> {
+    let (tag, fields) = fields(kind)?;
+    let (generation, runner) = (generation.to_be_bytes(), runner.to_string());
+    let (issued, tag) = (issued_ms.to_be_bytes(), tag.to_be_bytes());
+    let link: [&[u8]; 5] = [nonce, &generation, runner.as_bytes(), &issued, &tag];
+    let fields = fields.iter().map(Vec::as_slice);
+    let parts: Vec<&[u8]> = link.into_iter().chain(fields).collect();
+    Some(message("gantry.order.v1", &parts))
+}
+
+/// The number of the field in `ServerFrame`, and what the order says.
+fn fields(kind: &server_frame::Kind) -> Option<(u64, Vec<Vec<u8>>)> {
+    use server_frame::Kind;
+    let text = |text: &str| text.as_bytes().to_vec();
+    let number = |number: u64| number.to_be_bytes().to_vec();
+    let signed = |number: i32| i64::from(number).to_be_bytes().to_vec();
+    Some(match kind {
+        Kind::Commit(commit) => (
+            5,
+            vec![
+                text(&commit.operation),
+                signed(commit.stream),
+                number(commit.up_to),
+            ],
+        ),
+        Kind::Cancel(cancel) => {
+            let incarnation = cancel.incarnation.clone().unwrap_or_default();
+            (
+                6,
+                vec![
+                    text(&cancel.operation),
+                    number(cancel.epoch),
+                    text(&incarnation.journal),
+                    text(&incarnation.boot),
+                ],
+            )
+        }
+        Kind::Forget(forget) => (7, vec![text(&forget.operation)]),
+        Kind::Input(input) => (
+            11,
+            vec![
+                text(&input.operation),
+                number(input.offset),
+                input.data.to_vec(),
+                number(input.end.into()),
+            ],
+        ),
+        Kind::Resize(resize) => {
+            let size = resize.size.unwrap_or_default();
+            (
+                12,
+                vec![
+                    text(&resize.operation),
+                    number(resize.id),
+                    number(size.rows.into()),
+                    number(size.columns.into()),
+                ],
+            )
+        }
+        Kind::Signal(signal) => (
+            13,
+            vec![
+                text(&signal.operation),
+                number(signal.id),
+                signed(signal.kind),
+            ],
+        ),
+        // They open or end the link, say that it lives, or have a signature or ticket of their own;
+        // credit only lets flow what was asked for.
+        Kind::Challenge(_)
+        | Kind::Welcome(_)
+        | Kind::NewJournal(_)
+        | Kind::Operation(_)
+        | Kind::Credit(_)
+        | Kind::Heartbeat(_)
+        | Kind::Goodbye(_) => return None,
+    })
+}
+
+/// What the server's identity key signs in `NewJournal`.
+pub fn new_journal(nonce: &[u8], runner: RunnerId) -> Vec<u8> {
+    message(
+        "gantry.new-journal.v1",
+        &[nonce, runner.to_string().as_bytes()],
     )
 }
 

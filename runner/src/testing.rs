@@ -248,16 +248,24 @@ pub(crate) struct FakeLink {
 }
 
 impl FakeLink {
-    /// Sends a frame; an operation with its ticket, as the real server does.
+    /// Sends a frame with its ticket or signature, as the real server does.
     pub(crate) async fn send(&self, mut kind: server_frame::Kind) {
-        if let (server_frame::Kind::Operation(operation), Some(key)) = (&mut kind, &self.key) {
-            let message = signing::ticket(&NONCE, 1, RUNNER, 0, operation);
-            operation.ticket = Some(v1::Ticket {
+        let mut ticket = None;
+        if let Some(key) = &self.key {
+            let seal = |message: Vec<u8>| v1::Ticket {
                 issued_ms: 0,
                 mac: hmac::sign(&key.hmac(), &message).as_ref().to_vec(),
-            });
+            };
+            ticket = signing::order(&NONCE, 1, RUNNER, 0, &kind).map(seal);
+            if let server_frame::Kind::Operation(operation) = &mut kind {
+                operation.ticket = Some(seal(signing::ticket(&NONCE, 1, RUNNER, 0, operation)));
+            }
         }
-        let frame = v1::ServerFrame { kind: Some(kind) };
+        if let server_frame::Kind::NewJournal(new_journal) = &mut kind {
+            new_journal.signature = self.identity.sign(&signing::new_journal(&NONCE, RUNNER));
+        }
+        let kind = Some(kind);
+        let frame = v1::ServerFrame { kind, ticket };
         self.to_runner.send(Ok(frame)).await.expect("a link");
     }
 

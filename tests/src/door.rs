@@ -221,8 +221,8 @@ async fn link(
     outbound: mpsc::Sender<Box<v1::ServerFrame>>,
 ) {
     let nonce = challenge.nonce().to_vec();
-    let kind = Some(server_frame::Kind::Challenge(v1::Challenge { nonce }));
-    let sent = outbound.send(Box::new(v1::ServerFrame { kind })).await;
+    let kind = server_frame::Kind::Challenge(v1::Challenge { nonce });
+    let sent = outbound.send(Box::new(kind.into())).await;
     let hello = inbound
         .message()
         .await

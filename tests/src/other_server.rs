@@ -149,7 +149,7 @@ async fn answer(
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
     says: Says,
 ) {
-    let frame = |kind| v1::ServerFrame { kind: Some(kind) };
+    let frame = |kind: Kind| v1::ServerFrame::from(kind);
     let challenge = Kind::Challenge(v1::Challenge { nonce: vec![9; 32] });
     // A runner that is gone hears nothing.
     let _ = to_runner.send(Ok(frame(challenge))).await;

@@ -254,6 +254,7 @@ impl PeerLink {
                 match self.from_server.message().await? {
                     Some(v1::ServerFrame {
                         kind: Some(server_frame::Kind::Heartbeat(_)),
+                        ..
                     }) => {}
                     Some(frame) => return Ok(frame.kind),
                     None => return Ok(None),

@@ -19,7 +19,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
-use super::{LinkError, tickets::Tickets};
+use super::{
+    LinkError,
+    tickets::{Checked, Tickets},
+};
 use crate::{
     key::{RunnerKey, ServerIdentity},
     memory,
@@ -122,14 +125,11 @@ impl Session<'_> {
             };
             match event {
                 Event::Frame(frame) => {
-                    if let Some(refusal) = link.tickets.check(&frame, began.elapsed()) {
-                        outgoing
-                            .send(refusal)
-                            .await
-                            .map_err(|_| LinkError::Closed)?;
-                        continue;
-                    }
-                    let todo = session.frame(*frame, began.elapsed())?;
+                    let todo = match link.tickets.check(&frame, began.elapsed())? {
+                        Checked::Passes => session.frame(*frame, began.elapsed())?,
+                        Checked::Refused(refusal) => Todo::Answer(Box::new(refusal)),
+                        Checked::Ignored => continue,
+                    };
                     // A server that sends orders but takes no answers is as good as silent.
                     let within = session.silence();
                     let done = self.carry_out(todo, &mut link);

@@ -243,7 +243,7 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
     let mut link = server.next_link().await;
     let before = link.challenge().await;
     assert_eq!(before.inventory.len(), 1);
-    link.send(server_frame::Kind::NewJournal(v1::NewJournal {}))
+    link.send(server_frame::Kind::NewJournal(v1::NewJournal::default()))
         .await;
     drop(link);
     let after = server.next_link().await.welcome(1, LONG).await;

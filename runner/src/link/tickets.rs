@@ -1,5 +1,5 @@
-//! Checks the ticket of every operation, before anything else looks at it (contract B6): whoever
-//! can send frames but does not hold the identity key starts nothing here.
+//! Checks the ticket of every order, before anything else looks at it (contract B6): whoever can
+//! send frames but does not hold the identity key starts, ends and changes nothing here.
 //!
 //! Tickets are made under a key that both ends agree on when the link opens. The runner's half is
 //! signed in its hello, the server's in its welcome, by the identity key; without that signature
@@ -10,7 +10,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use proto::{
     signing,
-    v1::{self, runner_frame, server_frame},
+    v1::{self, runner_frame, server_frame::Kind},
 };
 use shared_types::{Entropy, Refusal, RefusalCode, RunnerId};
 
@@ -23,6 +23,17 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// How far the two counts may differ, since the challenge takes its time to arrive.
 const SKEW: Duration = Duration::from_secs(10);
+
+/// What is to be done with a frame.
+#[derive(Debug, PartialEq)]
+pub(super) enum Checked {
+    /// What it says.
+    Passes,
+    /// Nothing, and this is to be answered.
+    Refused(v1::RunnerFrame),
+    /// Nothing.
+    Ignored,
+}
 
 /// What it takes to check one link's tickets.
 pub(super) struct Tickets<'a> {
@@ -49,10 +60,11 @@ struct Open {
     key: LinkKey,
 }
 
-/// The welcome is not of the server that the runner is enrolled with, or not for this link.
+/// What the server said first is not of the server that the runner is enrolled with, or not for
+/// this link.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the server's welcome is not signed, for this link, by the server that this runner is enrolled with: check what stands between the two"
+    "the server's first word is not signed, for this link, by the server that this runner is enrolled with: check what stands between the two"
 )]
 pub(crate) struct Unproven;
 
@@ -111,37 +123,87 @@ impl<'a> Tickets<'a> {
         Ok(())
     }
 
-    /// Looks at a frame that arrived at `now` (of the link): the refusal to send instead of acting
-    /// on it, if it is an operation without a good ticket.
-    pub(super) fn check(&self, frame: &v1::ServerFrame, now: Duration) -> Option<v1::RunnerFrame> {
+    /// Looks at a frame that arrived at `now` (of the link).
+    ///
+    /// # Errors
+    /// If it bids the runner begin a new journal, and the server has not signed that.
+    pub(super) fn check(
+        &self,
+        frame: &v1::ServerFrame,
+        now: Duration,
+    ) -> Result<Checked, Unproven> {
         match &frame.kind {
-            Some(server_frame::Kind::Operation(operation)) if !self.holds(operation, now) => {
-                tracing::error!(
-                    operation.id = operation.operation,
-                    "an operation came without a good ticket and was refused"
-                );
-                Some(refusal(operation))
-            }
-            _ => None,
+            Some(Kind::NewJournal(new_journal)) => self.check_new_journal(new_journal),
+            Some(Kind::Operation(operation)) => Ok(self.check_operation(operation, now)),
+            Some(kind) => Ok(self.check_order(kind, frame.ticket.as_ref(), now)),
+            None => Ok(Checked::Passes),
         }
     }
 
-    fn holds(&self, operation: &v1::Operation, now: Duration) -> bool {
-        let (Stage::Open(open), Some(ticket)) = (&self.stage, &operation.ticket) else {
-            return false;
-        };
-        let issued = Duration::from_millis(ticket.issued_ms);
-        let elapsed = now.saturating_sub(open.challenged.at);
-        let message = signing::ticket(
-            &open.challenged.nonce,
-            open.generation,
-            self.runner,
-            ticket.issued_ms,
-            operation,
+    fn check_new_journal(&self, new_journal: &v1::NewJournal) -> Result<Checked, Unproven> {
+        // Elsewhere it is out of turn, and ends the link for that.
+        if let Stage::Introduced(challenged, _) = &self.stage {
+            let signed = signing::new_journal(&challenged.nonce, self.runner);
+            if !self.identity.signed(&signed, &new_journal.signature) {
+                return Err(Unproven);
+            }
+        }
+        Ok(Checked::Passes)
+    }
+
+    fn check_operation(&self, operation: &v1::Operation, now: Duration) -> Checked {
+        let good = self.stage.open().zip(operation.ticket.as_ref());
+        let good = good.is_some_and(|(open, ticket)| {
+            let (nonce, issued_ms) = (&open.challenged.nonce, ticket.issued_ms);
+            let message =
+                signing::ticket(nonce, open.generation, self.runner, issued_ms, operation);
+            open.holds(ticket, &message, now)
+        });
+        if good {
+            return Checked::Passes;
+        }
+        tracing::error!(
+            operation.id = operation.operation,
+            "an operation came without a good ticket and was refused"
         );
+        Checked::Refused(refusal(operation))
+    }
+
+    fn check_order(&self, kind: &Kind, ticket: Option<&v1::Ticket>, now: Duration) -> Checked {
+        // Before the link is open every order is out of turn.
+        let Some(open) = self.stage.open() else {
+            return Checked::Passes;
+        };
+        let issued_ms = ticket.map_or(0, |ticket| ticket.issued_ms);
+        let (nonce, generation) = (&open.challenged.nonce, open.generation);
+        let Some(message) = signing::order(nonce, generation, self.runner, issued_ms, kind) else {
+            return Checked::Passes;
+        };
+        if ticket.is_some_and(|ticket| open.holds(ticket, &message, now)) {
+            return Checked::Passes;
+        }
+        tracing::error!("an order came without a good ticket and was ignored");
+        Checked::Ignored
+    }
+}
+
+impl Stage {
+    fn open(&self) -> Option<&Open> {
+        match self {
+            Self::Open(open) => Some(open),
+            Self::Called | Self::Introduced(..) => None,
+        }
+    }
+}
+
+impl Open {
+    /// Whether this ticket is young, and made for this message.
+    fn holds(&self, ticket: &v1::Ticket, message: &[u8], now: Duration) -> bool {
+        let issued = Duration::from_millis(ticket.issued_ms);
+        let elapsed = now.saturating_sub(self.challenged.at);
         issued <= elapsed + SKEW
             && elapsed <= issued + GOOD_FOR
-            && hmac::verify(&open.key.hmac(), &message, &ticket.mac).is_ok()
+            && hmac::verify(&self.key.hmac(), message, &ticket.mac).is_ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Makes the ticket of every operation that leaves over a link (contract B6).
+//! Makes the tickets of all that leaves over a link and changes something there (contract B6).
 //!
 //! The door does it as the last thing, behind the router: a frame that the router, a hint or another
 //! replica brought is worth nothing to a runner without a ticket made here. Tickets are made under
@@ -99,9 +99,13 @@ enum Stage {
 }
 
 impl Tickets {
-    /// Signs a welcome, and gives an operation its ticket. It has to see every frame, in their
-    /// order.
+    /// Signs a welcome, and gives an operation or another order its ticket. It has to see every
+    /// frame, in their order.
     pub fn sign(&mut self, frame: &mut v1::ServerFrame) {
+        frame.ticket = match (&self.0, &frame.kind) {
+            (Stage::Welcomed(maker), Some(kind)) => maker.order(kind),
+            _ => None,
+        };
         match &mut frame.kind {
             Some(server_frame::Kind::Welcome(welcome)) => {
                 let agreed = match &mut self.0 {
@@ -112,6 +116,14 @@ impl Tickets {
                     Some(agreed) => Stage::Welcomed(Box::new(agreed.open(welcome))),
                     None => Stage::Nobody,
                 };
+            }
+            Some(server_frame::Kind::NewJournal(new_journal)) => {
+                if let Stage::Challenged(agreement) = &mut self.0
+                    && let Ok(agreed) = agreement.try_recv()
+                {
+                    new_journal.signature = agreed.refuse();
+                }
+                self.0 = Stage::Nobody;
             }
             Some(server_frame::Kind::Operation(operation)) => {
                 operation.ticket = match &self.0 {
@@ -159,6 +171,14 @@ impl Agreed {
     }
 }
 
+impl Agreed {
+    /// The signature under the word that its runner is to begin a new journal.
+    fn refuse(self) -> Vec<u8> {
+        let Link { runner, nonce, .. } = &self.link;
+        self.identity.sign(&signing::new_journal(nonce, *runner))
+    }
+}
+
 /// Makes the tickets of a link that is open.
 struct Maker {
     link: Link,
@@ -169,10 +189,25 @@ struct Maker {
 impl Maker {
     fn ticket(&self, operation: &v1::Operation) -> v1::Ticket {
         let Link { runner, nonce, .. } = &self.link;
-        let issued = self.link.clock.monotonic().saturating_sub(self.link.issued);
-        let issued_ms = u64::try_from(issued.as_millis()).unwrap_or(u64::MAX);
+        let issued_ms = self.issued_ms();
         let message = signing::ticket(nonce, self.generation, *runner, issued_ms, operation);
-        let mac = hmac::sign(&self.key.hmac(), &message);
+        self.seal(issued_ms, &message)
+    }
+
+    fn order(&self, kind: &server_frame::Kind) -> Option<v1::Ticket> {
+        let Link { runner, nonce, .. } = &self.link;
+        let issued_ms = self.issued_ms();
+        let message = signing::order(nonce, self.generation, *runner, issued_ms, kind)?;
+        Some(self.seal(issued_ms, &message))
+    }
+
+    fn issued_ms(&self) -> u64 {
+        let issued = self.link.clock.monotonic().saturating_sub(self.link.issued);
+        u64::try_from(issued.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn seal(&self, issued_ms: u64, message: &[u8]) -> v1::Ticket {
+        let mac = hmac::sign(&self.key.hmac(), message);
         v1::Ticket {
             issued_ms,
             mac: mac.as_ref().to_vec(),

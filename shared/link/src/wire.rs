@@ -101,7 +101,7 @@ pub(crate) fn from_runner(kind: runner_frame::Kind) -> v1::RunnerFrame {
 
 /// A frame to the runner.
 pub(crate) fn from_server(kind: server_frame::Kind) -> v1::ServerFrame {
-    v1::ServerFrame { kind: Some(kind) }
+    kind.into()
 }
 
 /// What is said of a frame that carries no such thing.

@@ -102,9 +102,141 @@ fn ordered(key: &LinkKey, issued_ms: u64) -> v1::Operation {
 }
 
 fn passes(tickets: &Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
-    let kind = Some(server_frame::Kind::Operation(Box::new(operation)));
-    let frame = v1::ServerFrame { kind };
-    tickets.check(&frame, Duration::from_secs(at_s)).is_none()
+    let frame = Kind::Operation(Box::new(operation)).into();
+    checked(tickets, &frame, at_s) == Checked::Passes
+}
+
+fn checked(tickets: &Tickets<'_>, frame: &v1::ServerFrame, at_s: u64) -> Checked {
+    let checked = tickets.check(frame, Duration::from_secs(at_s));
+    checked.expect("it is no word on the journal")
+}
+
+/// One of each order that needs a ticket.
+fn orders() -> Vec<Kind> {
+    let operation = "op_1".to_owned();
+    vec![
+        Kind::Commit(v1::Commit {
+            operation: operation.clone(),
+            stream: 1,
+            up_to: 7,
+        }),
+        Kind::Cancel(v1::Cancel {
+            operation: operation.clone(),
+            epoch: 4,
+            incarnation: None,
+        }),
+        Kind::Forget(v1::Forget {
+            operation: operation.clone(),
+        }),
+        Kind::Input(v1::Input {
+            operation: operation.clone(),
+            offset: 3,
+            data: b"rm".to_vec().into(),
+            end: false,
+        }),
+        Kind::Resize(v1::Resize {
+            operation: operation.clone(),
+            id: 1,
+            size: Some(v1::TerminalSize {
+                rows: 24,
+                columns: 80,
+            }),
+        }),
+        Kind::Signal(v1::Signal {
+            operation,
+            id: 1,
+            kind: 9,
+        }),
+    ]
+}
+
+/// This order, with a ticket for that one.
+fn sealed(key: &LinkKey, order: Kind, ticket_for: &Kind) -> v1::ServerFrame {
+    let message = signing::order(&NONCE, GENERATION, RUNNER, 5_000, ticket_for);
+    let mac = hmac::sign(&key.hmac(), &message.expect("it needs one"));
+    v1::ServerFrame {
+        kind: Some(order),
+        ticket: Some(v1::Ticket {
+            issued_ms: 5_000,
+            mac: mac.as_ref().to_vec(),
+        }),
+    }
+}
+
+#[test]
+fn an_order_passes_with_its_own_ticket_of_this_link_alone() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, key) = linked(&server, &identity, 5);
+    let (_, elsewhere) = linked(&server, &identity, 6);
+    let orders = orders();
+    for (place, order) in orders.iter().enumerate() {
+        let good = sealed(&key, order.clone(), order);
+        assert_eq!(checked(&tickets, &good, 6), Checked::Passes, "{order:?}");
+        assert_eq!(checked(&tickets, &good, 67), Checked::Ignored, "too old");
+        let bare = order.clone().into();
+        assert_eq!(checked(&tickets, &bare, 6), Checked::Ignored, "{order:?}");
+        let foreign = sealed(&elsewhere, order.clone(), order);
+        assert_eq!(checked(&tickets, &foreign, 6), Checked::Ignored);
+        let another = &orders[(place + 1) % orders.len()];
+        let borrowed = sealed(&key, order.clone(), another);
+        assert_eq!(checked(&tickets, &borrowed, 6), Checked::Ignored);
+    }
+}
+
+#[test]
+fn an_order_whose_words_were_changed_is_ignored() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, key) = linked(&server, &identity, 5);
+    let changed = |order: &Kind| {
+        let mut changed = order.clone();
+        match &mut changed {
+            Kind::Commit(commit) => commit.up_to += 1,
+            Kind::Cancel(cancel) => cancel.epoch += 1,
+            Kind::Forget(forget) => forget.operation.push('2'),
+            Kind::Input(input) => input.data = b"ls".to_vec().into(),
+            Kind::Resize(resize) => resize.size = None,
+            Kind::Signal(signal) => signal.kind = 15,
+            _ => unreachable!("not one of them"),
+        }
+        changed
+    };
+    for order in orders() {
+        let frame = sealed(&key, changed(&order), &order);
+        assert_eq!(checked(&tickets, &frame, 6), Checked::Ignored, "{order:?}");
+    }
+}
+
+#[test]
+fn signs_of_life_and_credit_need_no_ticket() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, _) = linked(&server, &identity, 5);
+    for kind in [
+        Kind::Heartbeat(v1::Heartbeat {}),
+        Kind::Credit(v1::Credit::default()),
+        Kind::Goodbye(v1::Goodbye::default()),
+    ] {
+        assert_eq!(checked(&tickets, &kind.into(), 6), Checked::Passes);
+    }
+}
+
+#[test]
+fn only_the_server_itself_can_have_the_journal_forgotten() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, _) = introduced(&identity, 5);
+    let told = |signature| {
+        let frame = Kind::NewJournal(v1::NewJournal { signature }).into();
+        tickets.check(&frame, Duration::from_secs(2))
+    };
+    let signed = signing::new_journal(&NONCE, RUNNER);
+    assert_eq!(told(server.key.sign(&signed)), Ok(Checked::Passes));
+    assert_eq!(told(Server::stranger().key.sign(&signed)), Err(Unproven));
+    let another_link = signing::new_journal(&[8; 32], RUNNER);
+    assert_eq!(told(server.key.sign(&another_link)), Err(Unproven));
+    assert_eq!(told(Vec::new()), Err(Unproven));
 }
 
 #[test]

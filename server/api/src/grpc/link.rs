@@ -118,13 +118,11 @@ impl Link {
         challenge: LinkChallenge,
         outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(LinkIdentity, v1::Hello), Status> {
-        let frame = v1::ServerFrame {
-            kind: Some(server_frame::Kind::Challenge(v1::Challenge {
-                nonce: challenge.nonce().to_vec(),
-            })),
-        };
+        let kind = server_frame::Kind::Challenge(v1::Challenge {
+            nonce: challenge.nonce().to_vec(),
+        });
         outbound
-            .send(Box::new(frame))
+            .send(Box::new(kind.into()))
             .await
             .map_err(|_| Status::cancelled("the runner is gone"))?;
         let frame = tokio::time::timeout(HELLO_WITHIN, self.inbound.message())

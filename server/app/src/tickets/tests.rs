@@ -42,7 +42,7 @@ impl Edge {
 
     /// What becomes of this frame.
     fn pass(&mut self, kind: server_frame::Kind) -> server_frame::Kind {
-        let mut frame = v1::ServerFrame { kind: Some(kind) };
+        let mut frame = v1::ServerFrame::from(kind);
         self.tickets.sign(&mut frame);
         frame.kind.expect("a kind")
     }
@@ -138,4 +138,42 @@ fn a_link_that_agreed_on_nothing_proves_nothing() {
     let agreed = challenge.agree(RUNNER, &[0; 32], identity, &SeededEntropy::new(3));
     assert_eq!(agreed, Err(NotAKey));
     assert_eq!(edge.welcome().signature, b"");
+}
+
+#[test]
+fn an_order_leaves_with_a_ticket_that_the_runner_can_check() {
+    let mut edge = Edge::agreed();
+    let forget = server_frame::Kind::Forget(v1::Forget {
+        operation: "op_1".to_owned(),
+    });
+    let mut early = v1::ServerFrame::from(forget.clone());
+    edge.tickets.sign(&mut early);
+    assert_eq!(early.ticket, None, "before the welcome there is no key");
+    let welcome = edge.welcome();
+    edge.clock.advance(Duration::from_millis(1500));
+    let mut frame = v1::ServerFrame::from(forget.clone());
+    edge.tickets.sign(&mut frame);
+    let ticket = frame.ticket.expect("a ticket");
+    let message = signing::order(&edge.nonce, GENERATION, RUNNER, 1500, &forget);
+    let key = edge.key(&welcome);
+    let checked = hmac::verify(&key.hmac(), &message.expect("it needs one"), &ticket.mac);
+    assert_eq!((ticket.issued_ms, checked.is_ok()), (1500, true));
+}
+
+#[test]
+fn that_a_new_journal_is_to_begin_leaves_with_the_signature_of_the_identity() {
+    let told = |edge: &mut Edge| {
+        let new_journal = server_frame::Kind::NewJournal(v1::NewJournal::default());
+        match edge.pass(new_journal) {
+            server_frame::Kind::NewJournal(new_journal) => new_journal.signature,
+            other => panic!("no new journal: {other:?}"),
+        }
+    };
+    let mut edge = Edge::agreed();
+    let signature = told(&mut edge);
+    let signed = signing::new_journal(&edge.nonce, RUNNER);
+    assert!(verifies(&edge.identity.public(), &signed, &signature));
+    assert_eq!(edge.welcome().signature, b"", "and nothing follows");
+    let (mut edge, _challenge) = Edge::challenged();
+    assert_eq!(told(&mut edge), b"");
 }

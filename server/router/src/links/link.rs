@@ -52,8 +52,8 @@ pub(super) async fn serve(
         }
         Err(end) => (end, None),
     };
-    if let kind @ Some(_) = last_word(&end) {
-        let last = outbound.send(Box::new(v1::ServerFrame { kind }));
+    if let Some(kind) = last_word(&end) {
+        let last = outbound.send(Box::new(kind.into()));
         // A runner that does not take it will see the stream end.
         let _ = timeout(links.options().goodbye_within, last).await;
     }
@@ -87,7 +87,9 @@ async fn claim(
 fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
     let reason = match end {
         LinkEnd::Closed | LinkEnd::Goodbye(_) => return None,
-        LinkEnd::WentBack => return Some(server_frame::Kind::NewJournal(v1::NewJournal {})),
+        LinkEnd::WentBack => {
+            return Some(server_frame::Kind::NewJournal(v1::NewJournal::default()));
+        }
         LinkEnd::Silent => "nothing was heard for too long".to_owned(),
         LinkEnd::Replaced => "a newer link of this runner is there".to_owned(),
         LinkEnd::Revoked => "the runner was revoked".to_owned(),

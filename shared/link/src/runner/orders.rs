@@ -108,8 +108,8 @@ pub struct Incoming {
 }
 
 /// Understands a frame.
-pub(super) fn received(frame: v1::ServerFrame) -> Received {
-    let order = match frame.kind {
+pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
+    let order = match kind {
         Some(server_frame::Kind::Operation(wire)) => {
             let text = wire.operation.clone();
             return match operation(*wire) {

@@ -109,7 +109,7 @@ impl Session {
             (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
             (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),
             (Stage::Introduced, _) => Err(Ended::OutOfTurn("a welcome")),
-            (Stage::Linked, kind) => Ok(match orders::received(v1::ServerFrame { kind }) {
+            (Stage::Linked, kind) => Ok(match orders::received(kind) {
                 Received::Order(order) => Todo::Order(order),
                 Received::Answer(answer) => Todo::Answer(Box::new(answer)),
                 Received::Nothing => Todo::Nothing,

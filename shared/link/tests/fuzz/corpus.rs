@@ -127,7 +127,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
     let files = (3..=OPERATIONS)
         .flat_map(|number| [operation_frame(number, false), forget(number)])
         .collect();
-    let new_journal = server(Kind::NewJournal(v1::NewJournal {}));
+    let new_journal = server(Kind::NewJournal(v1::NewJournal::default()));
     let after_opening = |frames: Vec<v1::ServerFrame>| [opening(), frames].concat();
     vec![
         ("exec", after_opening(exec)),
@@ -136,7 +136,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
         ("new-journal", vec![opening().remove(0), new_journal]),
         (
             "nothing-known",
-            after_opening(vec![v1::ServerFrame { kind: None }]),
+            after_opening(vec![v1::ServerFrame::default()]),
         ),
     ]
 }
@@ -155,7 +155,7 @@ fn to_server() -> Vec<(&'static str, Vec<v1::RunnerFrame>)> {
 }
 
 fn server(kind: server_frame::Kind) -> v1::ServerFrame {
-    v1::ServerFrame { kind: Some(kind) }
+    kind.into()
 }
 
 fn opening() -> Vec<v1::ServerFrame> {

@@ -221,7 +221,7 @@ impl World {
                     .is_some_and(|seen| facts.went_back(seen))
                 {
                     self.say(format!("link {wire}: the journal went back"));
-                    let new_journal = server_frame::Kind::NewJournal(v1::NewJournal {});
+                    let new_journal = server_frame::Kind::NewJournal(v1::NewJournal::default());
                     self.send_down(wire, new_journal);
                     return Ok(true);
                 }
@@ -345,7 +345,7 @@ impl World {
 
     pub(crate) fn send_down(&mut self, wire: u64, kind: server_frame::Kind) {
         if let Some(wire) = self.wires.get_mut(&wire) {
-            wire.down.send(v1::ServerFrame { kind: Some(kind) });
+            wire.down.send(kind.into());
         }
     }
 }
