@@ -164,7 +164,7 @@ impl Storm {
 /// One of them is stopped, continued or killed.
 fn strike(root: &Path, dice: &mut Dice, seen: &Mutex<HashMap<i32, Identity>>) {
     for entry in fs::read_dir(root).expect("a folder").flatten() {
-        let identity = Directory::open(&entry.path()).and_then(|one| Ok(one.identity()));
+        let identity = Directory::open(&entry.path()).map(|one| one.identity());
         if let Ok(Ok(Some(identity))) = identity {
             let mut seen = seen.lock().expect("no panic");
             seen.insert(identity.supervisor.pid, identity);
