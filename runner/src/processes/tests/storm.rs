@@ -26,6 +26,9 @@ const COMMANDS: u128 = 200;
 /// How many of them are under way at a time.
 const AT_ONCE: usize = 16;
 
+/// Strikes among those that one look has found.
+const STRIKES: u32 = 4;
+
 /// After which time a command that has not ended is cancelled: its supervisor may be stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -83,7 +86,7 @@ async fn in_a_storm_of_signals_every_command_ends_and_nothing_is_left() {
 #[expect(clippy::disallowed_methods, reason = "this is the test's `main`")]
 fn seed() -> u64 {
     let asked = std::env::var("GANTRY_STORM_SEED").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(3)
+    asked.and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +164,7 @@ impl Storm {
     }
 }
 
-/// One of them is stopped, continued or killed.
+/// Some of them are stopped, continued or killed.
 fn strike(root: &Path, dice: &mut Dice, seen: &Mutex<HashMap<i32, Identity>>) {
     for entry in fs::read_dir(root).expect("a folder").flatten() {
         let identity = Directory::open(&entry.path()).map(|one| one.identity());
@@ -178,10 +181,13 @@ fn strike(root: &Path, dice: &mut Dice, seen: &Mutex<HashMap<i32, Identity>>) {
     if strikes.is_empty() {
         return;
     }
-    let (pid, _) = dice.pick(&strikes);
-    let signal = *dice.pick(&[Signal::STOP, Signal::STOP, Signal::CONT, Signal::KILL]);
-    // It may be gone by now.
-    let _ = rustix::process::kill_process(Pid::from_raw(*pid).expect("a pid"), signal);
+    for _ in 0..STRIKES {
+        let (pid, _) = dice.pick(&strikes);
+        let signal = *dice.pick(&[Signal::STOP, Signal::STOP, Signal::CONT, Signal::KILL]);
+        // It may be gone by now.
+        let _ = rustix::process::kill_process(Pid::from_raw(*pid).expect("a pid"), signal);
+        std::thread::sleep(Duration::from_micros(dice.below(2000)));
+    }
 }
 
 /// Processes that are in this folder or below it, with their places.
