@@ -28,8 +28,8 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use runner_host::Plan;
 use runner_supervisor::{
-    Directory, KillChoice, Place, Pool, PoolError, PoolOptions, RecordError, Recovered, Request,
-    SpoolBounds, Streams, Sync, Terms, settle,
+    Directory, KillChoice, Operation, OperationError, Place, Pool, PoolError, PoolOptions,
+    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, settle,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Entropy, OperationId, Refusal, limits::KILL_GRACE};
@@ -306,6 +306,7 @@ impl Processes {
         let supervisor = supervisor.expect("it is taken out here only, and then dropped");
         let path = supervisor.directory().path().to_owned();
         let started = supervisor.start(&request, Some(plan.directory));
+        let started = started.map_err(|(_, error)| error);
         let pool = Some(Arc::clone(&self.pool));
         task::spawn(path, started, passing, terms.kill_grace, pool)
     }
@@ -353,17 +354,23 @@ async fn left_behind(root: &Path) -> io::Result<Vec<(String, Left)>> {
 fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
-        Ok(Recovered::Running(operation)) => {
-            let passing = Passing::new();
-            Left::Running(task::spawn(path, Ok(*operation), passing, KILL_GRACE, None))
-        }
+        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             operation: record.operation,
             outcome: outcome::of(record),
             files: Spool::new(path),
         },
+        // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
+        Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            Left::Running(attend(path, Err(error.into())))
+        }
         Err(error) => Left::Unreadable(error.to_string()),
     }
+}
+
+/// Listens to a command of an earlier daemon.
+fn attend(path: PathBuf, attached: Result<Operation, OperationError>) -> Process {
+    task::spawn(path, attached, Passing::new(), KILL_GRACE, None)
 }
 
 /// The directories below the root, which is made where it is missing.

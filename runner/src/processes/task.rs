@@ -49,10 +49,11 @@ const SETTLE_ATTEMPTS: u32 = 10;
 /// Between these attempts.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Begins to listen to a command that was started, or that was meant to.
+/// Begins to listen to a command that was started, or that was meant to, or whose supervisor lives
+/// and lets nobody in for now.
 pub(super) fn spawn(
     path: PathBuf,
-    started: Result<Operation, (Directory, OperationError)>,
+    started: Result<Operation, OperationError>,
     passing: Passing,
     kill_grace: Duration,
     pool: Option<Arc<Pool>>,
@@ -141,15 +142,15 @@ enum Step {
 }
 
 impl Task {
-    async fn run(mut self, started: Result<Operation, (Directory, OperationError)>) {
+    async fn run(mut self, started: Result<Operation, OperationError>) {
         let end = match started {
             Ok(operation) => self.follow(operation).await,
-            Err((_, OperationError::Request(error))) => {
+            Err(OperationError::Request(error)) => {
                 let refusal = Refusal::new(RefusalCode::Invalid, error.to_string());
                 ProcessEnd::Outcome(Outcome::Refused(refusal))
             }
-            Err((_, error)) => {
-                tracing::debug!(%error, "failed to hand a command over");
+            Err(error) => {
+                tracing::debug!(%error, "failed to reach a supervisor");
                 match settled(&self.path, settle).await {
                     Ok(operation) => self.follow(operation).await,
                     Err(end) => end,
@@ -383,7 +384,8 @@ where
     let mut attempts = 1..=SETTLE_ATTEMPTS;
     loop {
         let path = path.to_owned();
-        let error = match run_blocking(move || settle(Directory::open(&path)?)).await {
+        let settling = path.clone();
+        let error = match run_blocking(move || settle(Directory::open(&settling)?)).await {
             Ok(Recovered::Running(operation)) => return Ok(*operation),
             Ok(Recovered::Fenced(_)) => return Err(ProcessEnd::Fenced),
             Ok(Recovered::Ended(_, record)) => {
@@ -393,8 +395,24 @@ where
         };
         tracing::warn!(%error, "failed to settle a command");
         if attempts.next().is_none() {
-            return Err(ProcessEnd::Outcome(outcome::lost(&error.to_string())));
+            return Err(given_up(path, error).await);
         }
         sleep(SETTLE_EVERY).await;
     }
+}
+
+/// The end of a command of which nothing can be learned. Where that is because its supervisor lets
+/// nobody in, nobody will ever hear of it, and it is ended.
+async fn given_up(path: PathBuf, error: RecordError) -> ProcessEnd {
+    let force = move || end_by_force(Directory::open(&path)?, Cause::SupervisorLost);
+    let forced = match &error {
+        RecordError::Io(io) if io.kind() == io::ErrorKind::TimedOut => run_blocking(force).await,
+        _ => Err(error),
+    };
+    ProcessEnd::Outcome(match forced {
+        Ok(Recovered::Ended(_, record)) => outcome::of(record),
+        Ok(Recovered::Fenced(_)) => return ProcessEnd::Fenced,
+        Ok(Recovered::Running(_)) => outcome::lost("its supervisor lets nobody in"),
+        Err(error) => outcome::lost(&error.to_string()),
+    })
 }

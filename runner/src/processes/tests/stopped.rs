@@ -221,17 +221,16 @@ async fn a_supervisor_that_is_stopped_and_not_wanted_after_all_leaves_nothing() 
 #[test]
 fn the_next_daemon_ends_supervisors_that_were_stopped_while_they_waited() {
     let scene = Scene::new();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (name, stopped) = runtime.block_on(async {
+    let (name, stopped) = for_a_while(async {
         let processes = scene.open().await;
         let waiting = processes.take().await.expect("a supervisor");
         let name = waiting.name().to_owned();
         let stopped = stop(&scene, &name);
+        // As where this daemon is killed.
+        std::mem::forget(waiting);
         (name, stopped)
     });
-    runtime.shutdown_background();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
+    for_a_while(async {
         let (_processes, left) = scene.open_again().await;
         let of_it = left.into_iter().find(|(other, _)| *other == name);
         assert!(matches!(of_it, Some((_, Left::Fenced(_)))), "{of_it:?}");
@@ -240,42 +239,66 @@ fn the_next_daemon_ends_supervisors_that_were_stopped_while_they_waited() {
 }
 
 #[test]
-fn the_next_daemon_finds_what_runs_although_its_supervisor_is_stopped_and_lets_nobody_in() {
+fn daemons_that_come_and_go_find_what_runs_although_its_supervisor_is_stopped() {
     let scene = Scene::new();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (name, stopped) = runtime.block_on(async {
+    let (name, stopped) = for_a_while(async {
         let processes = scene.open().await;
-        let mut process = scene
-            .start(&processes, shell("echo ready; sleep 1000"))
-            .await;
+        let script = "echo one; until test -e go; do sleep 0.01; done; exit 5";
+        let mut process = scene.start(&processes, shell(script)).await;
+        until(&mut process, "one").await;
+        let name = process.spool.name().to_owned();
+        let stopped = stop(&scene, &name);
+        (name, stopped)
+    });
+    // More of them than wait at its door.
+    for _ in 0..6 {
+        for_a_while(async { running(&scene, &name).await });
+    }
+    fs::write(scene.workspace().join("go"), "").expect("a file");
+    for_a_while(async {
+        let mut process = running(&scene, &name).await;
+        signal(stopped.supervisor.pid, Signal::CONT);
+        assert_eq!(record(&mut process).await.status, ExitStatus::Code(5));
+    });
+}
+
+#[test]
+fn the_next_daemon_can_cancel_what_runs_although_its_supervisor_is_stopped() {
+    let scene = Scene::new();
+    let (name, stopped) = for_a_while(async {
+        let processes = scene.open().await;
+        let script = shell("echo ready; sleep 1000");
+        let mut process = scene.start(&processes, script).await;
         until(&mut process, "ready").await;
         let name = process.spool.name().to_owned();
         let stopped = stop(&scene, &name);
         (name, stopped)
     });
-    runtime.shutdown_background();
-    for _ in 0..2 {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        runtime.block_on(async {
-            let (_processes, left) = scene.open_again().await;
-            let of_it = left.into_iter().find(|(other, _)| *other == name);
-            assert!(matches!(of_it, Some((_, Left::Running(_)))), "{of_it:?}");
-        });
-        runtime.shutdown_background();
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    runtime.block_on(async {
-        let (_processes, left) = scene.open_again().await;
-        let of_it = left.into_iter().find(|(other, _)| *other == name);
-        let Some((_, Left::Running(mut process))) = of_it else {
-            panic!("it does not run: {of_it:?}");
-        };
+    for_a_while(async {
+        let mut process = running(&scene, &name).await;
         process.control.cancel();
         pause();
         assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
         assert_gone(&stopped);
     });
+}
+
+/// The life of a daemon.
+fn for_a_while<T>(life: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let lived = runtime.block_on(life);
+    runtime.shutdown_background();
+    lived
+}
+
+/// What the next daemon finds of a command that runs.
+async fn running(scene: &Scene, name: &str) -> Process {
+    let (_processes, left) = scene.open_again().await;
+    match left.into_iter().find(|(other, _)| other == name) {
+        Some((_, Left::Running(process))) => process,
+        other => panic!("it does not run: {other:?}"),
+    }
 }
