@@ -29,7 +29,7 @@ use tokio::{
         mpsc::{self, OwnedPermit},
         oneshot, watch,
     },
-    time::{Instant, Interval, MissedTickBehavior, interval, sleep_until},
+    time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_stream::StreamMap;
 
@@ -49,16 +49,13 @@ const ORDERS_WAITING: usize = 64;
 /// Other wishes that wait for the table.
 const WISHES_WAITING: usize = 8;
 
-/// How long the word that an operation was accepted may wait for what it tells next: most commands
-/// end sooner, and all of it goes in one piece.
-const ACCEPTED_WITHIN: Duration = Duration::from_millis(5);
-
 /// What has happened at once and is told together, at most.
 const GATHERED_AT_MOST: usize = 16;
 
 /// How often commands are told that somebody may still want them, while there is a link: so many
-/// times within the time that they may go on without.
-const RENEWALS: u32 = 20;
+/// times within the time that they may go on without. It is also the runtime's next timer as a
+/// rule: one that is due after it can be set without waking the runtime up.
+const RENEWALS: u32 = 100;
 
 /// The operations, as seen by links and by the daemon.
 #[derive(Debug, Clone)]
@@ -145,8 +142,6 @@ pub(crate) struct OperationsService {
     unfinished: watch::Sender<Unfinished>,
     /// Of the present link.
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    /// What is to be told may wait until then.
-    waits_until: Option<Instant>,
     /// Commands that are about to start.
     starting: FuturesUnordered<Starting>,
     /// Everything that is under way.
@@ -202,8 +197,8 @@ impl OperationsService {
     }
 
     async fn next_event(&mut self) -> Event {
-        let outgoing = self.outgoing.clone().filter(|_| self.table.has_frames());
-        let patience = self.patience();
+        let tells = self.table.has_frames() && !self.table.can_wait();
+        let outgoing = self.outgoing.clone().filter(|_| tells);
         tokio::select! {
             wish = self.wishes.recv() => wish.map_or(Event::NobodyLeft, Event::Wish),
             Some((link, order)) = self.orders.recv(), if self.table.takes_orders() => {
@@ -211,7 +206,7 @@ impl OperationsService {
             }
             Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
             Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
-            permit = room(outgoing, patience) => permit.map_or(Event::LinkGone, Event::Room),
+            permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
             _ = self.renewals.tick() => Event::Renew,
         }
     }
@@ -225,16 +220,6 @@ impl OperationsService {
             self.happened(id, happened)?;
         }
         Ok(())
-    }
-
-    /// Until when there is nothing to be told that cannot wait.
-    fn patience(&mut self) -> Option<Instant> {
-        if !self.table.can_wait() {
-            self.waits_until = None;
-            return None;
-        }
-        let until = || Instant::now() + ACCEPTED_WITHIN;
-        Some(*self.waits_until.get_or_insert_with(until))
     }
 
     fn wish(&mut self, wish: Wish) -> Result<(), JournalError> {
@@ -338,15 +323,10 @@ fn renewals(disconnect_for: Duration) -> Interval {
     renewals
 }
 
-/// Waits until the link takes a frame, and at least until then; without a link, or with nothing to
-/// send, for ever.
+/// Waits until the link takes a frame; without a link, or with nothing to send, for ever.
 async fn room(
     outgoing: Option<mpsc::Sender<v1::RunnerFrame>>,
-    patience: Option<Instant>,
 ) -> Option<OwnedPermit<v1::RunnerFrame>> {
-    if let Some(until) = patience {
-        sleep_until(until).await;
-    }
     match outgoing {
         Some(outgoing) => outgoing.reserve_owned().await.ok(),
         None => std::future::pending().await,

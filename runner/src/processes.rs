@@ -135,7 +135,8 @@ pub(crate) struct Process {
 /// What happens to a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
-    /// So many bytes of stdout and of stderr can be read. Says all that is new since the last one.
+    /// So many bytes of stdout and of stderr can be read. Says all that is new since the last one;
+    /// the first one, which may say of none, comes when it runs.
     Output([u64; 2]),
     /// Its input below this offset is taken.
     InputTaken(u64),
@@ -306,6 +307,7 @@ impl Processes {
         let supervisor = supervisor.expect("it is taken out here only, and then dropped");
         let path = supervisor.directory().path().to_owned();
         let started = supervisor.start(&request, Some(plan.directory));
+        self.pool.refill();
         let started = started.map_err(|(_, error)| error);
         let pool = Some(Arc::clone(&self.pool));
         task::spawn(path, started, passing, terms.kill_grace, pool)

@@ -85,7 +85,6 @@ impl Operations {
             wishes: wishes_waiting,
             unfinished: unfinished_now,
             outgoing: None,
-            waits_until: None,
             starting: Default::default(),
             work: HashMap::new(),
             happenings: Default::default(),

@@ -75,7 +75,7 @@ pub(super) fn spawn(
         nobody_wishes: false,
         events,
         readable: [0; 2],
-        told: [0; 2],
+        told: None,
         passing,
         sent: Sent::default(),
         taken: None,
@@ -107,7 +107,7 @@ struct Task {
     /// How far the streams can be read.
     readable: [u64; 2],
     /// What was said of that.
-    told: [u64; 2],
+    told: Option<[u64; 2]>,
     passing: Passing,
     sent: Sent,
     /// How much input was taken, while that is yet to be said.
@@ -286,7 +286,7 @@ impl Task {
                 return;
             }
             match event {
-                ProcessEvent::Output(readable) => self.told = readable,
+                ProcessEvent::Output(readable) => self.told = Some(readable),
                 ProcessEvent::InputTaken(_) => self.taken = None,
                 ProcessEvent::Done(..) | ProcessEvent::Ended(_) => drop(self.done.pop_front()),
             }
@@ -297,7 +297,13 @@ impl Task {
     fn untold(&self) -> Option<ProcessEvent> {
         let done = self.done.front().cloned();
         let done = done.map(|(id, result)| ProcessEvent::Done(id, result));
-        let output = || (self.told != self.readable).then_some(ProcessEvent::Output(self.readable));
+        let runs = self.started || self.readable != [0; 2];
+        let readable = runs.then_some(self.readable);
+        let output = || {
+            readable
+                .filter(|_| self.told != readable)
+                .map(ProcessEvent::Output)
+        };
         done.or_else(|| self.taken.map(ProcessEvent::InputTaken))
             .or_else(output)
     }

@@ -15,13 +15,13 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
-        mpsc::{self, Receiver, Sender},
+        mpsc::{self, Receiver},
     },
     time::Duration,
 };
 
 use crate::{Fault, Identity, KillChoice, OperationError, Spent, Waiting};
-use keeper::{Keeper, Wish};
+use keeper::{Keeper, Wishes};
 use starter::Starter;
 
 /// How supervisors are started.
@@ -80,7 +80,7 @@ impl PoolError {
 #[derive(Debug)]
 pub struct Pool {
     starter: Starter,
-    wishes: Sender<Wish>,
+    wishes: Wishes,
     ready: Mutex<Receiver<Result<Waiting, PoolError>>>,
 }
 
@@ -106,14 +106,14 @@ impl Pool {
     }
 
     fn with(starter: Starter, first: Option<Waiting>) -> io::Result<Self> {
-        let (wishes, heard) = mpsc::channel();
+        let wishes = Wishes::default();
         let (made, ready) = mpsc::channel();
         let waiting = usize::from(first.is_some());
         if let Some(first) = first {
             // The other end is held here.
             let _ = made.send(Ok(first));
         }
-        let keeper = Keeper::new(starter.clone(), heard, made, waiting);
+        let keeper = Keeper::new(starter.clone(), wishes.clone(), made, waiting);
         // It ends with this, and is not waited for.
         std::thread::Builder::new()
             .name("supervisors".to_owned())
@@ -131,18 +131,20 @@ impl Pool {
     /// # Errors
     /// When none waits and none can be started.
     pub fn take(&self) -> Result<Waiting, PoolError> {
-        match self.ready().or_else(|| self.starter.again()) {
+        let ready = self.ready();
+        self.refill();
+        match ready.or_else(|| self.starter.again()) {
             Some(waiting) => Ok(waiting),
             None => self.start(),
         }
     }
 
-    /// One that waits now.
+    /// One that waits now. Another one takes its place after [`Pool::refill`], which is for when it
+    /// has its command: nothing else is to keep the host from that.
     pub fn ready(&self) -> Option<Waiting> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         while let Ok(waiting) = ready.try_recv() {
-            // The thread can only be gone when this is.
-            let _ = self.wishes.send(Wish::Taken);
+            self.wishes.taken();
             // A failure may be long past; the attempt below tells whether it lasts.
             match waiting {
                 Ok(waiting) if waiting.is_alive() => return Some(waiting),
@@ -151,6 +153,11 @@ impl Pool {
             }
         }
         None
+    }
+
+    /// Lets others take the place of those that were taken. Never waits.
+    pub fn refill(&self) {
+        self.wishes.look();
     }
 
     /// One that is started now, which takes some milliseconds.
@@ -173,8 +180,7 @@ impl Pool {
     pub fn reclaim(&self, directory: &Path) -> bool {
         let reclaimed = self.starter.spent.forget(directory);
         if reclaimed {
-            // The thread can only be gone when this is.
-            let _ = self.wishes.send(Wish::Look);
+            self.wishes.look();
         }
         reclaimed
     }
@@ -183,8 +189,7 @@ impl Pool {
     /// waits.
     pub fn discard(&self, waiting: Waiting) {
         self.starter.spent.dismiss(waiting.into_spent());
-        // The thread can only be gone when this is.
-        let _ = self.wishes.send(Wish::Look);
+        self.wishes.look();
     }
 
     /// A supervisor from those that wait, waiting until there is one.
@@ -196,7 +201,8 @@ impl Pool {
         loop {
             let waiting = ready.recv_timeout(within);
             let waiting = waiting.map_err(|_| PoolError::Silent(None))?;
-            let _ = self.wishes.send(Wish::Taken);
+            self.wishes.taken();
+            self.refill();
             let waiting = waiting?;
             if waiting.is_alive() {
                 return Ok(waiting);
@@ -208,6 +214,6 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // Those that wait see that nobody will ask, when `ready` is dropped.
-        let _ = self.wishes.send(Wish::Close);
+        self.wishes.close();
     }
 }

@@ -1,7 +1,7 @@
 //! The thread that keeps supervisors waiting.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
     time::Duration,
 };
 
@@ -15,42 +15,113 @@ const REFILL_AFTER: Duration = Duration::from_millis(10);
 /// How often it is looked for supervisors that were not wanted again and have ended, or should have.
 const CLEAR_EVERY: Duration = Duration::from_secs(1);
 
-/// What the pool's thread is told.
-#[derive(Debug)]
-pub(super) enum Wish {
-    /// One was taken.
-    Taken,
+/// What the pool's thread is told. It is woken only where it has nothing to wait for but this, or
+/// has something to do at once: most commands begin and end while it waits for calm.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wishes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    told: Mutex<Told>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    /// Supervisors that were taken, and are not counted yet.
+    taken: usize,
     /// One can serve another command, or is to end.
-    Look,
+    look: bool,
     /// Start no more.
-    Close,
+    closed: bool,
+    /// How many may be taken before the thread is to be woken; `None` while it does not wait.
+    wakes_after: Option<usize>,
+}
+
+impl Wishes {
+    /// One was taken. It need not be heard before [`Wishes::look`].
+    pub(super) fn taken(&self) {
+        self.told().taken += 1;
+    }
+
+    /// There may be something to do.
+    pub(super) fn look(&self) {
+        let mut told = self.told();
+        told.look = true;
+        if told.wakes_after.is_some_and(|taken| told.taken >= taken) {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Nobody will ask for supervisors any more.
+    pub(super) fn close(&self) {
+        self.told().closed = true;
+        self.0.changed.notify_one();
+    }
+
+    /// Waits until there is something to hear, but no longer than `patience`; while fewer than
+    /// `wakes_after` are taken, nothing but the close is worth waking up for.
+    fn wait(&self, patience: Option<Duration>, wakes_after: usize) -> Heard {
+        let mut told = self.told();
+        told.wakes_after = Some(wakes_after);
+        let wakes = |told: &Told| told.closed || (told.look && told.taken >= wakes_after);
+        let nothing = |told: &mut Told| !wakes(told);
+        let (mut told, in_vain) = match patience {
+            Some(patience) => {
+                let waited = self.0.changed.wait_timeout_while(told, patience, nothing);
+                let (told, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+                (told, waited.timed_out())
+            }
+            None => {
+                let waited = self.0.changed.wait_while(told, nothing);
+                (waited.unwrap_or_else(PoisonError::into_inner), false)
+            }
+        };
+        let Told { taken, closed, .. } = std::mem::take(&mut *told);
+        Heard {
+            taken,
+            closed,
+            in_vain,
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread has heard.
+struct Heard {
+    /// How many were taken.
+    taken: usize,
+    closed: bool,
+    /// The whole patience was over.
+    in_vain: bool,
 }
 
 /// What the pool's thread holds.
 pub(super) struct Keeper {
     starter: Starter,
-    heard: Receiver<Wish>,
+    wishes: Wishes,
     made: Sender<Result<Waiting, PoolError>>,
     /// How many wait to be taken; a failure is one of them, so that nothing is tried in vain until
     /// somebody asks.
     waiting: usize,
-    open: bool,
 }
 
 impl Keeper {
     /// `waiting` of them were made already.
     pub(super) fn new(
         starter: Starter,
-        heard: Receiver<Wish>,
+        wishes: Wishes,
         made: Sender<Result<Waiting, PoolError>>,
         waiting: usize,
     ) -> Self {
         Self {
             starter,
-            heard,
+            wishes,
             made,
             waiting,
-            open: true,
         }
     }
 
@@ -58,36 +129,34 @@ impl Keeper {
     pub(super) fn run(mut self) {
         let mut calm = true;
         loop {
-            let wanted = self.wanted();
-            let missing = self.open && self.waiting < wanted;
-            let mut patience = self.starter.spent.are_left().then_some(CLEAR_EVERY);
-            if missing && (calm || self.waiting * 2 < wanted) {
+            let wanted = self.starter.server.options().waiting;
+            let half = wanted.div_ceil(2);
+            let missing = self.waiting < wanted;
+            let (mut patience, mut wakes_after) = (None, 0);
+            if missing && (calm || self.waiting < half) {
                 let again = self.starter.again().map(Ok);
                 let started = again.unwrap_or_else(|| self.starter.start());
                 self.waiting += 1;
-                self.open = self.made.send(started).is_ok();
+                if self.made.send(started).is_err() {
+                    return;
+                }
                 patience = Some(Duration::ZERO);
             } else if missing {
                 patience = Some(REFILL_AFTER);
+                wakes_after = self.waiting - half + 1;
+            } else if self.starter.spent.are_left() {
+                patience = Some(CLEAR_EVERY);
             }
-            let heard = match patience {
-                Some(patience) => self.heard.recv_timeout(patience),
-                None => self.heard.recv().map_err(RecvTimeoutError::from),
-            };
-            calm = heard.is_err();
-            match heard {
-                Ok(wish) => self.hear(wish),
-                Err(RecvTimeoutError::Timeout) => self.clear(patience == Some(CLEAR_EVERY)),
-                Err(RecvTimeoutError::Disconnected) => return,
+            let heard = self.wishes.wait(patience, wakes_after);
+            if heard.closed {
+                return;
             }
-            while let Ok(wish) = self.heard.try_recv() {
-                self.hear(wish);
+            self.waiting = self.waiting.saturating_sub(heard.taken);
+            calm = heard.in_vain && heard.taken == 0;
+            if heard.in_vain {
+                self.clear(patience == Some(CLEAR_EVERY));
             }
         }
-    }
-
-    fn wanted(&self) -> usize {
-        self.starter.server.options().waiting
     }
 
     /// Removes what nobody wanted to use again.
@@ -95,14 +164,6 @@ impl Keeper {
         for directory in self.starter.spent.ended(quiet) {
             // What stays is found by the next daemon.
             let _ = recover::remove(directory);
-        }
-    }
-
-    fn hear(&mut self, wish: Wish) {
-        match wish {
-            Wish::Taken => self.waiting = self.waiting.saturating_sub(1),
-            Wish::Look => {}
-            Wish::Close => self.open = false,
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::wire::from_runner;
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
 const MAX_WAITING_ANSWERS: usize = 256;
 
-/// Answers that may wait a moment for more to go with them, at most.
+/// Answers that may wait for what comes next, at most.
 const MAX_PATIENT_ANSWERS: usize = 16;
 
 /// What the table cannot do itself.
@@ -217,7 +217,7 @@ impl Table {
         self.disk_short = short;
     }
 
-    /// So much of stdout and stderr can be read; it never goes back.
+    /// So much of stdout and stderr can be read; it never goes back. Nothing, where it has begun.
     pub fn output(&mut self, id: OperationId, written: [u64; 2]) {
         if let Some(entry) = self.entries.get_mut(&id) {
             for (before, now) in entry.written.iter_mut().zip(written) {

@@ -63,8 +63,9 @@ impl Table {
         !self.answers.is_empty() || !self.ready.is_empty()
     }
 
-    /// Whether what there is to tell may wait a moment for more: nobody does anything upon hearing
-    /// that an operation was accepted, and most tell more soon.
+    /// Whether all that there is to tell can go with what comes next: that commands were accepted
+    /// which have not begun. Something comes when one of
+    /// them begins or ends ([`Table::output`], [`Table::ended`]).
     pub fn can_wait(&self) -> bool {
         let is_patient = |answer: &v1::RunnerFrame| {
             matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))

@@ -70,7 +70,7 @@ impl Table {
 
     fn operation(&mut self, incoming: Incoming) -> Option<Act> {
         let id = incoming.id;
-        let takes_input = incoming.request.as_ref().is_some_and(Request::takes_input);
+        let is_patient = incoming.request.as_ref().is_some_and(Self::is_patient);
         let view = View {
             incarnation: &self.incarnation,
             sandbox: self.sandbox,
@@ -118,11 +118,17 @@ impl Table {
             .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
                 operation: id.to_string(),
             })));
-        // One that has just begun has nothing to tell but how much input it takes.
-        if act.is_none() || takes_input {
+        if act.is_none() || !is_patient {
             self.make_ready(id);
         }
         act
+    }
+
+    /// Whether nobody does anything upon hearing that this was accepted: most commands end soon,
+    /// and the others tell that they have begun. Input is given to those that say how much they
+    /// have taken.
+    fn is_patient(request: &Request) -> bool {
+        matches!(request, Request::Exec(_)) && !request.takes_input()
     }
 
     /// What all operations take.

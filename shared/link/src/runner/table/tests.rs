@@ -115,6 +115,12 @@ fn only_the_word_that_operations_were_accepted_can_wait() {
     }
     start(&mut scene, 50, "true");
     assert!(!scene.can_wait(), "there are too many");
+    told(&mut scene);
+
+    start(&mut scene, 60, "true");
+    scene.output(id(60), [0, 0]);
+    assert!(!scene.can_wait(), "it has begun");
+    assert_eq!(told(&mut scene), ["60 accepted"]);
 }
 
 #[test]
@@ -132,6 +138,9 @@ fn whoever_attaches_or_has_input_to_give_is_told_at_once() {
     let asked = Order::Operation(Box::new(incoming(2, request)));
     order(&mut scene, asked);
     assert!(!scene.can_wait(), "its input is waited for");
+    told(&mut scene);
+    order(&mut scene, Order::Operation(Box::new(incoming(3, list()))));
+    assert!(!scene.can_wait(), "it does not tell when it begins");
 }
 
 fn exited_with(cause: ExitCause, ends: [u64; 2]) -> Outcome {
