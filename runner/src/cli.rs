@@ -75,8 +75,8 @@ pub(crate) struct RunArgs {
     /// the next daemon
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub(crate) drain_for: Duration,
-    /// How long commands may go on while there is no link to the server, in seconds; then they are
-    /// stopped as orphaned
+    /// How long commands may go on while there is no link to the server, in seconds, where their own
+    /// time limit is not longer; then they are stopped as orphaned
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = seconds)]
     pub(crate) disconnect_for: Duration,
     /// Start a command only once the disk has what is written down of it. Without it, what a

@@ -70,7 +70,8 @@ pub enum ToSupervisor {
     },
     /// End it. Saying so twice changes nothing.
     Cancel,
-    /// It is not orphaned before this time is over.
+    /// It is not orphaned before this time is over, nor before the time that it may run; with zero
+    /// it is orphaned now.
     Renew {
         /// From now on, in milliseconds.
         #[serde(with = "millis_always")]

@@ -38,7 +38,8 @@ pub struct Terms {
     /// How long it may be silent (monotonic clock).
     #[serde(default, with = "millis")]
     pub idle_for: Option<Duration>,
-    /// How long it may go on without a renewal (boot-time clock: a suspended host counts).
+    /// How long it may go on without a renewal (boot-time clock: a suspended host counts), where
+    /// that is longer than it may run anyway.
     #[serde(default, with = "millis")]
     pub orphan_for: Option<Duration>,
     /// Between the polite signal and the kill.

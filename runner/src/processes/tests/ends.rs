@@ -86,26 +86,18 @@ async fn a_runner_that_stops_orphans_its_commands() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_renewed_goes_on_and_else_is_orphaned() {
+async fn a_command_that_is_cut_off_has_its_own_time_and_then_ends_with_it() {
     let scene = Scene::new();
     let processes = scene.open().await;
     let terms = ProcessTerms {
         orphan_for: SOON,
+        run_for: 3 * SOON,
         ..terms()
     };
-    let script = "echo ready; sleep 1000";
-    let mut left_alone = scene.start_with(&processes, shell(script), terms).await;
-    let mut renewed = scene.start_with(&processes, shell(script), terms).await;
-    renewed.control.renew(10 * LONG);
-    assert_eq!(record(&mut left_alone).await.cause, ExitCause::Orphaned);
-    // It was started later, but its own time would be over after as long once more.
-    tokio::time::sleep(2 * SOON).await;
-    assert!(matches!(
-        renewed.events.try_recv(),
-        Ok(ProcessEvent::Output(_))
-    ));
-    renewed.control.cancel();
-    assert_eq!(record(&mut renewed).await.cause, ExitCause::Cancelled);
+    let mut process = scene
+        .start_with(&processes, shell("sleep 1000"), terms)
+        .await;
+    assert_eq!(record(&mut process).await.cause, ExitCause::Timeout);
 }
 
 #[tokio::test]

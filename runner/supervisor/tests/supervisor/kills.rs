@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runner_supervisor::{Cause, End, KillChoice, KillMethod, Operation};
 
-use crate::scene::{Scene, finish, record, start, until_output};
+use crate::scene::{LONG, Scene, finish, record, start, until_output};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -105,6 +105,22 @@ fn each_deadline_has_its_own_cause() {
     let ended = scene.run(&idle);
     assert_eq!(ended.record.cause, Cause::Idle);
     assert!(ended.text().ends_with("6\n"), "{}", ended.text());
+}
+
+#[test]
+fn a_command_that_is_cut_off_has_the_time_that_it_was_given() {
+    let scene = Scene::new();
+    let mut request = scene.shell("sleep 1000");
+    request.terms.orphan_for = Some(SOON);
+    request.terms.run_for = Some(3 * SOON);
+    assert_eq!(scene.run(&request).record.cause, Cause::Timeout);
+    let mut renewed = scene.start(&request);
+    renewed.renew(SOON).expect("heard");
+    assert_eq!(record(&mut renewed).cause, Cause::Timeout);
+    request.terms.run_for = Some(LONG);
+    let mut ended = scene.start(&request);
+    ended.renew(Duration::ZERO).expect("heard");
+    assert_eq!(record(&mut ended).cause, Cause::Orphaned);
 }
 
 #[test]

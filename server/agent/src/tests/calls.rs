@@ -250,7 +250,7 @@ async fn the_ends_of_a_command_are_told_apart() {
         (
             ExitStatus::Unknown,
             ExitCause::HostReboot,
-            CallOutcome::Failed,
+            CallOutcome::Unknown,
             "the runner's host restarted; it is not known",
         ),
     ] {

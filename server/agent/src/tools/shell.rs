@@ -9,7 +9,8 @@ use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered,
 use crate::session::spoken;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
-const MAX_TIMEOUT_MS: u64 = 600_000;
+/// Long enough for a large build.
+const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
 /// Runs a shell command in the workspace.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +51,7 @@ impl Tool for ShellTool {
                     to: MAX_TIMEOUT_MS,
                 },
                 required: false,
-                about: "It is stopped after this many milliseconds; default 120000, at most 600000.",
+                about: "It is stopped after this many milliseconds; default 120000, at most 3600000.",
             },
         ];
         PARAMETERS
@@ -95,6 +96,10 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
         (_, ExitCause::Timeout) => CallOutcome::TimedOut,
         (_, ExitCause::Cancelled) => CallOutcome::Cancelled,
         (ExitStatus::Code(_) | ExitStatus::Signal(_), ExitCause::Exited) => CallOutcome::Completed,
+        // It may have done all that it was to do.
+        (ExitStatus::Unknown, ExitCause::SupervisorLost | ExitCause::HostReboot) => {
+            CallOutcome::Unknown
+        }
         (ExitStatus::NotStarted(_) | ExitStatus::Unknown, ExitCause::Exited)
         | (
             _,

@@ -4,7 +4,7 @@
 //! record becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
 //! before the link: the gate is never opened, and the child ends when it sees that.
 
-use std::io;
+use std::{io, time::Duration};
 
 use runner_supervisor::{
     Cause, End, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, Request, StartRecord,
@@ -19,7 +19,7 @@ use crate::{
     last_words::{ended, fenced},
     layout::{Layout, lay_out},
     prepare::Prepared,
-    supervise::{Child, Supervision},
+    supervise::{Child, Supervision, own_time},
 };
 
 /// What became of a request.
@@ -41,8 +41,9 @@ pub(crate) fn launch(
 ) -> Launched {
     let now = clock::monotonic();
     if let Some(orphan_for) = request.terms.orphan_for {
+        let own = request.terms.run_for.map_or(Duration::ZERO, own_time);
         // A timer on a descriptor that is open takes any time.
-        let _ = prepared.orphan.set(orphan_for);
+        let _ = prepared.orphan.set(orphan_for.max(own));
     }
     let Some(child) = prepared.child.take() else {
         never_started(prepared, request, NotStarted::NoProcess, client);

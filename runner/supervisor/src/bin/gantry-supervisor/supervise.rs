@@ -27,6 +27,12 @@ use crate::{
 use ending::{FIRST_MOMENT, Phase};
 pub(crate) use over::Over;
 
+/// Before this time a command that is cut off is not orphaned: what it may run anyway, and a moment
+/// in which its own limit ends it.
+pub(crate) fn own_time(run_for: Duration) -> Duration {
+    run_for.saturating_add(Duration::from_secs(1))
+}
+
 /// The command's first process.
 #[derive(Debug)]
 pub(crate) struct Child {
@@ -236,7 +242,7 @@ impl Supervision {
                 Ok(())
             }
             ToSupervisor::Renew { orphan_for } => {
-                let set = self.prepared.orphan.set(orphan_for);
+                let set = self.prepared.orphan.set(self.orphan_after(orphan_for));
                 set.map_err(|error| error.to_string())
             }
             ToSupervisor::Resize { id, rows, columns } => self.once(client, id, |this| {
@@ -251,6 +257,17 @@ impl Supervision {
             ToSupervisor::Hello { .. } | ToSupervisor::Unknown => {
                 Err("this supervisor does not know that kind of frame".to_owned())
             }
+        }
+    }
+
+    /// When a renewal for this long is over: with zero at once, else not before the command's own
+    /// time is.
+    fn orphan_after(&self, orphan_for: Duration) -> Duration {
+        let ran = clock::monotonic().saturating_sub(self.child.opened);
+        let run_for = self.request.terms.run_for;
+        match run_for.map(|run_for| own_time(run_for.saturating_sub(ran))) {
+            Some(own) if !orphan_for.is_zero() => orphan_for.max(own),
+            _ => orphan_for,
         }
     }
 

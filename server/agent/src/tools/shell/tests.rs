@@ -64,25 +64,29 @@ fn long_output_leaves_room_for_how_it_ended() {
 }
 
 #[test]
-fn an_end_that_is_not_the_commands_own_is_told_with_its_cause_and_is_a_failure() {
+fn an_end_that_is_not_the_commands_own_is_told_with_its_cause_and_is_no_success() {
     use shared_sandbox::NotStarted;
-    for (cause, status, text) in [
+    for (outcome, cause, status, text) in [
         (
+            CallOutcome::Unknown,
             ExitCause::SupervisorLost,
             ExitStatus::Unknown,
             "[ended because its supervisor on the runner's host was killed; it is not known what it had done]",
         ),
         (
+            CallOutcome::Failed,
             ExitCause::OutOfMemory,
             ExitStatus::Signal(9),
             "[killed because the runner's host ran out of memory; ended by signal 9]",
         ),
         (
+            CallOutcome::Failed,
             ExitCause::DiskFull,
             ExitStatus::Signal(15),
             "[stopped because its output found no room on the runner's disk; ended by signal 15]",
         ),
         (
+            CallOutcome::Failed,
             ExitCause::Exited,
             ExitStatus::NotStarted(NotStarted::WorkspaceGone),
             "[it could not be started: the workspace is gone from the runner's host; make its folder again and restart the runner]",
@@ -95,6 +99,6 @@ fn an_end_that_is_not_the_commands_own_is_told_with_its_cause_and_is_a_failure()
         };
         let told = told("a", record);
         assert_eq!(told.text, format!("a\n{text}"));
-        assert_eq!(told.outcome, CallOutcome::Failed);
+        assert_eq!(told.outcome, outcome);
     }
 }
