@@ -103,6 +103,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         link_keys: link_keys(folder, &*entropy)?,
         certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         link: settings.link,
+        ephemeral_silence: settings.ephemeral_silence,
         replica: ReplicaId::generate(&*clock, &*entropy),
         clock,
         entropy,

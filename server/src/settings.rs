@@ -4,10 +4,12 @@
 //! file has and this does not know is an error, never silently without effect.
 
 mod link;
+mod runners;
 
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context as _, anyhow, bail};
@@ -16,7 +18,7 @@ use serde::Deserialize;
 use server_llm::ApiKey;
 use server_router::links::LinkOptions;
 
-use self::link::LinkSection;
+use self::{link::LinkSection, runners::RunnersSection};
 
 /// The server of Gantry, a control plane for AI agents whose hands are on your own machines.
 #[derive(Parser)]
@@ -46,7 +48,7 @@ pub(crate) enum Verb {
         /// How many runners may enrol with it, from 1 to 1000.
         #[arg(long, value_name = "RUNNERS", default_value = "1")]
         uses: u32,
-        /// Remove those runners when they say goodbye.
+        /// Remove those runners when they leave for good, or stay away.
         #[arg(long)]
         ephemeral: bool,
     },
@@ -108,6 +110,7 @@ struct File {
     server: ServerSection,
     tls: TlsSection,
     link: LinkSection,
+    runners: RunnersSection,
     model: ModelSection,
     log: LogSection,
 }
@@ -148,6 +151,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: Tls,
     pub(crate) link: LinkOptions,
+    /// After this long without a word an ephemeral runner is removed.
+    pub(crate) ephemeral_silence: Duration,
     pub(crate) model: ModelChoice,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
@@ -238,6 +243,7 @@ impl Settings {
             listen,
             tls,
             link: file.link.options()?,
+            ephemeral_silence: file.runners.ephemeral_silence()?,
             model,
             log_filter: args.log.or(file.log.filter),
             log_format: args

@@ -89,6 +89,19 @@ impl Peer {
 
     /// Enrols over this connection; a token for one runner knows the name itself.
     pub async fn enrol_over(channel: Channel, token: String, name: &str) -> Self {
+        let enrolled = Self::try_enrol_over(channel, token, name).await;
+        enrolled.expect("it is enrolled")
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// What the server says where it does not enrol it.
+    pub async fn try_enrol_over(
+        channel: Channel,
+        token: String,
+        name: &str,
+    ) -> Result<Self, Status> {
         let key = Key::generate();
         let identity = identify(&channel).await.expect("the server says who it is");
         let request = v1::EnrolRequest {
@@ -99,11 +112,11 @@ impl Peer {
             name: name.to_owned(),
             ..v1::EnrolRequest::default()
         };
-        let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await;
-        let runner = enrolled.expect("it is enrolled").into_inner().runner;
+        let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await?;
+        let runner = enrolled.into_inner().runner;
         let mut journal = [0; 16];
         OsEntropy.fill(&mut journal);
-        Self {
+        Ok(Self {
             key,
             runner: runner.parse().expect("a runner's id"),
             channel,
@@ -112,7 +125,7 @@ impl Peer {
                 journal: JournalId::from_u128(u128::from_be_bytes(journal)),
                 boot: "boot".to_owned(),
             },
-        }
+        })
     }
 
     /// A fresh access token.

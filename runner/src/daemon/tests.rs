@@ -89,6 +89,14 @@ async fn running(link: &mut FakeLink, asked: &Incoming) {
     while !matches!(link.next().await, Some(Kind::Output(_))) {}
 }
 
+async fn goodbye(link: &mut FakeLink) -> v1::Goodbye {
+    loop {
+        if let Kind::Goodbye(goodbye) = link.next().await.expect("a frame") {
+            return goodbye;
+        }
+    }
+}
+
 async fn cause_of_the_end(link: &mut FakeLink) -> exit_record::Cause {
     loop {
         if let Kind::Ended(ended) = link.next().await.expect("a frame")
@@ -128,9 +136,29 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
         cause_of_the_end(&mut link).await,
         exit_record::Cause::Exited
     );
-    while !matches!(link.next().await, Some(Kind::Goodbye(_))) {}
+    assert!(!goodbye(&mut link).await.for_good, "its end is not stored");
     drop(link);
     daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn a_runner_that_hands_over_comes_back_and_one_with_nothing_left_leaves_for_good() {
+    for (script, for_good) in [("echo up; sleep 600", false), ("echo up", true)] {
+        let mut server = FakeServer::plain(1).await;
+        let daemon = Daemon::start(&server, LONG);
+        let (mut link, asked) = linked(&mut server, script).await;
+        running(&mut link, &asked).await;
+        if for_good {
+            cause_of_the_end(&mut link).await;
+            let operation = asked.id.to_string();
+            link.send(v1::server_frame::Kind::Forget(v1::Forget { operation }))
+                .await;
+        }
+        daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+        assert_eq!(goodbye(&mut link).await.for_good, for_good);
+        drop(link);
+        daemon.end().await.expect("an orderly end");
+    }
 }
 
 #[tokio::test]
@@ -147,7 +175,7 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
     let operation = asked.id.to_string();
     link.send(v1::server_frame::Kind::Forget(v1::Forget { operation }))
         .await;
-    assert!(matches!(link.next().await, Some(Kind::Goodbye(_))));
+    assert!(goodbye(&mut link).await.for_good);
     drop(link);
     daemon.end().await.expect("an orderly end");
 }

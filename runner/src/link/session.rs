@@ -26,7 +26,7 @@ use super::{
 use crate::{
     key::{RunnerKey, ServerIdentity},
     memory,
-    operations::Operations,
+    operations::{Operations, Unfinished},
 };
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
@@ -94,6 +94,8 @@ impl Session<'_> {
             welcomed,
         };
         let served = self.serve(&mut incoming, link).await;
+        // Before the table forgets that there is a link: without one, nothing can be forgotten.
+        let for_good = welcomed.is_some() && self.has_nothing_left();
         self.operations.close_link(opened.link).await;
         let reason = served.as_ref().err().map(LinkError::to_string);
         tracing::info!(
@@ -102,9 +104,14 @@ impl Session<'_> {
             "runner disconnected"
         );
         if served.is_ok() {
-            leave(incoming, outgoing).await;
+            leave(incoming, outgoing, for_good).await;
         }
         served
+    }
+
+    /// Nothing runs, and the server has stored all that did.
+    fn has_nothing_left(&self) -> bool {
+        *self.operations.unfinished().borrow() == Unfinished::default()
     }
 
     async fn serve(
@@ -217,9 +224,14 @@ async fn call(
 }
 
 /// Says goodbye, and gives it and what was sent before it the time to leave.
-async fn leave(mut incoming: Streaming<v1::ServerFrame>, outgoing: mpsc::Sender<v1::RunnerFrame>) {
+async fn leave(
+    mut incoming: Streaming<v1::ServerFrame>,
+    outgoing: mpsc::Sender<v1::RunnerFrame>,
+    for_good: bool,
+) {
     let goodbye = frame(runner_frame::Kind::Goodbye(v1::Goodbye {
         reason: "the runner stops".to_owned(),
+        for_good,
     }));
     let mut left = pin!(async move {
         let _ = outgoing.send(goodbye).await;

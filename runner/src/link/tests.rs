@@ -226,8 +226,11 @@ async fn a_server_that_does_not_welcome_now_is_asked_again() {
     let mut link = server.next_link().await;
     link.challenge().await;
     let reason = "the server stops".to_owned();
-    link.send(server_frame::Kind::Goodbye(v1::Goodbye { reason }))
-        .await;
+    link.send(server_frame::Kind::Goodbye(v1::Goodbye {
+        reason,
+        for_good: false,
+    }))
+    .await;
     welcomed(&mut server).await;
 }
 

@@ -2,23 +2,27 @@
 //!
 //! The server proves itself first: `identify` is signed by the key that the join token pins, over
 //! the runner's nonce and the certificate that this server presents. A runner that was removed,
-//! one that never was, and a wrong signature get the same answer.
+//! one that never was, and a wrong signature get the same answer. What is refused, and what the log
+//! says of it, is in `refused`.
+
+mod refused;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use proto::{signing, v1};
 use server_router::links::{LinkIdentity, Links};
-use server_store::{
-    Actor, AttemptKind, AuditEntry, EnrolRefusal, JoinState, NewRunner, RunnerRow, Store,
-};
+use server_store::{AttemptKind, EnrolRefusal, JoinState, NewRunner, RunnerRow, Store};
 use shared_types::{
-    Clock, Digest, Entropy, RunnerId, TenantId, Timestamp, Token, TokenKind, limits::is_name,
+    Clock, Digest, Entropy, RunnerId, Timestamp, Token, TokenKind, limits::is_name,
 };
 
+use self::refused::Refused;
 use crate::{
     AppError,
-    keys::{Challenges, SigningKey, verifies},
+    challenges::Challenges,
+    keys::{SigningKey, verifies},
     link_token::{LinkClaims, LinkTokens},
+    refusals::{Refusals, place},
     tickets::{LinkChallenge, Tickets},
     whole::whole,
 };
@@ -27,14 +31,6 @@ use crate::{
 const ATTEMPTS: u64 = 10;
 /// See [`ATTEMPTS`].
 const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
-
-const STRANGER: AppError =
-    AppError::Unauthenticated("this runner is not known here; enrol it with a new join token");
-
-const LOCKED: AppError = AppError::Forbidden(
-    "this runner is locked, because its folder was copied: find the copy, remove the runner \
-     (gantry runners remove), and enrol it anew",
-);
 
 /// The use cases of this file.
 #[derive(Clone)]
@@ -51,6 +47,7 @@ struct Inner {
     challenges: Challenges,
     tokens: LinkTokens,
     certificate: Option<[u8; 32]>,
+    refusals: Refusals,
 }
 
 /// The server's proof of who it is.
@@ -89,6 +86,20 @@ pub struct EnrolRequest {
     pub address: Option<IpAddr>,
 }
 
+/// What a runner sends to be let in.
+pub struct AuthenticateRequest {
+    /// Its id, in text form.
+    pub runner: String,
+    /// From [`Enrolment::identify`].
+    pub challenge: Vec<u8>,
+    /// By the runner's key; see [`proto::signing::authenticate`].
+    pub signature: Vec<u8>,
+    /// The newest one that it has stored.
+    pub join_state: u64,
+    /// Where it asks from.
+    pub address: Option<IpAddr>,
+}
+
 /// A runner that is enrolled.
 pub struct Enrolled {
     /// Its id.
@@ -107,6 +118,7 @@ impl Enrolment {
         identity: SigningKey,
         link_keys: &[SigningKey],
         certificate: Option<[u8; 32]>,
+        refusals: Refusals,
     ) -> Self {
         // The same on every replica, and whatever address the server is reached by.
         let audience = format!(
@@ -114,7 +126,7 @@ impl Enrolment {
             &Digest::of(&identity.public()).to_string()[..32]
         );
         let tokens = LinkTokens::new(audience, link_keys);
-        let challenges = Challenges::new(&identity);
+        let challenges = Challenges::new(&*entropy);
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -125,6 +137,7 @@ impl Enrolment {
                 challenges,
                 tokens,
                 certificate,
+                refusals,
             }),
         }
     }
@@ -165,7 +178,8 @@ impl Enrolment {
     }
 
     /// Spends a join token and makes the runner known. Where its owner has chosen no runner yet,
-    /// this one becomes the choice.
+    /// this one becomes the choice. A good token is always tried; what else an address sends is
+    /// limited.
     ///
     /// # Errors
     /// If the token is wrong, spent or expired, the signature does not hold, the name is taken, or
@@ -173,30 +187,10 @@ impl Enrolment {
     pub async fn enrol(&self, ask: EnrolRequest) -> Result<Enrolled, AppError> {
         let inner = &*self.inner;
         let now = inner.clock.now();
-        let address = ask
-            .address
-            .map(|address| address.to_string())
-            .unwrap_or_default();
-        let window = Timestamp::from_micros(now.as_micros() - ATTEMPTS_WITHIN.as_micros() as i64);
-        if inner
-            .store
-            .count_attempts(AttemptKind::Enrol, &address, window)
-            .await?
-            >= ATTEMPTS
-        {
-            return Err(AppError::TooMany {
-                retry_after_s: ATTEMPTS_WITHIN.as_secs(),
-            });
-        }
-        let enrolled = self.spend(&ask, now).await;
-        if let Err(AppError::Unauthenticated(reason)) = &enrolled {
-            inner
-                .store
-                .record_attempt(AttemptKind::Enrol, &address, now)
-                .await?;
-            tracing::warn!(%address, reason, "an enrolment was refused");
-        }
-        let row = enrolled?;
+        let row = match self.spend(&ask, now).await {
+            Ok(row) => row,
+            Err(refused) => return Err(self.refuse(refused, place(ask.address), now).await),
+        };
         let owner = inner.store.user(row.tenant, row.owner).await?;
         if owner.active_runner.is_none() {
             inner
@@ -211,41 +205,37 @@ impl Enrolment {
         })
     }
 
-    async fn spend(&self, ask: &EnrolRequest, now: Timestamp) -> Result<RunnerRow, AppError> {
+    async fn spend(&self, ask: &EnrolRequest, now: Timestamp) -> Result<RunnerRow, Refused> {
         let inner = &*self.inner;
-        let token: Token = ask.join_token.parse().map_err(|_| {
-            AppError::Unauthenticated(
-                "the join token is not valid; make a new one: gantry runners add",
-            )
-        })?;
+        let token: Token = ask.join_token.parse().map_err(|_| Refused::no_token())?;
         if token.kind() != TokenKind::Join || token.pin() != Some(&inner.identity.public()) {
-            return Err(AppError::Unauthenticated(
-                "this is not a join token of this server; make one: gantry runners add",
-            ));
+            return Err(Refused::foreign_token());
         }
+        let known = inner.store.join_token_by_hash(&token.hash()).await?;
+        let known = known.ok_or(EnrolRefusal::Unknown)?;
+        let tried = match known.is_good(now) {
+            Ok(()) => self.try_good(ask, &token, now).await,
+            Err(refusal) => Err(refusal.into()),
+        };
+        tried.map_err(|refused| refused.of(known.tenant, known.id))
+    }
+
+    async fn try_good(
+        &self,
+        ask: &EnrolRequest,
+        token: &Token,
+        now: Timestamp,
+    ) -> Result<RunnerRow, Refused> {
+        let inner = &*self.inner;
         let signed = signing::enrol(&ask.challenge, &ask.join_token);
-        if !inner.challenges.holds(&ask.challenge, &*inner.clock)
-            || !verifies(&ask.public_key, &signed, &ask.signature)
-        {
-            return Err(AppError::Unauthenticated(
-                "the enrolment's signature does not hold; try again",
-            ));
+        if !verifies(&ask.public_key, &signed, &ask.signature) {
+            return Err(Refused::bad_signature());
         }
-        let row = inner
-            .store
-            .enrol(
-                &token.hash(),
-                &new_runner(ask, &*inner.clock, &*inner.entropy)?,
-                now,
-            )
-            .await;
-        row.map_err(|refusal| match refusal {
-            EnrolRefusal::Unknown => AppError::Unauthenticated("the join token is not known; make a new one: gantry runners add"),
-            EnrolRefusal::Spent => AppError::Unauthenticated("the join token was used already; make a new one: gantry runners add"),
-            EnrolRefusal::Expired => AppError::Unauthenticated("the join token has expired; make a new one: gantry runners add"),
-            EnrolRefusal::NameTaken(name) => AppError::Conflict(format!("a runner called {name} exists; choose another name with --name, or remove that one: gantry runners remove {name}")),
-            EnrolRefusal::Store(error) => error.into(),
-        })
+        if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
+            return Err(Refused::old_challenge());
+        }
+        let runner = new_runner(ask, &*inner.clock, &*inner.entropy)?;
+        Ok(inner.store.enrol(&token.hash(), &runner, now).await?)
     }
 
     /// A link token, and the next join state, for a runner that signs the challenge. A copy of a
@@ -253,33 +243,75 @@ impl Enrolment {
     ///
     /// # Errors
     /// If the runner is not known (any more), the signature does not hold, or it is locked.
-    pub async fn authenticate(
-        &self,
-        runner: RunnerId,
-        challenge: &[u8],
-        signature: &[u8],
-        join_state: u64,
-    ) -> Result<(String, u64), AppError> {
-        let inner = &*self.inner;
-        let row = self.living(runner).await?;
-        let audience = inner.tokens.audience();
-        let signed = signing::authenticate(challenge, audience, runner, join_state);
-        if !inner.challenges.holds(challenge, &*inner.clock)
-            || !verifies(&row.public_key, &signed, signature)
-        {
-            return Err(STRANGER);
+    pub async fn authenticate(&self, ask: &AuthenticateRequest) -> Result<(String, u64), AppError> {
+        let proved = self.prove(ask).await;
+        match proved {
+            Ok(renewed) => Ok(renewed),
+            Err(refused) => {
+                let now = self.inner.clock.now();
+                Err(self.refuse(refused, place(ask.address), now).await)
+            }
         }
-        let renewing = self.clone().renew_join_state(runner, join_state);
+    }
+
+    async fn prove(&self, ask: &AuthenticateRequest) -> Result<(String, u64), Refused> {
+        let inner = &*self.inner;
+        let runner = ask.runner.parse().map_err(|_| Refused::stranger())?;
+        let row = inner.store.runner_for_authentication(runner).await?;
+        let row = row.ok_or_else(Refused::stranger)?;
+        let renewed = self.renew(&row, ask).await;
+        renewed.map_err(|refused| refused.of(row.tenant, runner))
+    }
+
+    async fn renew(
+        &self,
+        row: &RunnerRow,
+        ask: &AuthenticateRequest,
+    ) -> Result<(String, u64), Refused> {
+        let inner = &*self.inner;
+        lives(row)?;
+        let audience = inner.tokens.audience();
+        let signed = signing::authenticate(&ask.challenge, audience, row.id, ask.join_state);
+        if !verifies(&row.public_key, &signed, &ask.signature) {
+            return Err(Refused::impostor());
+        }
+        // Before the join state: whoever repeats an old request is no copy of the runner.
+        if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
+            return Err(Refused::old_challenge());
+        }
+        let renewing = self.clone().renew_join_state(row.id, ask.join_state);
         let JoinState::Renewed(next) = whole(renewing).await? else {
-            return Err(LOCKED);
+            return Err(Refused::locked());
         };
         let claims = LinkClaims {
             tenant: row.tenant,
-            runner,
+            runner: row.id,
             key: Digest::of(&row.public_key),
             join_state: next,
         };
         Ok((inner.tokens.issue(&claims, &*inner.clock), next))
+    }
+
+    /// Tells of a refusal, and limits what strangers may guess; returns what to answer.
+    async fn refuse(&self, mut refused: Refused, from: String, now: Timestamp) -> AppError {
+        let Inner {
+            store, refusals, ..
+        } = &*self.inner;
+        if refused.is_guess {
+            let within = i64::try_from(ATTEMPTS_WITHIN.as_micros()).unwrap_or(i64::MAX);
+            let since = Timestamp::from_micros(now.as_micros().saturating_sub(within));
+            let (kind, at_most) = (AttemptKind::Enrol, ATTEMPTS);
+            let allowed = store.record_attempt_within(kind, &from, since, at_most, now);
+            match allowed.await {
+                Ok(true) => {}
+                Ok(false) => refused = Refused::too_many(ATTEMPTS_WITHIN),
+                Err(error) => return error.into(),
+            }
+        }
+        if let Some(refusal) = refused.refusal(from) {
+            refusals.tell(refusal).await;
+        }
+        refused.error
     }
 
     async fn renew_join_state(self, runner: RunnerId, shown: u64) -> Result<JoinState, AppError> {
@@ -320,12 +352,17 @@ impl Enrolment {
         token: &str,
         hello: &v1::Hello,
     ) -> Result<LinkIdentity, AppError> {
-        let row = self.living(claims.runner).await?;
+        let row = self.inner.store.runner_for_authentication(claims.runner);
+        let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
+        lives(&row).map_err(|refused| refused.error)?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
         let signed = signing::link(challenge.nonce(), token, &hello.ephemeral_key);
         if !bound || !verifies(&row.public_key, &signed, &hello.signature) {
-            self.refused(row.tenant, row.id).await?;
-            return Err(STRANGER);
+            // Somebody has a link token of this runner, but not its key.
+            let refused = Refused::stolen_link_token().of(row.tenant, row.id);
+            return Err(self
+                .refuse(refused, String::new(), self.inner.clock.now())
+                .await);
         }
         let Inner {
             store,
@@ -351,32 +388,16 @@ impl Enrolment {
             name: row.name,
         })
     }
+}
 
-    async fn living(&self, runner: RunnerId) -> Result<RunnerRow, AppError> {
-        match self.inner.store.runner_for_authentication(runner).await {
-            Ok(Some(row)) if row.revoked_at.is_some() => Err(STRANGER),
-            Ok(Some(row)) if row.locked_at.is_some() => Err(LOCKED),
-            Ok(Some(row)) => Ok(row),
-            Ok(None) => Err(STRANGER),
-            Err(error) => Err(error.into()),
-        }
+fn lives(row: &RunnerRow) -> Result<(), Refused> {
+    if row.revoked_at.is_some() {
+        return Err(Refused::removed());
     }
-
-    /// Somebody had a link token of this runner, but not its key.
-    async fn refused(&self, tenant: TenantId, runner: RunnerId) -> Result<(), AppError> {
-        tracing::warn!(runner.id = %runner, "a link was refused: its signature does not hold");
-        let entry = AuditEntry {
-            actor: Actor::System,
-            kind: "link.refused",
-            subject: runner.to_string(),
-            detail: serde_json::json!({}),
-        };
-        self.inner
-            .store
-            .record_audit(tenant, entry, self.inner.clock.now())
-            .await?;
-        Ok(())
+    if row.locked_at.is_some() {
+        return Err(Refused::locked());
     }
+    Ok(())
 }
 
 fn new_runner(
@@ -440,13 +461,4 @@ fn name_from(hostname: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hosts_name_becomes_a_name_that_is_allowed() {
-        assert_eq!(name_from("Eva's MacBook.local"), "eva-s-macbook.local");
-        assert_eq!(name_from("-"), "runner");
-        assert!(is_name(&name_from(&"Ä".repeat(200))));
-    }
-}
+mod tests;

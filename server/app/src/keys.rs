@@ -11,15 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use aws_lc_rs::{
-    hmac,
-    signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey},
-};
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use shared_types::{Clock, Digest, Entropy, Timestamp};
-
-/// How long a challenge is good for.
-const CHALLENGE_FOR: std::time::Duration = std::time::Duration::from_secs(60);
+use shared_types::{Digest, Entropy};
 
 /// An Ed25519 key that can sign.
 pub struct SigningKey {
@@ -137,44 +131,6 @@ pub enum KeyError {
     NotAKey(PathBuf),
 }
 
-/// Challenges that any replica with the same identity key can check without having stored them:
-/// 16 random bytes, the expiry, and an HMAC over both.
-pub struct Challenges {
-    key: hmac::Key,
-}
-
-impl Challenges {
-    /// Challenges under a key that is derived from the identity key.
-    pub fn new(identity: &SigningKey) -> Self {
-        let secret = Digest::of(&[b"gantry.challenge.v1".as_slice(), identity.pkcs8()].concat());
-        Self {
-            key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
-        }
-    }
-
-    /// A challenge that is good for one minute.
-    pub fn issue(&self, clock: &dyn Clock, entropy: &dyn Entropy) -> Vec<u8> {
-        let mut challenge = vec![0; 16];
-        entropy.fill(&mut challenge);
-        challenge.extend(clock.now().after(CHALLENGE_FOR).as_micros().to_be_bytes());
-        let tag = hmac::sign(&self.key, &challenge);
-        challenge.extend(tag.as_ref());
-        challenge
-    }
-
-    /// Whether the challenge is ours and still good.
-    pub fn holds(&self, challenge: &[u8], clock: &dyn Clock) -> bool {
-        let Some((message, tag)) = challenge.split_at_checked(24) else {
-            return false;
-        };
-        let Some(expiry) = message.last_chunk::<8>() else {
-            return false;
-        };
-        hmac::verify(&self.key, message, tag).is_ok()
-            && clock.now() < Timestamp::from_micros(i64::from_be_bytes(*expiry))
-    }
-}
-
 /// Writes a file that only its owner may read, whole or not at all.
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -192,9 +148,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use shared_types::{clock::ManualClock, entropy::SeededEntropy};
+    use shared_types::entropy::SeededEntropy;
 
     use super::*;
 
@@ -230,25 +184,5 @@ mod tests {
             ));
             assert_eq!(std::fs::read(&path).expect("it is there"), content);
         }
-    }
-
-    #[test]
-    fn a_challenge_holds_for_a_minute_and_only_where_it_was_made() {
-        let (entropy, clock) = (
-            SeededEntropy::new(1),
-            ManualClock::at(Timestamp::from_micros(5)),
-        );
-        let (ours, theirs) = (
-            SigningKey::generate(&entropy),
-            SigningKey::generate(&entropy),
-        );
-        let challenges = Challenges::new(&ours);
-        let challenge = challenges.issue(&clock, &entropy);
-        assert!(challenges.holds(&challenge, &clock));
-        assert!(!Challenges::new(&theirs).holds(&challenge, &clock));
-        assert!(!challenges.holds(&challenge[1..], &clock));
-        assert!(!challenges.holds(b"", &clock));
-        clock.advance(Duration::from_secs(60));
-        assert!(!challenges.holds(&challenge, &clock));
     }
 }

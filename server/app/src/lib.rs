@@ -5,6 +5,7 @@
 //! [`App::start`].
 
 mod access;
+mod challenges;
 mod context;
 mod enrolment;
 mod error;
@@ -16,15 +17,17 @@ mod live;
 mod operator;
 mod outputs;
 mod ports;
+mod refusals;
 mod runners;
 mod sessions;
+mod sweep;
 #[cfg(test)]
 mod testing;
 mod tickets;
 mod turns;
 mod whole;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
@@ -37,7 +40,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
 pub use context::OpContext;
-pub use enrolment::{EnrolRequest, Enrolled, Enrolment, Identity};
+pub use enrolment::{AuthenticateRequest, EnrolRequest, Enrolled, Enrolment, Identity};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
@@ -55,7 +58,9 @@ use crate::{
     keys::SigningKey,
     live::LiveHub,
     ports::Started,
+    refusals::Refusals,
     runners::JoinTokens,
+    sweep::Sweep,
     turns::{Bench, Turns},
 };
 
@@ -79,6 +84,8 @@ pub struct Parts {
     pub certificate: Option<[u8; 32]>,
     /// The times of the runners' links.
     pub link: LinkOptions,
+    /// After this long without a word an ephemeral runner is removed.
+    pub ephemeral_silence: Duration,
     /// This process.
     pub replica: ReplicaId,
     /// Ends everything.
@@ -158,6 +165,7 @@ impl App {
             entropy,
             ..
         } = parts;
+        let refusals = Refusals::start(store.clone(), clock.clone(), parts.stop.clone(), &tasks);
         let enrolment = Enrolment::new(
             store.clone(),
             links.clone(),
@@ -166,6 +174,7 @@ impl App {
             parts.identity,
             &parts.link_keys,
             parts.certificate,
+            refusals,
         );
         let access = Access::new(store.clone(), clock.clone(), entropy.clone());
         let join_tokens = JoinTokens::new(
@@ -174,6 +183,13 @@ impl App {
             clock.clone(),
             entropy.clone(),
         );
+        let sweep = Sweep {
+            store: store.clone(),
+            links: links.clone(),
+            clock: clock.clone(),
+            silence: parts.ephemeral_silence,
+        };
+        tasks.spawn(sweep.run(parts.stop.clone()));
         let runners = Runners::new(store.clone(), links.clone(), join_tokens, clock.clone());
         let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
         Ok(Self {
@@ -217,10 +233,11 @@ impl App {
         let end = self.links.attach(identity, hello, inbound, outbound).await;
         metrics::gauge!("gantry_links").decrement(1);
         tracing::debug!(?end, "a link ended");
-        if matches!(end, LinkEnd::Goodbye(_))
-            && let Err(error) = Box::pin(self.runners.said_goodbye(&who)).await
+        if matches!(end, LinkEnd::Left(_))
+            && let Err(error) = Box::pin(self.runners.left(&who)).await
         {
-            tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be looked up");
+            // The sweep removes it later.
+            tracing::warn!(runner.id = %who.runner, %error, "a runner that left cannot be removed");
         }
     }
 

@@ -149,15 +149,19 @@ impl Runners {
         self.join_tokens.make(ctx.tenant, ctx.user, terms).await
     }
 
-    /// Removes a runner that said goodbye, if it is ephemeral.
-    pub(crate) async fn said_goodbye(&self, who: &LinkIdentity) -> Result<(), AppError> {
-        let row = self.store.runner(who.tenant, who.runner).await?;
-        if row.ephemeral && row.revoked_at.is_none() {
-            let now = self.clock.now();
-            self.store
-                .revoke_runner(row.tenant, row.id, row.owner, now)
-                .await?;
-            tracing::info!(runner.id = %row.id, runner.name = row.name, "an ephemeral runner left and was removed");
+    /// A runner left for good: if it is ephemeral, it is removed, and whoever waits for it hears so.
+    pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
+        let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
+        let removed = whole(async move {
+            let left = this.store.runner_left(tenant, runner, this.clock.now());
+            let removed = left.await?;
+            if removed {
+                this.links.revoke(runner).await;
+            }
+            Ok(removed)
+        });
+        if removed.await? {
+            tracing::info!(runner.id = %runner, runner.name = who.name, "an ephemeral runner left and was removed");
         }
         Ok(())
     }
@@ -252,7 +256,7 @@ pub struct JoinTerms {
     pub valid_for_s: u32,
     /// How many runners may enrol with it, from 1 to 1000.
     pub uses: u32,
-    /// Whether those runners are removed when they say goodbye.
+    /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
 }
 

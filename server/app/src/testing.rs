@@ -41,6 +41,7 @@ impl Fixture {
             link_keys: vec![SigningKey::generate(&OsEntropy)],
             certificate: None,
             link: server_router::links::LinkOptions::default(),
+            ephemeral_silence: Duration::from_secs(24 * 60 * 60),
             replica: ReplicaId::generate(&*clock, &OsEntropy),
             clock,
             entropy: Arc::new(OsEntropy),

@@ -77,8 +77,10 @@ impl Default for LinkOptions {
 pub enum LinkEnd {
     /// The runner closed the stream, or it broke.
     Closed,
-    /// The runner said goodbye, for this reason.
+    /// The runner said goodbye, for this reason; its next daemon will link again.
     Goodbye(String),
+    /// The runner left for good, for this reason: it has nothing left to do or to tell.
+    Left(String),
     /// Nothing was heard for as long as the lease.
     Silent,
     /// A newer link of the same runner took its place, or was there already.

@@ -11,6 +11,7 @@ use shared_types::{Timestamp, limits::MAX_NAME_BYTES};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
+    database::{Connection, Row},
     error::bounded,
 };
 
@@ -42,23 +43,39 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         bounded("the address", address, MAX_NAME_BYTES)?;
-        let kept_for = i64::try_from(ATTEMPTS_KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
         let mut tx = self.write().await?;
-        let row = sqlx::query(
-            "INSERT INTO attempts (kind, address, at) VALUES ($1, $2, $3) RETURNING id",
-        )
-        .bind(word(&kind))
-        .bind(address)
-        .bind(now.as_micros())
-        .fetch_one(&mut *tx)
-        .await?;
-        let newest = row.count("id")?;
-        sqlx::query("DELETE FROM attempts WHERE at < $1 OR id <= $2")
-            .bind(now.as_micros().saturating_sub(kept_for))
-            .bind(integer(newest.saturating_sub(ATTEMPTS_KEPT_AT_MOST)))
-            .execute(&mut *tx)
-            .await?;
+        record(&mut tx, kind, address, now).await?;
         tx.commit().await
+    }
+
+    /// Remembers a failed attempt as [`Store::record_attempt`] does, unless `at_most` came from the
+    /// address at or after `since`; answers whether it did. However many are made at once, no more
+    /// than that are let through.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for an address of more than 63 bytes.
+    pub async fn record_attempt_within(
+        &self,
+        kind: AttemptKind,
+        address: &str,
+        since: Timestamp,
+        at_most: u64,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        bounded("the address", address, MAX_NAME_BYTES)?;
+        // Those that a flood consists of write nothing, and wait for no writer.
+        let mut connection = self.readers().acquire().await?;
+        if count(&mut connection, kind, address, since).await? >= at_most {
+            return Ok(false);
+        }
+        drop(connection);
+        let mut tx = self.write().await?;
+        if count(&mut tx, kind, address, since).await? >= at_most {
+            return Ok(false);
+        }
+        record(&mut tx, kind, address, now).await?;
+        tx.commit().await?;
+        Ok(true)
     }
 
     /// How many attempts of this kind came from the address at or after `since`.
@@ -71,15 +88,48 @@ impl Store {
         address: &str,
         since: Timestamp,
     ) -> Result<u64, StoreError> {
-        let row = sqlx::query(
-            "SELECT COUNT(*) AS attempts FROM attempts
-             WHERE kind = $1 AND address = $2 AND at >= $3",
-        )
-        .bind(word(&kind))
-        .bind(address)
-        .bind(since.as_micros())
-        .fetch_one(self.readers())
-        .await?;
-        Ok(row.count("attempts")?)
+        let mut connection = self.readers().acquire().await?;
+        count(&mut connection, kind, address, since).await
     }
+}
+
+async fn record(
+    tx: &mut Connection,
+    kind: AttemptKind,
+    address: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let kept_for = i64::try_from(ATTEMPTS_KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
+    let row: Row =
+        sqlx::query("INSERT INTO attempts (kind, address, at) VALUES ($1, $2, $3) RETURNING id")
+            .bind(word(&kind))
+            .bind(address)
+            .bind(now.as_micros())
+            .fetch_one(&mut *tx)
+            .await?;
+    let newest = row.count("id")?;
+    sqlx::query("DELETE FROM attempts WHERE at < $1 OR id <= $2")
+        .bind(now.as_micros().saturating_sub(kept_for))
+        .bind(integer(newest.saturating_sub(ATTEMPTS_KEPT_AT_MOST)))
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+async fn count(
+    connection: &mut Connection,
+    kind: AttemptKind,
+    address: &str,
+    since: Timestamp,
+) -> Result<u64, StoreError> {
+    let row: Row = sqlx::query(
+        "SELECT COUNT(*) AS attempts FROM attempts
+         WHERE kind = $1 AND address = $2 AND at >= $3",
+    )
+    .bind(word(&kind))
+    .bind(address)
+    .bind(since.as_micros())
+    .fetch_one(connection)
+    .await?;
+    Ok(row.count("attempts")?)
 }

@@ -10,7 +10,7 @@ use shared_types::{
 use sqlx::FromRow;
 
 use crate::{
-    Actor, AuditEntry, Store, StoreError, audit,
+    Actor, AuditEntry, EnrolRefusal, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, Row},
     error::bounded,
@@ -34,7 +34,7 @@ pub struct NewJoinToken {
     pub expires_at: Timestamp,
     /// How many runners may enrol with it; at least 1.
     pub uses: u32,
-    /// Whether those runners are removed when they say goodbye.
+    /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
 }
 
@@ -59,8 +59,24 @@ pub struct JoinTokenRow {
     pub uses: u32,
     /// How many have.
     pub used: u32,
-    /// Whether those runners are removed when they say goodbye.
+    /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
+}
+
+impl JoinTokenRow {
+    /// Whether a runner can enrol with it at `now`.
+    ///
+    /// # Errors
+    /// [`EnrolRefusal::Spent`] or [`EnrolRefusal::Expired`].
+    pub fn is_good(&self, now: Timestamp) -> Result<(), EnrolRefusal> {
+        if self.used >= self.uses {
+            return Err(EnrolRefusal::Spent);
+        }
+        if self.expires_at <= now {
+            return Err(EnrolRefusal::Expired);
+        }
+        Ok(())
+    }
 }
 
 impl Store {

@@ -39,6 +39,7 @@ macro_rules! select_runners {
 }
 
 mod join_state;
+mod leave;
 mod link; // below the macro, so that it can use it
 
 pub use join_state::JoinState;
@@ -86,7 +87,7 @@ pub struct RunnerRow {
     pub version: String,
     /// Requests beyond the first protocol version that it serves.
     pub features: Vec<String>,
-    /// Whether it is removed when it says goodbye.
+    /// Whether it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
     /// When it enrolled.
     pub enrolled_at: Timestamp,
@@ -143,7 +144,8 @@ impl From<sqlx::Error> for EnrolRefusal {
 
 impl Store {
     /// Spends a join token and makes the runner known: both happen, exactly once, or neither. The
-    /// use, or the refusal of a known token, is audited. Without a tenant: the token yields it.
+    /// use is audited; refusals are the caller's to tell, because strangers can make many. Without a
+    /// tenant: the token yields it.
     ///
     /// # Errors
     /// Says why the token is worth nothing, or that the name is taken.
@@ -156,26 +158,11 @@ impl Store {
         let mut tx = self.write().await?;
         let token = join_token::by_hash(&mut tx, hash).await?;
         let token = token.ok_or(EnrolRefusal::Unknown)?;
-        let refusal = match insert(&mut tx, &token, runner, now).await {
-            Ok(()) => {
-                spend(&mut tx, &token, runner.id, now).await?;
-                let row = by_id(&mut tx, runner.id).await?;
-                tx.commit().await?;
-                return Ok(row.ok_or(StoreError::NotFound)?);
-            }
-            Err(refusal) => refusal,
-        };
-        let reason = match &refusal {
-            EnrolRefusal::Spent => "spent",
-            EnrolRefusal::Expired => "expired",
-            EnrolRefusal::NameTaken(_) => "name taken",
-            EnrolRefusal::Unknown | EnrolRefusal::Store(_) => return Err(refusal),
-        };
-        let detail = json!({ "reason": reason, "hostname": runner.hostname });
-        let entry = entry(Actor::System, "join_token.refused", token.id, detail);
-        audit::record(&mut tx, token.tenant, &entry, now).await?;
+        insert(&mut tx, &token, runner, now).await?;
+        spend(&mut tx, &token, runner.id, now).await?;
+        let row = by_id(&mut tx, runner.id).await?;
         tx.commit().await?;
-        Err(refusal)
+        Ok(row.ok_or(StoreError::NotFound)?)
     }
 
     /// A runner by its id, also a revoked one. Without a tenant: it is how a runner that shows up
@@ -246,35 +233,6 @@ impl Store {
         .await?;
         Ok(rows)
     }
-
-    /// Ends a runner for good: it links no more, and its name is free. Its link is the caller's to end.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], also where it is revoked already.
-    pub async fn revoke_runner(
-        &self,
-        tenant: TenantId,
-        runner: RunnerId,
-        by: UserId,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        let revoked = sqlx::query(
-            "UPDATE runners SET revoked_at = $1
-             WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
-        )
-        .bind(now.as_micros())
-        .bind(tenant.to_string())
-        .bind(runner.to_string())
-        .execute(&mut *tx)
-        .await?;
-        if revoked.rows_affected() == 0 {
-            return Err(StoreError::NotFound);
-        }
-        let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
-        audit::record(&mut tx, tenant, &entry, now).await?;
-        tx.commit().await
-    }
 }
 
 /// See [`Store::runner`].
@@ -309,12 +267,7 @@ async fn insert(
     runner: &NewRunner,
     now: Timestamp,
 ) -> Result<(), EnrolRefusal> {
-    if token.used >= token.uses {
-        return Err(EnrolRefusal::Spent);
-    }
-    if token.expires_at <= now {
-        return Err(EnrolRefusal::Expired);
-    }
+    token.is_good(now)?;
     let name = [&token.name, &runner.name]
         .into_iter()
         .find(|name| !name.is_empty())

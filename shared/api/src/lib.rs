@@ -226,7 +226,7 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
         pub uses: Option<u32>,
-        /// Whether those runners are removed when they say goodbye.
+        /// Whether those runners are removed when they leave for good, or stay away.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub ephemeral: bool,
     }

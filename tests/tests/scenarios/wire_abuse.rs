@@ -52,6 +52,7 @@ async fn broken(number: usize, url: &str, token: &str) -> (String, &'static str)
     let goodbye = |bytes: usize| {
         Kind::Goodbye(v1::Goodbye {
             reason: "x".repeat(bytes),
+            for_good: false,
         })
     };
     match number % 6 {

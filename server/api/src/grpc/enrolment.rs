@@ -1,7 +1,7 @@
 //! The enrolment service: see `enrolment.proto` for what is signed and why.
 
 use proto::v1;
-use server_app::{App, EnrolRequest};
+use server_app::{App, AuthenticateRequest, EnrolRequest};
 use tonic::{Request, Response, Status};
 
 use super::status;
@@ -73,15 +73,19 @@ impl v1::enrolment_server::Enrolment for Service {
         &self,
         request: Request<v1::AuthenticateRequest>,
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
+        let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
         let wire = request.into_inner();
-        let runner = wire
-            .runner
-            .parse()
-            .map_err(|_| Status::unauthenticated("the runner is not known here; enrol it again"))?;
+        let ask = AuthenticateRequest {
+            runner: wire.runner,
+            challenge: wire.challenge,
+            signature: wire.signature,
+            join_state: wire.join_state,
+            address,
+        };
         let (access_token, join_state) = self
             .app
             .enrolment
-            .authenticate(runner, &wire.challenge, &wire.signature, wire.join_state)
+            .authenticate(&ask)
             .await
             .map_err(|error| status(&error))?;
         let expires_in_s = u32::try_from(server_app::LINK_TOKEN_FOR.as_secs()).unwrap_or(u32::MAX);

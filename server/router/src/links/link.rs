@@ -86,7 +86,7 @@ async fn claim(
 
 fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
     let reason = match end {
-        LinkEnd::Closed | LinkEnd::Goodbye(_) => return None,
+        LinkEnd::Closed | LinkEnd::Goodbye(_) | LinkEnd::Left(_) => return None,
         LinkEnd::WentBack => {
             return Some(server_frame::Kind::NewJournal(v1::NewJournal::default()));
         }
@@ -97,7 +97,10 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
     };
-    Some(server_frame::Kind::Goodbye(v1::Goodbye { reason }))
+    Some(server_frame::Kind::Goodbye(v1::Goodbye {
+        reason,
+        for_good: false,
+    }))
 }
 
 /// One link's task.
@@ -319,6 +322,7 @@ impl From<Over> for LinkEnd {
     fn from(over: Over) -> Self {
         match over {
             Over::Goodbye(reason) => Self::Goodbye(reason),
+            Over::Left(reason) => Self::Left(reason),
             Over::Silent => Self::Silent,
             Over::Violation(reason) => {
                 tracing::warn!(reason, "the runner broke the protocol");

@@ -136,16 +136,22 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
 }
 
 #[tokio::test]
-async fn a_runners_goodbye_ends_its_link() {
+async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
     let world = World::new();
     let runner = Runner::new(1, "one");
-    let link = world.link(&runner).await;
-    let reason = "done for today".to_owned();
-    link.send(Kind::Goodbye(v1::Goodbye {
-        reason: reason.clone(),
-    }))
-    .await;
-    assert_eq!(link.hang_up().await, LinkEnd::Goodbye(reason));
+    for (for_good, end) in [
+        (false, LinkEnd::Goodbye as fn(String) -> LinkEnd),
+        (true, LinkEnd::Left),
+    ] {
+        let link = world.link(&runner).await;
+        let reason = "done for today".to_owned();
+        link.send(Kind::Goodbye(v1::Goodbye {
+            reason: reason.clone(),
+            for_good,
+        }))
+        .await;
+        assert_eq!(link.hang_up().await, end(reason));
+    }
 }
 
 #[tokio::test]

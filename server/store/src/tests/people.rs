@@ -13,6 +13,7 @@ on_every_backend!(
     a_code_is_refused_when_it_is_late_unknown_or_replaced,
     a_refused_credential_leaves_the_code_good,
     attempts_are_counted_by_kind_and_address_also_after_a_restart,
+    attempts_that_are_made_at_once_stay_within_the_limit,
     only_young_attempts_are_kept_and_not_too_many,
     too_long_names_are_refused,
 );
@@ -164,6 +165,32 @@ async fn attempts_are_counted_by_kind_and_address_also_after_a_restart(fixture: 
             .count_attempts(AttemptKind::SignIn, "192.0.2.1", at(since));
         assert_eq!(count.await.expect("it answers"), expected, "since {since}");
     }
+}
+
+async fn attempts_that_are_made_at_once_stay_within_the_limit(fixture: Fixture) {
+    let mut tries = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let db = fixture.db.clone();
+        let address = if number % 4 == 0 {
+            "192.0.2.2"
+        } else {
+            "192.0.2.1"
+        };
+        tries.spawn(async move {
+            let tried = db.record_attempt_within(AttemptKind::Enrol, address, at(5), 10, at(6));
+            (address, tried.await.expect("it answers"))
+        });
+    }
+    let tries = tries.join_all().await;
+    let let_through = |from: &str| tries.iter().filter(|tried| **tried == (from, true)).count();
+    assert_eq!(
+        (let_through("192.0.2.1"), let_through("192.0.2.2")),
+        (10, 10)
+    );
+    let later = fixture
+        .db
+        .record_attempt_within(AttemptKind::Enrol, "192.0.2.1", at(7), 10, at(8));
+    assert!(later.await.expect("it answers"), "those are old by then");
 }
 
 async fn only_young_attempts_are_kept_and_not_too_many(fixture: Fixture) {

@@ -100,8 +100,10 @@ pub struct CancelAnswered {
 /// Why a link is over, as far as the protocol tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Over {
-    /// The runner said goodbye, for this reason.
+    /// The runner said goodbye, for this reason; its next daemon will link again.
     Goodbye(String),
+    /// The runner left for good, for this reason: it has nothing left to do or to tell.
+    Left(String),
     /// Nothing was heard for as long as the lease.
     Silent,
     /// The runner broke the protocol.
@@ -219,6 +221,9 @@ impl<P: Post> Link<P> {
             // Nothing that this build knows: a newer runner may say more.
             None | Some(Kind::Heartbeat(_)) => Ok(()),
             Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
+            Some(Kind::Goodbye(goodbye)) if goodbye.for_good => {
+                return Err(Over::Left(goodbye.reason));
+            }
             Some(Kind::Goodbye(goodbye)) => return Err(Over::Goodbye(goodbye.reason)),
             Some(Kind::Accepted(accepted)) => self.subscriptions.accepted(&accepted),
             Some(Kind::Output(output)) => self.subscriptions.output(output),

@@ -103,6 +103,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
     }));
     let goodbye = server(Kind::Goodbye(v1::Goodbye {
         reason: "bye".to_owned(),
+        for_good: false,
     }));
     let exec = vec![
         operation_frame(1, false),
@@ -305,6 +306,7 @@ fn exec_frames() -> Vec<v1::RunnerFrame> {
         ended(1, v1::ended::Outcome::Exited(exited)),
         runner(Kind::Goodbye(v1::Goodbye {
             reason: "bye".to_owned(),
+            for_good: false,
         })),
     ]
 }

@@ -53,7 +53,7 @@ fn serve(input: &[u8], dice: &mut Dice) {
         now += Duration::from_millis(dice.below(2000));
         match link.frame(frame, now) {
             Ok(_) => {}
-            Err(Over::Goodbye(_)) => return,
+            Err(Over::Goodbye(_) | Over::Left(_)) => return,
             Err(Over::Violation(reason)) => {
                 assert!(!reason.is_empty());
                 return;

@@ -314,7 +314,7 @@ impl World {
                     false
                 }
                 Ok(None) => false,
-                Err(Over::Goodbye(_)) => true,
+                Err(Over::Goodbye(_) | Over::Left(_)) => true,
                 Err(over) => panic!("the server holds the runner for broken: {over:?}"),
             },
             Some(Received::Nothing) => false,

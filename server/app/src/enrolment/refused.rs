@@ -1,0 +1,168 @@
+//! What a runner, or whoever claims to be one, is answered when it is refused, and what the log says
+//! of it: one kind of refusal, one word.
+
+use std::time::Duration;
+
+use server_store::{EnrolRefusal, StoreError};
+use shared_types::TenantId;
+
+use crate::{AppError, refusals::Refusal};
+
+/// See the module.
+pub(super) struct Refused {
+    /// The answer.
+    pub(super) error: AppError,
+    /// Whether it could be a guess at a token, and counts against the address.
+    pub(super) is_guess: bool,
+    kind: &'static str,
+    /// The word of the log; none where the server could not decide.
+    reason: Option<&'static str>,
+    /// Whose it is and what it is about, where that is known.
+    of: Option<(TenantId, String)>,
+}
+
+const ENROL: &str = "enrolment.refused";
+const AUTHENTICATE: &str = "authentication.refused";
+const LINK: &str = "link.refused";
+
+const STRANGER: AppError =
+    AppError::Unauthenticated("this runner is not known here; enrol it with a new join token");
+
+impl Refused {
+    pub(super) fn no_token() -> Self {
+        Self::guess(
+            "no token",
+            "the join token is not valid; make a new one: gantry runners add",
+        )
+    }
+
+    pub(super) fn foreign_token() -> Self {
+        Self::guess(
+            "foreign token",
+            "this is not a join token of this server; make one: gantry runners add",
+        )
+    }
+
+    /// So often failed from an address within this time.
+    pub(super) fn too_many(within: Duration) -> Self {
+        let retry_after_s = within.as_secs();
+        Self::new(ENROL, "too many", AppError::TooMany { retry_after_s })
+    }
+
+    pub(super) fn bad_signature() -> Self {
+        let error = AppError::Unauthenticated("the enrolment's signature does not hold; try again");
+        Self::new(ENROL, "bad signature", error)
+    }
+
+    /// Nothing that ends a runner for good: the server may have been started anew in between.
+    pub(super) fn old_challenge() -> Self {
+        let error = AppError::Invalid(
+            "the challenge was used before, or is too old: ask for a new one".to_owned(),
+        );
+        Self::new(AUTHENTICATE, "old challenge", error)
+    }
+
+    pub(super) fn stranger() -> Self {
+        Self::new(AUTHENTICATE, "unknown runner", STRANGER)
+    }
+
+    pub(super) fn removed() -> Self {
+        Self::new(AUTHENTICATE, "removed runner", STRANGER)
+    }
+
+    /// Somebody without the runner's key.
+    pub(super) fn impostor() -> Self {
+        Self::new(AUTHENTICATE, "bad signature", STRANGER)
+    }
+
+    /// Somebody who has a link token, but not the runner's key.
+    pub(super) fn stolen_link_token() -> Self {
+        Self::new(LINK, "bad signature", STRANGER)
+    }
+
+    pub(super) fn locked() -> Self {
+        let error = AppError::Forbidden(
+            "this runner is locked, because its folder was copied: find the copy, remove the \
+             runner (gantry runners remove), and enrol it anew",
+        );
+        Self::new(AUTHENTICATE, "locked runner", error)
+    }
+
+    /// Whose it is and what it is about: an id.
+    pub(super) fn of(mut self, tenant: TenantId, subject: impl ToString) -> Self {
+        self.of = Some((tenant, subject.to_string()));
+        self
+    }
+
+    /// For the log; nothing where nothing was refused.
+    pub(super) fn refusal(&self, from: String) -> Option<Refusal> {
+        let (tenant, subject) = self.of.clone().unzip();
+        Some(Refusal {
+            kind: self.kind,
+            reason: self.reason?,
+            tenant,
+            subject: subject.unwrap_or_default(),
+            from,
+        })
+    }
+
+    fn guess(reason: &'static str, answer: &'static str) -> Self {
+        Self {
+            is_guess: true,
+            ..Self::new(ENROL, reason, AppError::Unauthenticated(answer))
+        }
+    }
+
+    fn new(kind: &'static str, reason: &'static str, error: AppError) -> Self {
+        Self {
+            error,
+            is_guess: false,
+            kind,
+            reason: Some(reason),
+            of: None,
+        }
+    }
+}
+
+impl From<EnrolRefusal> for Refused {
+    fn from(refusal: EnrolRefusal) -> Self {
+        match refusal {
+            EnrolRefusal::Unknown => Self::guess(
+                "unknown token",
+                "the join token is not known; make a new one: gantry runners add",
+            ),
+            EnrolRefusal::Spent => Self::guess(
+                "spent token",
+                "the join token was used already; make a new one: gantry runners add",
+            ),
+            EnrolRefusal::Expired => Self::guess(
+                "expired token",
+                "the join token has expired; make a new one: gantry runners add",
+            ),
+            EnrolRefusal::NameTaken(name) => Self::new(
+                ENROL,
+                "name taken",
+                AppError::Conflict(format!(
+                    "a runner called {name} exists; choose another name with --name, or remove that one: gantry runners remove {name}"
+                )),
+            ),
+            EnrolRefusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AppError> for Refused {
+    fn from(error: AppError) -> Self {
+        let decided = !matches!(error, AppError::Unavailable(_));
+        Self {
+            reason: decided.then_some("invalid request"),
+            ..Self::new(ENROL, "", error)
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        AppError::from(error).into()
+    }
+}

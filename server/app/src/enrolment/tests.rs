@@ -1,0 +1,220 @@
+use shared_types::OsEntropy;
+
+use super::*;
+use crate::{JoinTerms, testing::Fixture};
+
+const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+/// A runner of the test's own, with the key that it signs with.
+struct Peer {
+    key: SigningKey,
+    runner: RunnerId,
+}
+
+impl Peer {
+    async fn enrol(fixture: &Fixture) -> Self {
+        let key = SigningKey::generate(&OsEntropy);
+        let token = token(fixture, JoinTerms::default()).await;
+        let enrolled = fixture
+            .app
+            .enrolment
+            .enrol(ask(fixture, &key, &token))
+            .await;
+        let runner = enrolled.expect("the token is good").runner;
+        Self { key, runner }
+    }
+
+    /// A request in which everything is right, with this join state.
+    fn signed(&self, fixture: &Fixture, join_state: u64) -> AuthenticateRequest {
+        let identity = fixture.app.enrolment.identify(&[1; 32]).expect("a nonce");
+        let (challenge, audience) = (identity.challenge, identity.audience);
+        let signed = signing::authenticate(&challenge, &audience, self.runner, join_state);
+        AuthenticateRequest {
+            runner: self.runner.to_string(),
+            signature: self.key.sign(&signed),
+            challenge,
+            join_state,
+            address: Some(ADDRESS),
+        }
+    }
+}
+
+async fn token(fixture: &Fixture, terms: JoinTerms) -> String {
+    let made = fixture.app.runners.create_join_token(&fixture.ctx, terms);
+    made.await.expect("the terms are fine").token.reveal()
+}
+
+/// A request in which everything is right.
+fn ask(fixture: &Fixture, key: &SigningKey, token: &str) -> EnrolRequest {
+    let identity = fixture.app.enrolment.identify(&[1; 32]).expect("a nonce");
+    EnrolRequest {
+        join_token: token.to_owned(),
+        public_key: key.public().to_vec(),
+        signature: key.sign(&signing::enrol(&identity.challenge, token)),
+        challenge: identity.challenge,
+        name: String::new(),
+        labels: BTreeMap::new(),
+        hostname: "laptop".to_owned(),
+        version: "1".to_owned(),
+        address: Some(ADDRESS),
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_repeated_is_refused_and_locks_nothing() {
+    let fixture = Fixture::practice().await;
+    let enrolment = &fixture.app.enrolment;
+    let peer = Peer::enrol(&fixture).await;
+    let first = peer.signed(&fixture, 0);
+    let let_in = enrolment.authenticate(&first).await;
+    let (token, state) = let_in.expect("it is let in");
+    let claims = enrolment.check_link_token(&token).expect("it is ours");
+    let store = &fixture.app.store;
+    let used = store.use_join_state(claims.tenant, peer.runner, claims.join_state);
+    assert!(used.await.expect("it answers"));
+    let again = enrolment.authenticate(&first).await;
+    assert!(matches!(again, Err(AppError::Invalid(_))), "{again:?}");
+    let second = peer.signed(&fixture, state);
+    let next = enrolment.authenticate(&second).await;
+    next.expect("it is not locked");
+}
+
+#[tokio::test]
+async fn a_fleet_token_enrols_nobody_by_a_request_that_is_repeated() {
+    let fixture = Fixture::practice().await;
+    let fleet = JoinTerms {
+        uses: 2,
+        ..JoinTerms::default()
+    };
+    let (key, token) = (
+        SigningKey::generate(&OsEntropy),
+        token(&fixture, fleet).await,
+    );
+    let first = ask(&fixture, &key, &token);
+    let again = EnrolRequest {
+        join_token: token.clone(),
+        public_key: first.public_key.clone(),
+        signature: first.signature.clone(),
+        challenge: first.challenge.clone(),
+        name: "another".to_owned(),
+        ..ask(&fixture, &key, &token)
+    };
+    let enrolled = fixture.app.enrolment.enrol(first).await;
+    enrolled.expect("the token is good");
+    let again = fixture.app.enrolment.enrol(again).await.err();
+    assert!(matches!(again, Some(AppError::Invalid(_))), "{again:?}");
+}
+
+/// What is refused to these requests, and what the log says of each: reason, subject and count.
+async fn told(fixture: &Fixture, rows: usize) -> Vec<(String, String, String, u64)> {
+    loop {
+        let audit = fixture.app.store.audit_after(fixture.ctx.tenant, 0, 1000);
+        let mut audit = audit.await.expect("it answers");
+        audit.retain(|row| row.kind.ends_with(".refused"));
+        if audit.len() < rows {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let text = |value: &serde_json::Value| value.as_str().expect("text").to_owned();
+        let told = audit.into_iter().map(|row| {
+            assert_eq!(row.detail["from"], "192.0.2.1");
+            let count = row.detail["count"].as_u64().expect("a number");
+            (row.kind, text(&row.detail["reason"]), row.subject, count)
+        });
+        return told.collect();
+    }
+}
+
+#[tokio::test]
+async fn every_refusal_is_in_the_log_with_what_it_was_about_and_where_it_came_from() {
+    let fixture = Fixture::practice().await;
+    let (app, peer) = (&fixture.app, Peer::enrol(&fixture).await);
+    let (key, token) = (&peer.key, token(&fixture, JoinTerms::default()).await);
+    let foreign = |pin| Token::join(pin, &OsEntropy).reveal();
+    let unknown = foreign(app.enrolment.identity_key());
+    let mut asks = vec![
+        ask(&fixture, key, "gantry_join_AAAA"),
+        ask(&fixture, key, &foreign([7; 32])),
+        ask(&fixture, key, &unknown),
+        ask(&fixture, key, &token),
+        ask(&fixture, key, &token),
+        ask(&fixture, key, &token),
+    ];
+    asks[3].signature[0] ^= 1;
+    asks[4].name = "no name".to_owned();
+    for ask in asks {
+        assert!(app.enrolment.enrol(ask).await.is_err());
+    }
+    let mut asks = [(); 4].map(|()| peer.signed(&fixture, 0));
+    asks[0].runner = "nobody".to_owned();
+    asks[1].runner = RunnerId::from_u128(1).to_string();
+    asks[2].signature[0] ^= 1;
+    for ask in &asks[..3] {
+        assert!(app.enrolment.authenticate(ask).await.is_err());
+    }
+    app.enrolment
+        .authenticate(&asks[3])
+        .await
+        .expect("it is let in");
+    assert!(app.enrolment.authenticate(&asks[3]).await.is_err());
+    let told = told(&fixture, 9).await;
+    let told: Vec<_> = told
+        .iter()
+        .map(|(kind, reason, subject, count)| {
+            assert_eq!(
+                (*count, subject.is_empty()),
+                (
+                    1,
+                    matches!(
+                        &**reason,
+                        "no token" | "foreign token" | "unknown token" | "unknown runner"
+                    )
+                ),
+                "{reason}"
+            );
+            (kind.split('.').next().unwrap_or_default(), &**reason)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("enrolment", "no token"),
+            ("enrolment", "foreign token"),
+            ("enrolment", "unknown token"),
+            ("enrolment", "bad signature"),
+            ("enrolment", "invalid request"),
+            ("enrolment", "name taken"),
+            ("authentication", "unknown runner"),
+            ("authentication", "bad signature"),
+            ("authentication", "old challenge"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn guessing_is_limited_and_locks_nobody_out_who_has_a_good_token() {
+    let fixture = Fixture::practice().await;
+    let enrolment = &fixture.app.enrolment;
+    let key = SigningKey::generate(&OsEntropy);
+    let mut guesses = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let guess = Token::join(enrolment.identity_key(), &OsEntropy).reveal();
+        let (enrolment, ask) = (enrolment.clone(), ask(&fixture, &key, &guess));
+        guesses.spawn(async move { enrolment.enrol(ask).await.err() });
+    }
+    let answers = guesses.join_all().await;
+    let tried = |answer: &&Option<AppError>| matches!(answer, Some(AppError::Unauthenticated(_)));
+    assert_eq!(answers.iter().filter(tried).count(), ATTEMPTS as usize);
+    let tired = |answer: &&Option<AppError>| matches!(answer, Some(AppError::TooMany { .. }));
+    assert_eq!(answers.iter().filter(tired).count(), 40 - ATTEMPTS as usize);
+    let good = token(&fixture, JoinTerms::default()).await;
+    let enrolled = enrolment.enrol(ask(&fixture, &key, &good)).await;
+    enrolled.expect("a good token is always tried");
+}
+
+#[test]
+fn a_hosts_name_becomes_a_name_that_is_allowed() {
+    assert_eq!(name_from("Eva's MacBook.local"), "eva-s-macbook.local");
+    assert_eq!(name_from("-"), "runner");
+    assert!(is_name(&name_from(&"Ä".repeat(200))));
+}

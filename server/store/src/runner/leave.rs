@@ -1,0 +1,122 @@
+//! How runners go for good: a person revokes them, or, where they are ephemeral, they leave by
+//! themselves or stay away for too long.
+
+use serde_json::json;
+use shared_types::{RunnerId, TenantId, Timestamp, UserId};
+
+use super::entry;
+use crate::{
+    Actor, AuditEntry, Store, StoreError, audit,
+    columns::Columns as _,
+    database::{Connection, Row},
+};
+
+/// Runners that one sweep removes at most; the next one takes the rest.
+const SWEPT_AT_MOST: u32 = 100;
+
+impl Store {
+    /// Ends a runner for good: it links no more, and its name is free. Its link is the caller's to end.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where it is revoked already.
+    pub async fn revoke_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        by: UserId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
+        if !revoke(&mut tx, tenant, runner, &entry, now).await? {
+            return Err(StoreError::NotFound);
+        }
+        tx.commit().await
+    }
+
+    /// A runner said that it leaves for good: an ephemeral one is ended as by
+    /// [`Store::revoke_runner`], by its own will. Answers whether it was; one that has another link
+    /// meanwhile is not.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn runner_left(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut tx = self.write().await?;
+        let ephemeral = sqlx::query(
+            "SELECT id FROM runners
+             WHERE tenant_id = $1 AND id = $2 AND ephemeral = 1 AND replica_id IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_optional(&mut *tx)
+        .await?;
+        let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
+        let left = ephemeral.is_some() && revoke(&mut tx, tenant, runner, &entry, now).await?;
+        tx.commit().await?;
+        Ok(left)
+    }
+
+    /// Ends the ephemeral runners that have no link and were last heard of (or, without any link,
+    /// enrolled) before `heard_before`, 100 at most. Answers which. Without a tenant: it is about
+    /// all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn remove_silent_runners(
+        &self,
+        heard_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<RunnerId>, StoreError> {
+        let mut tx = self.write().await?;
+        let rows: Vec<Row> = sqlx::query(
+            "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
+             WHERE ephemeral = 1 AND revoked_at IS NULL AND replica_id IS NULL
+                 AND COALESCE(last_seen_at, enrolled_at) < $1
+             ORDER BY heard_at LIMIT $2",
+        )
+        .bind(heard_before.as_micros())
+        .bind(i64::from(SWEPT_AT_MOST))
+        .fetch_all(&mut *tx)
+        .await?;
+        let mut removed = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (runner, heard_at) = (row.parsed("id")?, row.time("heard_at")?);
+            let detail = json!({ "silent_since": heard_at });
+            let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
+            if revoke(&mut tx, row.parsed("tenant_id")?, runner, &entry, now).await? {
+                removed.push(runner);
+            }
+        }
+        tx.commit().await?;
+        Ok(removed)
+    }
+}
+
+/// Ends the runner and says so in the tenant's log; answers whether it was not ended before.
+async fn revoke(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+    entry: &AuditEntry,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let revoked = sqlx::query(
+        "UPDATE runners SET revoked_at = $1
+         WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
+    )
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(runner.to_string())
+    .execute(&mut *tx)
+    .await?;
+    if revoked.rows_affected() == 0 {
+        return Ok(false);
+    }
+    audit::record(tx, tenant, entry, now).await?;
+    Ok(true)
+}
