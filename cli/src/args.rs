@@ -136,7 +136,7 @@ pub(crate) enum Runners {
         /// How many machines may enrol with it, up to 1000 [default: 1]
         #[arg(long, value_name = "MACHINES")]
         uses: Option<u32>,
-        /// Remove those runners when they say goodbye
+        /// Remove those runners when they leave for good, or stay away
         #[arg(long)]
         ephemeral: bool,
     },

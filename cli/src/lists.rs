@@ -90,17 +90,26 @@ pub(crate) async fn add_runner(
 ) -> anyhow::Result<()> {
     let token = client.create_join_token(terms).await?;
     let server = client.server();
-    screen.note("paste this on the other machine:");
-    screen.line(&format!(
-        "gantry-runner enrol --server {server} {}",
-        token.token
-    ))?;
+    let often = match terms.uses {
+        None | Some(1) => {
+            screen.note("paste this on the other machine:");
+            screen.line(&format!(
+                "gantry-runner enrol --server {server} {}",
+                token.token
+            ))?;
+            "once".to_owned()
+        }
+        // Every user of a machine can read its command lines, and this one stays good.
+        Some(uses) => {
+            screen.note("the token, which belongs on no command line:");
+            screen.line(&token.token)?;
+            screen.note("run this on the other machines, with the token as its standard input:");
+            screen.line(&format!("gantry-runner enrol --server {server} -"))?;
+            format!("{uses} times")
+        }
+    };
     let left = token.expires_at.since(SystemClock::new().now());
     let left = duration(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-    let often = match terms.uses {
-        None | Some(1) => "once".to_owned(),
-        Some(uses) => format!("{uses} times"),
-    };
     screen.note(&format!(
         "it works {often}, within {left}; then: gantry-runner run"
     ));

@@ -9,6 +9,7 @@ mod scenarios {
     mod daemon_kills;
     mod ends;
     mod ends_as_root;
+    mod ephemeral;
     mod journal;
     mod kills;
     mod link_faults;
@@ -21,6 +22,7 @@ mod scenarios {
     mod placement;
     mod restarts;
     mod retention;
+    mod rotation;
     mod stops;
     mod streams;
     mod survival;

@@ -1,6 +1,9 @@
 use shared_client::ClientError;
 use shared_types::{Clock as _, SystemClock};
-use tests::gantry::{Gantry, Runner, eventually};
+use tests::{
+    gantry::{Gantry, Runner, eventually},
+    peer::{Peer, connect},
+};
 
 fn refused(error: &ClientError) -> (&str, u16) {
     match error {
@@ -188,29 +191,108 @@ async fn over_tls_a_runner_trusts_the_server_that_its_token_pins() {
     assert!(runner.file("over-tls").is_some());
 }
 
+/// The command line of every process on this machine, whoever started it.
+fn command_lines() -> String {
+    let processes = std::fs::read_dir("/proc").expect("there is one");
+    let lines = processes.flatten().filter_map(|process| {
+        // A process that ends meanwhile has none.
+        let line = std::fs::read(process.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).into_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_in_no_log() {
+async fn secrets_are_in_no_log_no_process_list_and_no_error() {
     let gantry = Gantry::practice().await;
-    let token = gantry
-        .client()
-        .create_join_token(&shared_api::CreateJoinToken::one(""))
-        .await
-        .expect("a token")
-        .token;
+    let token = gantry.join_token("laptop").await;
     let mut runner = Runner::enrol(gantry.url(), &token, "laptop").await;
     runner.start();
     gantry.until_online("laptop", true).await;
-    gantry.talk().await.say("run echo hi").await;
+    let mut talk = gantry.talk().await;
+    let turn = talk.send("run echo up; sleep 600").await;
+    talk.until_output("up").await;
+    let listed = command_lines();
+    assert!(
+        [
+            "gantry-server",
+            "gantry-runner",
+            "gantry-supervisor",
+            "sleep"
+        ]
+        .iter()
+        .all(|program| listed.contains(program)),
+        "all that runs is seen"
+    );
+    talk.cancel().await;
+    talk.ended(turn).await;
+
+    let stranger = Runner::stranger();
+    let mut said = vec![listed, gantry.log(), runner.log()];
+    let (unknown, nowhere) = (gantry.join_token("").await, "http://127.0.0.1:1");
+    let damaged = format!("{}x", &unknown[..unknown.len() - 1]);
+    for (server, token) in [
+        (gantry.url(), &token),
+        (gantry.url(), &damaged),
+        (nowhere, &unknown),
+    ] {
+        let refused = stranger.try_enrol(server, token, "stranger").await;
+        assert!(!refused.status.success());
+        said.push(String::from_utf8_lossy(&refused.stderr).into_owned());
+    }
+    let wrong = gantry.client_with(Some(format!("{}x", gantry.token())));
+    said.push(wrong.runners().await.expect_err("it is wrong").to_string());
+    said.push(gantry.log());
+    for said in said {
+        assert!(!said.is_empty());
+        for secret in [&token, &damaged, &unknown, gantry.token()] {
+            assert!(!said.contains(secret), "{said}");
+        }
+    }
     for log in [gantry.log(), runner.log()] {
-        assert!(
-            !log.is_empty() && !log.contains(&token) && !log.contains(gantry.token()),
-            "{log}"
-        );
         assert!(
             !log.contains("gantry_join_") && !log.contains("gantry_user_") && !log.contains("eyJ"),
             "{log}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_for_a_fleet_is_on_no_command_line_and_one_for_one_machine_is_ready_to_paste() {
+    let gantry = Gantry::practice().await;
+    let printed = async |arguments: &[&str]| {
+        let output = gantry.cli(&[&["runners", "add"], arguments].concat()).await;
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let one = printed(&["laptop"]).await;
+    let enrol = format!("gantry-runner enrol --server {} ", gantry.url());
+    let rest = one.trim().strip_prefix(&enrol).expect("a line to paste");
+    assert!(rest.starts_with("gantry_join_"), "{one}");
+    let fleet = printed(&["--uses", "2"]).await;
+    let lines: Vec<&str> = fleet.lines().collect();
+    let [token, line] = lines[..] else {
+        panic!("a token and a line: {fleet}")
+    };
+    assert_eq!(line, format!("{enrol}-"));
+    Runner::enrol(gantry.url(), token, "one").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guessing_join_tokens_is_slowed_down_and_locks_nobody_out() {
+    let gantry = Gantry::practice().await;
+    let spent = gantry.join_token("first").await;
+    Runner::enrol(gantry.url(), &spent, "first").await;
+    let channel = connect(gantry.url()).await;
+    let mut answers = Vec::new();
+    for _ in 0..12 {
+        let refused = Peer::try_enrol_over(channel.clone(), spent.clone(), "").await;
+        answers.push(refused.err().expect("it is spent").code());
+    }
+    use tonic::Code::{ResourceExhausted, Unauthenticated};
+    assert_eq!(answers[..10], [Unauthenticated; 10]);
+    assert_eq!(answers[10..], [ResourceExhausted; 2]);
+    Peer::enrol(&gantry, "second").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
