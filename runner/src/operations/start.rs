@@ -73,9 +73,7 @@ impl OperationsService {
     fn not_begun(&mut self, id: OperationId, error: &JournalError) {
         self.disk.was_full();
         let refused = Outcome::Refused(no_room(error));
-        self.table.ended(id, refused, 0);
-        // That it did not begin needs no record: a new daemon does not know it either.
-        self.table.take_records();
+        self.table.not_begun(id, refused);
     }
 
     /// What it takes to start this, if it is a command and nothing has to be waited for.

@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        self, Attachment, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen, Settled,
-        StoredIntent, Verdict,
+        self, Attachment, Heard, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen,
+        Settled, StoredIntent, TurnedAway, Verdict,
     },
 };
 use server_store::{
-    LinkClaim, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey, OutputKind, Outputs,
-    Placed, Store, StoreError,
+    LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey,
+    OutputKind, Outputs, Placed, Store, StoreError,
 };
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -144,6 +144,7 @@ impl LinkRows for Rows {
         Ok(row.incarnation.map(|incarnation| Seen {
             incarnation,
             journal_sequence: row.journal_sequence,
+            accepted_sequence: row.accepted_sequence,
         }))
     }
 
@@ -185,20 +186,27 @@ impl LinkRows for Rows {
         Ok(claimed.generation)
     }
 
-    async fn heard(&self, who: &LinkIdentity, generation: Generation) {
-        if let Err(error) = self
+    async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway> {
+        let shown = (heard.at, heard.accepted);
+        let stored = self
             .store
-            .link_heard(who.tenant, who.runner, generation, self.clock.now())
-            .await
-        {
-            tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the runner was heard of");
+            .link_heard(who.tenant, who.runner, heard.generation, shown);
+        match stored.await {
+            Ok(LinkHolds::Yes) => None,
+            Ok(LinkHolds::Replaced) => Some(TurnedAway::Older),
+            Ok(LinkHolds::Barred) => Some(TurnedAway::Revoked),
+            Err(error) => {
+                tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the runner was heard of");
+                None
+            }
         }
     }
 
-    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
+    async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
+        let shown = (self.clock.now(), accepted);
         if let Err(error) = self
             .store
-            .link_ended(who.tenant, who.runner, generation, self.clock.now())
+            .link_ended(who.tenant, who.runner, generation, shown)
             .await
         {
             tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the link ended");

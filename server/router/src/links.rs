@@ -13,6 +13,7 @@
 
 mod handle;
 mod link;
+mod memory;
 mod registry;
 mod settler;
 
@@ -51,7 +52,8 @@ pub struct LinkOptions {
     pub silence: Duration,
     /// After this long without a frame the server ends the link.
     pub lease: Duration,
-    /// How often at most it is stored that the runner was heard.
+    /// How often it is stored when the runner was heard of, and asked whether the link still holds:
+    /// what ends it elsewhere, a removed runner for instance, ends it here within that time.
     pub heard_every: Duration,
     /// How long the runner may take to answer a cancel before the wish counts as recorded.
     pub cancel_within: Duration,
@@ -65,7 +67,7 @@ impl Default for LinkOptions {
             heartbeat_every: HEARTBEAT_EVERY,
             silence: LINK_SILENCE,
             lease: LINK_LEASE,
-            heard_every: Duration::from_secs(5),
+            heard_every: Duration::from_secs(9),
             cancel_within: Duration::from_secs(15),
             goodbye_within: Duration::from_millis(500),
         }

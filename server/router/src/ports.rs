@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    Verdict, forgotten,
+    TurnedAway, Verdict, forgotten,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
@@ -179,11 +179,13 @@ pub trait LinkRows: Send + Sync {
     /// The store did not answer, or the runner may not link (any more).
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError>;
 
-    /// The link of this generation lives. A generation that is not current changes nothing.
-    async fn heard(&self, who: &LinkIdentity, generation: Generation);
+    /// Stores a sign of life. Where the link does not hold any more nothing is stored, and the answer
+    /// is why; a store that does not answer says nothing.
+    async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
 
-    /// The link of this generation ended. A generation that is not current changes nothing.
-    async fn ended(&self, who: &LinkIdentity, generation: Generation);
+    /// The link of this generation ended, over which the runner said that it has accepted so many
+    /// operations. A generation that is not current changes nothing.
+    async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64);
 
     /// What is to become of these operations, which the runner remembers.
     ///
@@ -208,6 +210,17 @@ pub trait LinkRows: Send + Sync {
 
     /// Where the output of this runner's operations is kept.
     fn outputs(&self, who: &LinkIdentity) -> Arc<dyn Outputs>;
+}
+
+/// A sign of life of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heard {
+    /// Of the link.
+    pub generation: Generation,
+    /// When its last frame came.
+    pub at: Timestamp,
+    /// Operations that the runner has accepted by its own word.
+    pub accepted: u64,
 }
 
 /// Whose link it is, proved by the door.

@@ -31,7 +31,8 @@ macro_rules! select_runners {
         concat!(
             "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
-                 last_seen_at, journal_id, boot_id, journal_sequence, locked_at, ephemeral
+                 last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
+                 ephemeral
              FROM runners ",
             $rest
         )
@@ -43,7 +44,7 @@ mod leave;
 mod link; // below the macro, so that it can use it
 
 pub use join_state::JoinState;
-pub use link::{LinkClaim, LinkClaimed, LostOutcome};
+pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
 
 /// A runner that wants to enrol.
 #[derive(Debug, Clone)]
@@ -103,6 +104,8 @@ pub struct RunnerRow {
     pub incarnation: Option<Incarnation>,
     /// Operations that its journal had accepted at its newest link.
     pub journal_sequence: u64,
+    /// Operations that it has accepted by its own word since, over that link.
+    pub accepted_sequence: u64,
     /// When it was seen that its folder was copied; it links no more.
     pub locked_at: Option<Timestamp>,
 }
@@ -350,6 +353,13 @@ fn entry(
     }
 }
 
+impl RunnerRow {
+    /// Whether it may neither link nor be given anything to do: it is revoked or locked.
+    pub fn is_barred(&self) -> bool {
+        self.revoked_at.is_some() || self.locked_at.is_some()
+    }
+}
+
 impl FromRow<'_, Row> for RunnerRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let link = row
@@ -383,6 +393,7 @@ impl FromRow<'_, Row> for RunnerRow {
             last_seen_at: row.maybe_time("last_seen_at")?,
             incarnation,
             journal_sequence: row.count("journal_sequence")?,
+            accepted_sequence: row.count("accepted_sequence")?,
             locked_at: row.maybe_time("locked_at")?,
         })
     }

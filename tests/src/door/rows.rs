@@ -8,8 +8,9 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::ports::{
-    Attachment, Fleet, FleetRunner, FleetSnapshot, HelloFacts, Intents, LinkIdentity, LinkRows,
-    NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent, Verdict,
+    Attachment, Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
+    LinkRows, NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent,
+    TurnedAway, Verdict,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{Epoch, Generation, Isolation, OperationId, Owner};
@@ -132,9 +133,11 @@ impl LinkRows for Rows {
         Ok(Generation(kept.links))
     }
 
-    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {}
+    async fn heard(&self, _who: &LinkIdentity, _heard: Heard) -> Option<TurnedAway> {
+        None
+    }
 
-    async fn ended(&self, _who: &LinkIdentity, _generation: Generation) {}
+    async fn ended(&self, _who: &LinkIdentity, _generation: Generation, _accepted: u64) {}
 
     async fn verdicts(
         &self,

@@ -83,12 +83,7 @@ impl Runner {
     /// Somebody's copy of a runner's whole folder, in the same workspace.
     pub fn copy_of(original: &Runner) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
-        let copied = std::process::Command::new("cp")
-            .arg("-a")
-            .arg(original.home.path().join("runner"))
-            .arg(home.path())
-            .status();
-        assert!(copied.expect("cp starts").success());
+        copy(&original.home.path().join("runner"), home.path());
         Self {
             disk: None,
             home,
@@ -96,6 +91,20 @@ impl Runner {
             process: None,
             options: Vec::new(),
         }
+    }
+
+    /// A copy of the folder of its state, for [`Runner::restore`].
+    pub fn snapshot(&self) -> TempDir {
+        let kept = tempfile::tempdir().expect("a temporary folder");
+        copy(&self.home.path().join("runner"), kept.path());
+        kept
+    }
+
+    /// Puts the folder of its state back to what it was; nothing of it may run.
+    pub fn restore(&self, snapshot: &TempDir) {
+        let folder = self.home.path().join("runner");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        copy(&snapshot.path().join("runner"), self.home.path());
     }
 
     /// Tries to enrol and returns what the program said.
@@ -245,4 +254,13 @@ impl Drop for Disk {
             .arg(&self.0)
             .status();
     }
+}
+
+/// Copies a folder into another one, with all that is in it and its permissions.
+fn copy(folder: &Path, into: &Path) {
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([folder, into])
+        .status();
+    assert!(copied.expect("cp starts").success());
 }

@@ -37,3 +37,29 @@ async fn a_runner_that_restarts_often_is_no_copy() {
     }
     assert!(!gantry.client().runners().await.expect("a list")[0].locked);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_runner_began_after_its_state_was_kept_is_not_begun_again_once_that_is_restored() {
+    let gantry = Gantry::practice().await;
+    let mut runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let told = talk.say("run echo one >> effects").await;
+    assert_eq!(told.calls()[0].0, CallOutcome::Completed);
+    let kept = runner.snapshot();
+    let turn = talk
+        .send("run echo two >> effects; echo so far; sleep 1000")
+        .await;
+    talk.until_output("so far").await;
+    runner.power_off();
+    runner.restore(&kept);
+    runner.start();
+    let told = talk.ended(turn).await;
+    let [(CallOutcome::Unknown, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(text.contains("so far"), "{text}");
+    assert_eq!(runner.file("effects").as_deref(), Some("one\ntwo\n"));
+    gantry.until_online("laptop", true).await;
+    let told = gantry.talk().await.say("run echo serves").await;
+    assert!(told.calls()[0].1.contains("serves"), "{:?}", told.calls());
+}

@@ -395,6 +395,7 @@ async fn is_online(gantry: &Gantry, name: &str) -> bool {
 fn accepted(operation: &str) -> Kind {
     Kind::Accepted(v1::Accepted {
         operation: operation.to_owned(),
+        journal_sequence: 0,
     })
 }
 

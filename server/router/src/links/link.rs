@@ -24,9 +24,15 @@ use tokio_util::sync::WaitForCancellationFuture;
 use super::{
     Inbound, LinkEnd, LinkIdentity, Links, Serving,
     handle::{Gone, LinkHandle, Open, Outbound},
-    settler,
+    memory::Memory,
+    registry, settler,
 };
-use crate::ports::HelloFacts;
+use crate::ports::{Heard, HelloFacts};
+
+/// How soon it is stored what a runner has accepted. Until then only this process knows, so that a
+/// crash of it together with a runner whose state went back would go unnoticed; storing it at once
+/// would make every command wait for one more sync.
+const ACCEPTED_STORED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(
@@ -37,18 +43,13 @@ pub(super) async fn serve(
     outbound: Outbound,
 ) -> LinkEnd {
     let who = Arc::new(who);
-    let (end, claimed) = match claim(&links.serving, &who, hello).await {
+    let (end, claimed) = match claim(&links, &who, hello).await {
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
-            let link = Link::new(
-                Arc::clone(&links.serving),
-                &who,
-                generation,
-                &facts,
-                &outbound,
-            );
+            let link = Link::new(&links, &who, generation, &facts, &outbound);
+            let memory = Arc::clone(&link.memory);
             let end = link.serve(&links, &facts, inbound, &outbound).await;
-            (end, Some(generation))
+            (end, Some((generation, memory)))
         }
         Err(end) => (end, None),
     };
@@ -58,24 +59,29 @@ pub(super) async fn serve(
         let _ = timeout(links.options().goodbye_within, last).await;
     }
     drop(outbound);
-    if let Some(generation) = claimed {
-        links.serving.rows.ended(&who, generation).await;
+    if let Some((generation, memory)) = claimed {
+        let accepted = memory.accepted();
+        links.serving.rows.ended(&who, generation, accepted).await;
     }
     tracing::info!(link.end = ?end, "the link ended");
     end
 }
 
 async fn claim(
-    serving: &Serving,
+    links: &Links,
     who: &LinkIdentity,
     hello: v1::Hello,
 ) -> Result<(HelloFacts, Generation), LinkEnd> {
+    let serving = &links.serving;
     let facts = server::facts(who.runner, hello)
         .map_err(|malformed| LinkEnd::Violation(malformed.to_string()))?;
     let seen = serving.rows.seen(who).await;
     let seen =
         seen.map_err(|error| LinkEnd::Failed(format!("failed to read the runner: {error}")))?;
-    if seen.is_some_and(|seen| facts.went_back(&seen)) {
+    // An earlier link may have heard what is not stored yet.
+    let heard = links.registry.seen(who.runner).await;
+    let mut all_seen = seen.iter().chain(&heard);
+    if all_seen.any(|seen| facts.went_back(seen)) {
         return Err(LinkEnd::WentBack);
     }
     let generation = serving.rows.claim(who, &facts).await;
@@ -106,12 +112,15 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
 /// One link's task.
 struct Link {
     serving: Arc<Serving>,
+    registry: registry::Handle,
     who: Arc<LinkIdentity>,
     /// The link itself, which is closed with this.
     link: LinkHandle,
     began: Instant,
     heard_at: Timestamp,
-    /// Not stored again before then.
+    /// What this link shows of the runner's memory.
+    memory: Arc<Memory>,
+    /// It is stored then, and asked whether the link still holds.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
 }
@@ -133,13 +142,14 @@ enum Event<'a> {
 
 impl Link {
     fn new(
-        serving: Arc<Serving>,
+        links: &Links,
         who: &Arc<LinkIdentity>,
         generation: Generation,
         facts: &HelloFacts,
         outbound: &Outbound,
     ) -> Self {
         let began = Instant::now();
+        let (serving, registry) = (Arc::clone(&links.serving), links.registry.clone());
         let options = &serving.options;
         let times = Times {
             heartbeat_every: options.heartbeat_every,
@@ -156,9 +166,11 @@ impl Link {
             link: LinkHandle::open(linked, machine, outbound.clone()),
             began,
             heard_at: serving.clock.now(),
+            memory: Arc::new(Memory::of(facts)),
             store_heard_at: began + options.heard_every,
             storing_heard: None,
             serving,
+            registry,
         }
     }
 
@@ -171,7 +183,8 @@ impl Link {
         outbound: &Outbound,
     ) -> LinkEnd {
         let (runner, generation) = (self.who.runner, self.link.generation());
-        let stop = match links.registry.register(runner, generation).await {
+        let memory = Arc::clone(&self.memory);
+        let stop = match links.registry.register(runner, generation, memory).await {
             Ok(stop) => stop,
             Err(turned_away) => return turned_away.into(),
         };
@@ -248,7 +261,7 @@ impl Link {
     ) -> Result<Event<'a>, LinkEnd> {
         let now = |open: &mut Open| (open.machine.has_frames(), open.machine.wake_at());
         let (has_frames, wake_at) = self.link.with(now)?;
-        let wake_at = self.began + wake_at;
+        let wake_at = (self.began + wake_at).min(self.store_heard_at);
         if waits.alarm.deadline() != wake_at {
             waits.alarm.as_mut().reset(wake_at);
         }
@@ -266,9 +279,13 @@ impl Link {
             Event::Stopped(end) => return Err(end),
             Event::Frame(None) | Event::Writable(None) => return Err(LinkEnd::Closed),
             Event::Frame(Some(frame)) => {
-                self.heard();
+                self.heard_at = self.serving.clock.now();
                 let now = self.began.elapsed();
-                self.link.with(|open| open.frame(frame, now))??;
+                let accepted = self.link.with(|open| {
+                    let heard = open.frame(frame, now);
+                    heard.map(|()| open.machine.accepted_sequence())
+                })??;
+                self.accepted(accepted);
             }
             Event::Writable(Some(permit)) => {
                 // Somebody else may have sent it with a frame of his own.
@@ -281,25 +298,49 @@ impl Link {
                 self.serving.entropy.fill(&mut random);
                 let now = self.began.elapsed();
                 self.link.with(|open| open.machine.tick(now, random[0]))??;
+                self.store_heard();
             }
         }
         Ok(())
     }
 
-    /// A frame came: now and then that is stored.
-    fn heard(&mut self) {
+    /// What the runner has accepted is stored soon.
+    fn accepted(&mut self, accepted: u64) {
+        if accepted > self.memory.accepted() {
+            self.memory.raise(accepted);
+            let soon = Instant::now() + ACCEPTED_STORED_WITHIN;
+            self.store_heard_at = self.store_heard_at.min(soon);
+        }
+    }
+
+    /// Where it is time for that, stores when the runner was heard of and what it has accepted, and
+    /// ends a link that the store knows to be over: another replica may have heard of it, and nobody
+    /// may have told this one.
+    fn store_heard(&mut self) {
         let now = Instant::now();
-        self.heard_at = self.serving.clock.now();
+        if now < self.store_heard_at {
+            return;
+        }
         let stored = self.storing_heard.as_ref();
-        if now < self.store_heard_at || stored.is_some_and(|task| !task.is_finished()) {
+        if stored.is_some_and(|task| !task.is_finished()) {
+            self.store_heard_at = now + ACCEPTED_STORED_WITHIN;
             return;
         }
         self.store_heard_at = now + self.serving.options.heard_every;
-        let (serving, who) = (Arc::clone(&self.serving), Arc::clone(&self.who));
-        let generation = self.link.generation();
+        let heard = Heard {
+            generation: self.link.generation(),
+            at: self.heard_at,
+            accepted: self.memory.accepted(),
+        };
+        let (serving, registry) = (Arc::clone(&self.serving), self.registry.clone());
+        let who = Arc::clone(&self.who);
         // Beside the link, so that a slow store never delays a frame; at most one at a time.
         self.storing_heard = Some(tokio::spawn(async move {
-            serving.rows.heard(&who, generation).await;
+            match serving.rows.heard(&who, heard).await {
+                None => {}
+                Some(TurnedAway::Revoked) => registry.revoke(who.runner).await,
+                Some(TurnedAway::Older) => registry.replaced(who.runner, heard.generation).await,
+            }
         }));
     }
 }

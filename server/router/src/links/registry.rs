@@ -1,12 +1,12 @@
 //! Which link of which runner is the current one: the owner task and its handle.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
-use shared_link::server::{self, Slot, TurnedAway};
+use shared_link::server::{self, Seen, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::LinkHandle;
+use super::{LinkHandle, memory::Memory};
 
 /// Requests to the owner task that may wait.
 const REQUESTS: usize = 256;
@@ -27,6 +27,7 @@ enum Request {
     Register {
         runner: RunnerId,
         generation: Generation,
+        memory: Arc<Memory>,
         reply: oneshot::Sender<Result<oneshot::Receiver<TurnedAway>, TurnedAway>>,
     },
     Ready {
@@ -42,8 +43,16 @@ enum Request {
         runner: RunnerId,
         reply: oneshot::Sender<watch::Receiver<Connection>>,
     },
+    Seen {
+        runner: RunnerId,
+        reply: oneshot::Sender<Option<Seen>>,
+    },
     Revoke {
         runner: RunnerId,
+    },
+    Replaced {
+        runner: RunnerId,
+        generation: Generation,
     },
 }
 
@@ -56,18 +65,25 @@ pub(super) fn start() -> Handle {
 
 impl Handle {
     /// Makes this link the runner's current one and ends an older one. What comes back tells when
-    /// this one has to end.
+    /// this one has to end. `memory`: what the link shows of the runner's.
     pub(super) async fn register(
         &self,
         runner: RunnerId,
         generation: Generation,
+        memory: Arc<Memory>,
     ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
         self.ask(|reply| Request::Register {
             runner,
             generation,
+            memory,
             reply,
         })
         .await
+    }
+
+    /// What the runner's newest link here has shown of its memory, as long as that may not be stored.
+    pub(super) async fn seen(&self, runner: RunnerId) -> Option<Seen> {
+        self.ask(|reply| Request::Seen { runner, reply }).await
     }
 
     /// The link carries operations from now on.
@@ -96,6 +112,11 @@ impl Handle {
 
     pub(super) async fn revoke(&self, runner: RunnerId) {
         self.tell(Request::Revoke { runner }).await;
+    }
+
+    /// Another replica holds a newer link than this one.
+    pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
+        self.tell(Request::Replaced { runner, generation }).await;
     }
 
     async fn tell(&self, request: Request) {
@@ -143,6 +164,8 @@ struct Entry {
     connection: watch::Sender<Connection>,
     /// Ends the current link.
     stop: Option<oneshot::Sender<TurnedAway>>,
+    /// Of the newest link. Its task holds it as well, until it is stored.
+    memory: Option<Arc<Memory>>,
 }
 
 impl Registry {
@@ -152,8 +175,9 @@ impl Registry {
             Request::Register {
                 runner,
                 generation,
+                memory,
                 reply,
-            } => drop(reply.send(self.entry(runner).register(generation))),
+            } => drop(reply.send(self.entry(runner).register(generation, memory))),
             Request::Ready { runner, link } => {
                 self.entry(runner)
                     .change(|slot| slot.ready(link.generation(), link));
@@ -168,7 +192,17 @@ impl Registry {
             Request::Watch { runner, reply } => {
                 drop(reply.send(self.entry(runner).connection.subscribe()));
             }
+            Request::Seen { runner, reply } => {
+                let memory = self.entries.get(&runner);
+                let memory = memory.and_then(|entry| entry.memory.as_ref());
+                drop(reply.send(memory.map(|memory| memory.seen())));
+            }
             Request::Revoke { runner } => self.entry(runner).revoke(),
+            Request::Replaced { runner, generation } => {
+                if let Some(entry) = self.entries.get_mut(&runner) {
+                    entry.replaced(generation);
+                }
+            }
         }
     }
 
@@ -188,14 +222,17 @@ impl Entry {
             connection: watch::Sender::new(slot.connection().clone()),
             slot,
             stop: None,
+            memory: None,
         }
     }
 
     fn register(
         &mut self,
         generation: Generation,
+        memory: Arc<Memory>,
     ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
         self.slot.register(generation)?;
+        self.memory = Some(memory);
         let (stop, stopped) = oneshot::channel();
         if let Some(older) = self.stop.replace(stop) {
             let _ = older.send(TurnedAway::Older);
@@ -212,6 +249,14 @@ impl Entry {
         }
     }
 
+    fn replaced(&mut self, generation: Generation) {
+        if self.slot.is_current(generation)
+            && let Some(current) = self.stop.take()
+        {
+            let _ = current.send(TurnedAway::Older);
+        }
+    }
+
     /// Tells whoever follows the slot, if this changed it.
     fn change(&mut self, change: impl FnOnce(&mut Slot<LinkHandle>) -> bool) {
         if change(&mut self.slot) {
@@ -220,7 +265,9 @@ impl Entry {
     }
 
     fn is_needed(&self) -> bool {
+        let unstored = |memory: &Arc<Memory>| Arc::strong_count(memory) > 1;
         self.slot.is_taken()
+            || self.memory.as_ref().is_some_and(unstored)
             || self.connection.receiver_count() > 0
             || matches!(self.slot.connection(), Connection::Revoked)
     }

@@ -267,8 +267,11 @@ impl Link {
 
     pub(super) async fn accept(&self, operation: &str) {
         let operation = operation.to_owned();
-        self.send(runner_frame::Kind::Accepted(v1::Accepted { operation }))
-            .await;
+        self.send(runner_frame::Kind::Accepted(v1::Accepted {
+            operation,
+            journal_sequence: 0,
+        }))
+        .await;
     }
 
     pub(super) async fn output(&self, operation: &str, offset: u64, data: impl Into<Bytes>) {

@@ -6,7 +6,10 @@ use shared_sandbox::{OperationEvent, Sandbox};
 use shared_types::{RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::links::{LinkEnd, LinkOptions};
+use crate::{
+    links::{LinkEnd, LinkOptions},
+    ports::TurnedAway,
+};
 
 #[tokio::test]
 async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
@@ -60,6 +63,70 @@ async fn a_runner_whose_journal_went_back_is_told_to_begin_a_new_one() {
 }
 
 #[tokio::test]
+async fn what_a_runner_has_accepted_over_a_link_is_held_against_the_next_before_it_is_stored() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it is online");
+    let operation = link.operation().await.operation;
+    link.send(Kind::Accepted(v1::Accepted {
+        operation: operation.clone(),
+        journal_sequence: 1,
+    }))
+    .await;
+    // What came before this was read, and a store that is asked now and then was not asked yet.
+    link.output(&operation, 0, "ab").await;
+    assert_eq!(next(&mut running).await, stdout(0, "ab"));
+    let mut restored = world.dial(&runner, runner.hello());
+    let first = restored.next().await;
+    assert!(
+        matches!(first, server_frame::Kind::NewJournal(_)),
+        "{first:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_runner_has_accepted_over_a_link_is_stored_soon_and_when_the_link_ends() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let accepted = |operation: &str, journal_sequence| {
+        Kind::Accepted(v1::Accepted {
+            operation: operation.to_owned(),
+            journal_sequence,
+        })
+    };
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _first = world.sandbox.start(exec(10)).await.expect("it is online");
+    let first = link.operation().await.operation;
+    link.send(accepted(&first, 7)).await;
+    eventually(|| world.store.accepted_by(runner.id) == Some(7)).await;
+    let _second = world.sandbox.start(exec(11)).await.expect("it is online");
+    let second = link.operation().await.operation;
+    link.send(accepted(&second, 8)).await;
+    link.hang_up().await;
+    assert_eq!(world.store.accepted_by(runner.id), Some(8));
+}
+
+#[tokio::test]
+async fn a_link_that_does_not_hold_any_more_is_ended_though_nobody_has_told_this_replica() {
+    for (turned_away, end) in [
+        (TurnedAway::Revoked, LinkEnd::Revoked),
+        (TurnedAway::Older, LinkEnd::Replaced),
+    ] {
+        let world = World::with(LinkOptions {
+            heard_every: Duration::from_millis(5),
+            ..LinkOptions::default()
+        });
+        let runner = Runner::new(1, "one");
+        let link = world.link(&runner).await;
+        world.store.rows().turned_away = Some(turned_away);
+        assert_eq!(link.goodbye().await.1, end);
+    }
+}
+
+#[tokio::test]
 async fn an_operation_moves_to_the_newer_link_of_its_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -108,7 +175,7 @@ async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
     let world = World::with(LinkOptions {
         heartbeat_every: Duration::from_millis(5),
         lease: Duration::from_millis(100),
-        heard_every: Duration::ZERO,
+        heard_every: Duration::from_millis(1),
         ..LinkOptions::default()
     });
     let runner = Runner::new(1, "one");
@@ -225,6 +292,7 @@ async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
     let accepted = || {
         Kind::Accepted(v1::Accepted {
             operation: id.clone(),
+            journal_sequence: 0,
         })
     };
     let ended = |outcome| {
@@ -251,6 +319,7 @@ async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
         (
             vec![Kind::Accepted(v1::Accepted {
                 operation: "op_?".to_owned(),
+                journal_sequence: 0,
             })],
             "id cannot be read",
         ),

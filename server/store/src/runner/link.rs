@@ -44,6 +44,17 @@ pub struct LinkClaim {
     pub lost: LostOutcome,
 }
 
+/// Whether a link still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkHolds {
+    /// It is the runner's newest, and has not ended.
+    Yes,
+    /// A newer one is there, or it has ended.
+    Replaced,
+    /// The runner is revoked or locked.
+    Barred,
+}
+
 /// The outcome of an operation of which nobody will ever know what it did.
 #[derive(Debug, Clone)]
 pub struct LostOutcome {
@@ -69,8 +80,8 @@ impl Store {
     /// remember are lost: they can never be started any more, whichever journal links next.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the runner is revoked, or if another
-    /// link came at the same moment; [`StoreError::TooLarge`] and [`StoreError::Full`] if it
+    /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the runner is revoked or locked, if its
+    /// journal went back, or if another link came at the same moment; [`StoreError::TooLarge`] and [`StoreError::Full`] if it
     /// reports more than the bounds.
     pub async fn link_claim(
         &self,
@@ -82,8 +93,17 @@ impl Store {
         within_bounds(claim)?;
         let mut tx = self.write().await?;
         let before = super::find(&mut tx, tenant, runner).await?;
-        if before.revoked_at.is_some() {
-            return Err(StoreError::Conflict("the runner is revoked, enrol it anew"));
+        if before.is_barred() {
+            return Err(StoreError::Conflict(
+                "the runner is revoked or locked, enrol it anew",
+            ));
+        }
+        if before.incarnation.as_ref() == Some(&claim.incarnation)
+            && claim.journal_sequence < before.accepted_sequence
+        {
+            return Err(StoreError::Conflict(
+                "more of the runner's journal was seen meanwhile than it shows",
+            ));
         }
         let generation = Generation(before.generation.0 + 1);
         take(&mut tx, &before, generation, claim, now).await?;
@@ -95,8 +115,9 @@ impl Store {
         Ok(LinkClaimed { generation, late })
     }
 
-    /// The runner was heard of. Answers whether this link still holds: it is the newest, and the
-    /// runner is not revoked. If not, nothing is written, and the link is to be ended. A synced write: call it now and then, not for every frame.
+    /// The runner was last heard of then, and has said that its journal has accepted so many
+    /// operations, which never falls. Where the link does not hold any more nothing is written, and
+    /// it is to be ended. A synced write: call it now and then, not for every frame.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -105,26 +126,36 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
         generation: Generation,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
+        (last_heard, accepted): (Timestamp, u64),
+    ) -> Result<LinkHolds, StoreError> {
         let mut tx = self.write().await?;
         let heard = sqlx::query(
-            "UPDATE runners SET last_seen_at = $1
+            "UPDATE runners SET last_seen_at = $1, accepted_sequence =
+                 CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
              WHERE tenant_id = $2 AND id = $3 AND generation = $4
-                 AND replica_id IS NOT NULL AND revoked_at IS NULL",
+                 AND replica_id IS NOT NULL AND revoked_at IS NULL AND locked_at IS NULL",
         )
-        .bind(now.as_micros())
+        .bind(last_heard.as_micros())
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .bind(integer(generation.0))
+        .bind(integer(accepted))
         .execute(&mut *tx)
         .await?;
-        tx.commit().await?;
-        Ok(heard.rows_affected() == 1)
+        if heard.rows_affected() == 1 {
+            tx.commit().await?;
+            return Ok(LinkHolds::Yes);
+        }
+        let row = super::find(&mut tx, tenant, runner).await?;
+        Ok(match row.is_barred() {
+            true => LinkHolds::Barred,
+            false => LinkHolds::Replaced,
+        })
     }
 
-    /// The link ended; `last_heard` is when its last frame came. Answers whether it was the
-    /// runner's newest; if not, nothing is written.
+    /// The link ended; `last_heard` is when its last frame came, and `accepted` what its runner's
+    /// journal had accepted then. Answers whether it was the runner's newest; if not, nothing is
+    /// written.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -133,17 +164,20 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
         generation: Generation,
-        last_heard: Timestamp,
+        (last_heard, accepted): (Timestamp, u64),
     ) -> Result<bool, StoreError> {
         let mut tx = self.write().await?;
         let ended = sqlx::query(
-            "UPDATE runners SET replica_id = NULL, connected_at = NULL, last_seen_at = $1
+            "UPDATE runners SET replica_id = NULL, connected_at = NULL, last_seen_at = $1,
+                 accepted_sequence =
+                     CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
              WHERE tenant_id = $2 AND id = $3 AND generation = $4 AND replica_id IS NOT NULL",
         )
         .bind(last_heard.as_micros())
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .bind(integer(generation.0))
+        .bind(integer(accepted))
         .execute(&mut *tx)
         .await?;
         tx.commit().await?;
@@ -196,7 +230,7 @@ async fn take(
     let taken = sqlx::query(
         "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
-             version = $7, hostname = $8, os = $9, architecture = $10, features = $11
+             accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10, features = $11
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))

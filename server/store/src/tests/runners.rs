@@ -1,7 +1,7 @@
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, token::TokenHash};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
-use crate::{EnrolRefusal, JoinState, LinkRow, NewJoinToken, StoreError};
+use crate::{EnrolRefusal, JoinState, LinkHolds, LinkRow, NewJoinToken, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -9,6 +9,7 @@ on_every_backend!(
     a_late_unknown_or_spent_token_enrols_nobody_and_its_one_use_is_audited,
     a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it,
     each_link_raises_the_generation_and_the_end_of_an_older_one_changes_nothing,
+    what_a_runner_has_accepted_is_kept_and_a_link_that_shows_less_is_refused,
     a_sandbox_that_is_reported_no_more_is_not_listed,
     after_a_restart_every_runner_is_offline_since_it_was_last_heard,
     a_revoked_runner_links_no_more_and_its_link_learns_of_it,
@@ -50,12 +51,12 @@ async fn a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
 
     claim.sandboxes.pop();
     let link = link.expect("it is there").generation;
-    db.link_ended(ours.id, runner, link, at(3))
+    db.link_ended(ours.id, runner, link, (at(3), 0))
         .await
         .expect("it answers");
     let link = db.link_claim(ours.id, runner, &claim, at(4)).await;
     let link = link.expect("it is there").generation;
-    db.link_ended(ours.id, runner, link, at(5))
+    db.link_ended(ours.id, runner, link, (at(5), 0))
         .await
         .expect("it answers");
     let gone = chosen().await;
@@ -160,10 +161,10 @@ async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_not
     assert_eq!(first.generation, Generation(1));
     assert_eq!(second.generation, Generation(2));
 
-    let ended = db.link_ended(ours.id, runner, first.generation, at(21));
+    let ended = db.link_ended(ours.id, runner, first.generation, (at(21), 0));
     assert!(!ended.await.expect("it answers"));
-    let heard = db.link_heard(ours.id, runner, first.generation, at(22));
-    assert!(!heard.await.expect("it answers"));
+    let heard = db.link_heard(ours.id, runner, first.generation, (at(22), 0));
+    assert_eq!(heard.await.expect("it answers"), LinkHolds::Replaced);
     let row = db.runner(ours.id, runner).await.expect("it is there");
     let link = LinkRow {
         replica: REPLICA,
@@ -172,14 +173,44 @@ async fn each_link_raises_the_generation_and_the_end_of_an_older_one_changes_not
     assert_eq!((row.link, row.last_seen_at), (Some(link), Some(at(20))));
     assert_eq!((row.os.as_str(), row.version.as_str()), ("linux", "0.1.1"));
 
-    let heard = db.link_heard(ours.id, runner, second.generation, at(30));
-    assert!(heard.await.expect("it answers"));
-    let ended = db.link_ended(ours.id, runner, second.generation, at(31));
+    let heard = db.link_heard(ours.id, runner, second.generation, (at(30), 0));
+    assert_eq!(heard.await.expect("it answers"), LinkHolds::Yes);
+    let ended = db.link_ended(ours.id, runner, second.generation, (at(31), 0));
     assert!(ended.await.expect("it answers"));
-    let again = db.link_ended(ours.id, runner, second.generation, at(99));
+    let again = db.link_ended(ours.id, runner, second.generation, (at(99), 0));
     assert!(!again.await.expect("it answers"));
     let row = db.runner(ours.id, runner).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(31))));
+}
+
+async fn what_a_runner_has_accepted_is_kept_and_a_link_that_shows_less_is_refused(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let link = async |journal, sequence| {
+        let claim = link_claim(journal, sequence);
+        db.link_claim(ours.id, runner, &claim, at(1)).await
+    };
+    let accepted = async || {
+        let row = db.runner(ours.id, runner).await;
+        row.expect("it is there").accepted_sequence
+    };
+    let first = link(1, 3).await.expect("it is the first").generation;
+    assert_eq!(accepted().await, 3);
+    for (shown, kept) in [(5, 5), (4, 5)] {
+        let heard = db.link_heard(ours.id, runner, first, (at(2), shown)).await;
+        assert_eq!(heard.expect("it answers"), LinkHolds::Yes);
+        assert_eq!(accepted().await, kept, "it never falls");
+    }
+    let ended = db.link_ended(ours.id, runner, first, (at(3), 6)).await;
+    assert!(ended.expect("it answers"));
+    assert_eq!(accepted().await, 6);
+    let restored = link(1, 5).await;
+    assert!(matches!(restored, Err(StoreError::Conflict(_))));
+    link(1, 6).await.expect("it has all that was seen");
+    link(2, 0).await.expect("another journal");
+    assert_eq!(accepted().await, 0);
 }
 
 async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {
@@ -222,8 +253,9 @@ async fn after_a_restart_every_runner_is_offline_since_it_was_last_heard(fixture
     assert_eq!(ended.expect("it answers"), 1, "its own links stay");
     let row = db.runner(ours.id, first).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(10))));
-    let heard = db.link_heard(ours.id, first, before.generation, at(30));
-    assert!(!heard.await.expect("it answers"), "the link ended");
+    let heard = db.link_heard(ours.id, first, before.generation, (at(30), 0));
+    let heard = heard.await.expect("it answers");
+    assert_eq!(heard, LinkHolds::Replaced, "the link ended");
 }
 
 async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixture) {
@@ -235,8 +267,8 @@ async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixtu
         .expect("it is there");
     let again = db.revoke_runner(ours.id, runner, ours.owner, at(12)).await;
     assert!(matches!(again, Err(StoreError::NotFound)));
-    let heard = db.link_heard(ours.id, runner, link.generation, at(13));
-    assert!(!heard.await.expect("it answers"));
+    let heard = db.link_heard(ours.id, runner, link.generation, (at(13), 0));
+    assert_eq!(heard.await.expect("it answers"), LinkHolds::Barred);
     let claim = link_claim(1, 0);
     let refused = db.link_claim(ours.id, runner, &claim, at(14)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
@@ -348,7 +380,7 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
     for (runner, ends) in [(left, true), (back, false), (linked, false), (late, true)] {
         let link = ours.link(runner, at(10)).await;
         if ends {
-            let ended = db.link_ended(ours.id, runner, link.generation, at(20));
+            let ended = db.link_ended(ours.id, runner, link.generation, (at(20), 0));
             assert!(ended.await.expect("it answers"));
         }
     }

@@ -89,9 +89,9 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.list_runners(ours.id, "", 10),
         db.sandboxes_of_runner(ours.id, runner),
     );
-    let heard = db.link_heard(ours.id, runner, link.generation, at(7));
-    assert!(!heard.await.expect("it answers"));
-    let ended = db.link_ended(ours.id, runner, link.generation, at(7));
+    let heard = db.link_heard(ours.id, runner, link.generation, (at(7), 0));
+    assert!(matches!(heard.await, Err(StoreError::NotFound)));
+    let ended = db.link_ended(ours.id, runner, link.generation, (at(7), 0));
     assert!(!ended.await.expect("it answers"));
     ours.runner("laptop").await;
     let row = db.runner(theirs.id, runner).await.expect("it is there");

@@ -107,6 +107,8 @@ pub struct Table {
     receipts: Receipts,
     /// Operations that were accepted since the journal began.
     accepted: u64,
+    /// Those of them that the journal had no room for.
+    unwritten_accepted: u64,
     /// What the journal does not have yet.
     unwritten: Vec<Record>,
     draining: bool,
@@ -163,6 +165,7 @@ impl Table {
             epochs: Epochs::default(),
             receipts: Receipts::default(),
             accepted: 0,
+            unwritten_accepted: 0,
             unwritten: Vec::new(),
             draining: false,
             disk_short: false,
@@ -284,9 +287,19 @@ impl Table {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Operations accepted since the journal began.
+    /// Operations accepted since the journal began, as it will say when it is read again.
     pub fn journal_sequence(&self) -> u64 {
-        self.accepted
+        self.accepted - self.unwritten_accepted
+    }
+
+    /// What was just accepted did not begin, because the journal has no room for it: it has this
+    /// outcome, of which there is no record either.
+    pub fn not_begun(&mut self, id: OperationId, outcome: Outcome) {
+        if self.entries.get(&id).is_some_and(|entry| !entry.only_reads) {
+            self.unwritten_accepted += 1;
+        }
+        self.ended(id, outcome, 0);
+        self.unwritten.clear();
     }
 
     /// How far the table is from having nothing left to do.

@@ -69,17 +69,23 @@ pub struct Remembered {
 pub struct Seen {
     /// Of its newest link.
     pub incarnation: Incarnation,
-    /// Operations that it had accepted then.
+    /// Operations that it had accepted when that link began.
     pub journal_sequence: u64,
+    /// Operations that it has accepted by its own word since, over that link.
+    pub accepted_sequence: u64,
 }
 
 impl HelloFacts {
-    /// Whether the runner remembers less than the server has seen of the same journal, in this
-    /// boot or another: an older state of it was restored, and what it accepted since would be
-    /// started again (contract A3).
+    /// Whether the runner remembers less than the server has seen of the same journal: an older
+    /// state of it was restored, and what it accepted since would be started again (contract A3).
+    /// What it accepted over a link counts within the same boot only: a host that dies may lose the
+    /// last of the journal, and what was placed before that cannot start in another boot anyway.
     pub fn went_back(&self, seen: &Seen) -> bool {
-        self.incarnation.journal == seen.incarnation.journal
-            && self.journal_sequence < seen.journal_sequence
+        let highest = match self.incarnation.boot == seen.incarnation.boot {
+            true => seen.journal_sequence.max(seen.accepted_sequence),
+            false => seen.journal_sequence,
+        };
+        self.incarnation.journal == seen.incarnation.journal && self.journal_sequence < highest
     }
 }
 

@@ -151,6 +151,8 @@ pub struct Attachment {
 #[derive(Debug)]
 pub struct Link<P> {
     incarnation: Incarnation,
+    /// The highest journal sequence that the runner has shown.
+    accepted: u64,
     subscriptions: Subscriptions<P>,
     /// Frames for the runner.
     outgoing: VecDeque<server_frame::Kind>,
@@ -173,6 +175,7 @@ impl<P: Post> Link<P> {
         });
         Self {
             incarnation: facts.incarnation.clone(),
+            accepted: facts.journal_sequence,
             subscriptions: Subscriptions::new(),
             outgoing: VecDeque::from([welcome]),
             pulse: Pulse::new(now, times.heartbeat_every, times.lease),
@@ -225,7 +228,10 @@ impl<P: Post> Link<P> {
                 return Err(Over::Left(goodbye.reason));
             }
             Some(Kind::Goodbye(goodbye)) => return Err(Over::Goodbye(goodbye.reason)),
-            Some(Kind::Accepted(accepted)) => self.subscriptions.accepted(&accepted),
+            Some(Kind::Accepted(accepted)) => {
+                self.accepted = self.accepted.max(accepted.journal_sequence);
+                self.subscriptions.accepted(&accepted)
+            }
             Some(Kind::Output(output)) => self.subscriptions.output(output),
             Some(Kind::Gap(gap)) => self.subscriptions.gap(&gap),
             Some(Kind::Ended(ended)) => self.subscriptions.ended(ended),
@@ -240,6 +246,12 @@ impl<P: Post> Link<P> {
         handled
             .map(|()| None)
             .map_err(|malformed| Over::Violation(malformed.to_string()))
+    }
+
+    /// Operations that the runner has accepted since its journal began, by its own word. Whoever
+    /// says less in a later first message has gone back ([`HelloFacts::went_back`]).
+    pub fn accepted_sequence(&self) -> u64 {
+        self.accepted
     }
 
     /// Does what others want.

@@ -54,6 +54,11 @@ impl<L> Slot<L> {
         self.current.is_some()
     }
 
+    /// Whether this is the current link.
+    pub fn is_current(&self, generation: Generation) -> bool {
+        self.current == Some(generation)
+    }
+
     /// Makes this link the current one; an older one is to end.
     ///
     /// # Errors

@@ -165,7 +165,7 @@ impl<P: Post> Subscriptions<P> {
             None => Answer::InputTaken(frame.up_to),
             Some(refusal) => Answer::InputRefused(refusal.into()),
         };
-        self.deliver(&frame.operation, |post| post.put_answer(answer))
+        self.answer(&frame.operation, answer)
     }
 
     pub(super) fn done(&mut self, frame: v1::Done) -> Result<(), Malformed> {
@@ -173,7 +173,19 @@ impl<P: Post> Subscriptions<P> {
             id: frame.id,
             result: frame.refusal.map_or(Ok(()), |refusal| Err(refusal.into())),
         };
-        self.deliver(&frame.operation, |post| post.put_answer(answer))
+        self.answer(&frame.operation, answer)
+    }
+
+    /// What was passed on to an operation that has ended is answered after its end, which another
+    /// reader may be waiting to hear as well: whoever reads passes it on again.
+    fn answer(&mut self, operation: &str, answer: Answer) -> Result<(), Malformed> {
+        let id = wire::operation_id(operation)?;
+        match self.operations.get(&id) {
+            Some(subscription) if subscription.open => {
+                self.deliver(operation, |post| post.put_answer(answer))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn post(&mut self, operation: &str, mail: Mail) -> Result<(), Malformed> {

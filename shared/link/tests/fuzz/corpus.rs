@@ -244,7 +244,10 @@ fn hello() -> v1::RunnerFrame {
 
 fn accepted(number: u128) -> v1::RunnerFrame {
     let operation = operation(number).to_string();
-    runner(runner_frame::Kind::Accepted(v1::Accepted { operation }))
+    runner(runner_frame::Kind::Accepted(v1::Accepted {
+        operation,
+        journal_sequence: 0,
+    }))
 }
 
 fn ended(number: u128, outcome: v1::ended::Outcome) -> v1::RunnerFrame {

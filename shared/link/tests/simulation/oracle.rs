@@ -22,6 +22,8 @@ pub(crate) struct Tally {
     pub(crate) given_up: u64,
     pub(crate) gaps: u64,
     pub(crate) new_journals: u64,
+    /// An older state came back, and only what was accepted over one link tells.
+    pub(crate) restored_within_a_link: u64,
     pub(crate) server_crashes: u64,
     pub(crate) fed: u64,
     pub(crate) resized: u64,
@@ -48,6 +50,7 @@ impl Tally {
         self.given_up += other.given_up;
         self.gaps += other.gaps;
         self.new_journals += other.new_journals;
+        self.restored_within_a_link += other.restored_within_a_link;
         self.server_crashes += other.server_crashes;
         self.fed += other.fed;
         self.resized += other.resized;
@@ -63,6 +66,7 @@ impl Tally {
             self.given_up,
             self.gaps,
             self.new_journals,
+            self.restored_within_a_link,
             self.server_crashes,
             self.fed,
             self.resized,

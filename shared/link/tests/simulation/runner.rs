@@ -6,7 +6,10 @@ use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
-use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Record, Session, Table, Todo};
+use shared_link::{
+    runner::{Act, Ended, LinkId, Opened, Order, Record, Session, Table, Todo},
+    server::Seen,
+};
 use shared_sandbox::Outcome;
 use shared_types::{Epoch, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
 
@@ -14,6 +17,7 @@ use super::{
     PLACE,
     host::{Happened, Host},
     passing::Took,
+    server::Server,
     wire::{Received, Wire},
     world::World,
 };
@@ -221,6 +225,7 @@ impl World {
         match ended {
             Some(Ended::NewJournal) => {
                 self.checks.tally.new_journals += 1;
+                self.only_heard = false;
                 self.runner.epoch = Epoch(0);
                 self.runner.journals += 1;
                 let journal = JournalId::from_u128(self.runner.journals);
@@ -397,19 +402,31 @@ impl World {
         self.say("runner: snapshot".into());
     }
 
-    /// An older state of the host comes back, where the server can tell: it has seen a higher
-    /// sequence of the same journal, or another journal since.
+    /// An older state of the host comes back. One case is left out, because no protocol sees it that
+    /// does not ask the server before it begins anything: something was accepted since, and the
+    /// word of that has not reached the server, or has died with it before it was stored.
     pub(crate) fn restore_snapshot(&mut self) {
         let Some((table, incarnation, sequence)) = self.runner.snapshot.take() else {
             return;
         };
-        let noticed = self.store.seen.as_ref().is_some_and(|seen| {
-            seen.incarnation != incarnation || sequence < seen.journal_sequence
-        });
-        if !noticed {
+        let tells = |seen: &Seen| {
+            let highest = seen.journal_sequence.max(seen.accepted_sequence);
+            seen.incarnation != incarnation || sequence < highest
+        };
+        let ours = &self.runner.table;
+        let harmless = *ours.incarnation() == incarnation && ours.journal_sequence() == sequence;
+        let stored = self.store.seen.as_ref().is_some_and(tells);
+        let heard = self.server.as_ref().and_then(Server::seen);
+        if !harmless && !stored && !heard.is_some_and(tells) {
             self.runner.snapshot = Some((table, incarnation, sequence));
             return;
         }
+        let seen = self.store.seen.as_ref();
+        let in_one_link = seen.is_some_and(|seen| {
+            seen.incarnation == incarnation && sequence >= seen.journal_sequence
+        });
+        self.checks.tally.restored_within_a_link += u64::from(in_one_link && !harmless);
+        self.only_heard = !harmless && !stored;
         self.say("runner: an older state is restored".into());
         self.runner.host.die();
         self.runner.journal = table.all_records();

@@ -13,7 +13,7 @@ use std::{
 use proto::v1::{self, runner_frame, server_frame};
 use shared_link::server::{
     Answer, Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked, Mail, Over,
-    Post, Seat, Slot, Times, Unsettled, facts,
+    Post, Seat, Seen, Slot, Times, Unsettled, facts,
 };
 use shared_sandbox::CancelAnswer;
 use shared_types::{Generation, OperationId, limits::HELLO_WITHIN};
@@ -34,8 +34,9 @@ pub(crate) const TIMES: Times = Times {
 /// What a process of the server holds.
 pub(crate) struct Server {
     slot: Slot<Linked>,
-    /// The highest generation that was let in.
+    /// The highest generation that was let in, and what its link has shown of the runner's memory.
     newest: Generation,
+    seen: Option<Seen>,
     /// Counts the changes of the slot.
     version: u64,
     /// By wire.
@@ -110,6 +111,7 @@ impl Server {
         Self {
             slot: Slot::new(),
             newest: Generation(0),
+            seen: None,
             version: 0,
             links: BTreeMap::new(),
             follows: BTreeMap::new(),
@@ -123,6 +125,11 @@ impl Server {
 
     pub(crate) fn fetching(&self) -> Vec<u64> {
         self.fetches.keys().copied().collect()
+    }
+
+    /// What it has seen of the runner's memory, stored or not.
+    pub(crate) fn seen(&self) -> Option<&Seen> {
+        self.seen.as_ref()
     }
 
     /// Whether nobody in it has anything to do or to say.
@@ -214,12 +221,9 @@ impl World {
                 Some(Received::End) | None => return Ok(true),
             },
             Stage::Introduced(facts) => {
-                if self
-                    .store
-                    .seen
-                    .as_ref()
-                    .is_some_and(|seen| facts.went_back(seen))
-                {
+                let heard = self.server.as_ref().and_then(Server::seen);
+                let mut all_seen = self.store.seen.iter().chain(heard);
+                if all_seen.any(|seen| facts.went_back(seen)) {
                     self.say(format!("link {wire}: the journal went back"));
                     let new_journal = server_frame::Kind::NewJournal(v1::NewJournal::default());
                     self.send_down(wire, new_journal);
@@ -238,6 +242,11 @@ impl World {
                 }
                 assert!(generation > server.newest, "an older link is let in");
                 server.newest = generation;
+                server.seen = Some(Seen {
+                    incarnation: facts.incarnation.clone(),
+                    journal_sequence: facts.journal_sequence,
+                    accepted_sequence: facts.journal_sequence,
+                });
                 server.version += 1;
                 server.links.values_mut().for_each(|older| {
                     older.stopped |= matches!(
@@ -269,12 +278,33 @@ impl World {
             }
             Stage::Ready(generation, mut machine) => {
                 let over = self.serve(wire, link, &mut machine);
+                let accepted = machine.accepted_sequence();
                 link.stage = Stage::Ready(generation, machine);
+                self.remember(generation, accepted, over)?;
                 return Ok(over);
             }
             Stage::Gone => return Ok(true),
         };
         Ok(false)
+    }
+
+    /// What the runner has accepted is stored now and then, and when the link ends.
+    fn remember(
+        &mut self,
+        generation: Generation,
+        accepted: u64,
+        over: bool,
+    ) -> Result<(), Crashed> {
+        let server = self.server();
+        if server.newest == generation
+            && let Some(seen) = &mut server.seen
+        {
+            seen.accepted_sequence = accepted;
+        }
+        match over || self.dice.one_in(16) {
+            true => self.commit(|store| store.heard(generation, accepted)),
+            false => Ok(()),
+        }
     }
 
     /// One event of a link that serves; returns whether it is over.

@@ -40,8 +40,18 @@ impl Store {
         self.seen = Some(Seen {
             incarnation: facts.incarnation.clone(),
             journal_sequence: facts.journal_sequence,
+            accepted_sequence: facts.journal_sequence,
         });
         Generation(self.generation)
+    }
+
+    /// What the runner has accepted over the link of this generation; an older one changes nothing.
+    pub(crate) fn heard(&mut self, generation: Generation, accepted: u64) {
+        if generation.0 == self.generation
+            && let Some(seen) = &mut self.seen
+        {
+            seen.accepted_sequence = seen.accepted_sequence.max(accepted);
+        }
     }
 
     pub(crate) fn verdicts(&self, facts: &HelloFacts) -> Vec<(OperationId, Verdict)> {

@@ -37,6 +37,8 @@ pub(in crate::tests) struct Rows {
     /// Operations for which nobody waits any more.
     pub(in crate::tests) abandoned: Vec<OperationId>,
     pub(in crate::tests) heard: u32,
+    /// What whoever is heard of is answered.
+    pub(in crate::tests) turned_away: Option<TurnedAway>,
     /// Outcomes that the router stored.
     pub(in crate::tests) settled: u32,
 }
@@ -44,6 +46,12 @@ pub(in crate::tests) struct Rows {
 impl Store {
     pub(in crate::tests) fn rows(&self) -> MutexGuard<'_, Rows> {
         self.0.lock().expect("no test panics with the rows")
+    }
+
+    /// How much the runner has accepted, as far as that is stored.
+    pub(in crate::tests) fn accepted_by(&self, runner: RunnerId) -> Option<u64> {
+        let rows = self.rows();
+        rows.seen.get(&runner).map(|seen| seen.accepted_sequence)
     }
 
     pub(in crate::tests) fn choose(&self, runner: &Runner) {
@@ -246,6 +254,7 @@ impl LinkRows for Store {
         let seen = Seen {
             incarnation: hello.incarnation.clone(),
             journal_sequence: hello.journal_sequence,
+            accepted_sequence: hello.journal_sequence,
         };
         rows.seen.insert(who.runner, seen);
         for (id, intent) in &mut rows.intents {
@@ -260,11 +269,19 @@ impl LinkRows for Store {
         Ok(generation)
     }
 
-    async fn heard(&self, _who: &LinkIdentity, _generation: Generation) {
-        self.rows().heard += 1;
+    async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway> {
+        let mut rows = self.rows();
+        rows.heard += 1;
+        if let Some(seen) = rows.seen.get_mut(&who.runner) {
+            seen.accepted_sequence = seen.accepted_sequence.max(heard.accepted);
+        }
+        rows.turned_away
     }
 
-    async fn ended(&self, who: &LinkIdentity, generation: Generation) {
+    async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
+        if let Some(seen) = self.rows().seen.get_mut(&who.runner) {
+            seen.accepted_sequence = seen.accepted_sequence.max(accepted);
+        }
         if let Some((row, current)) = self.rows().runners.get_mut(&who.runner)
             && *current == generation
         {

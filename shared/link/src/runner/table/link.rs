@@ -78,7 +78,10 @@ impl Table {
     /// The next frame for the link: answers first, then each operation in turn, so that a loud
     /// one starves nothing.
     pub fn next_frame(&mut self, spool: &mut impl Spool) -> Option<v1::RunnerFrame> {
-        if let Some(answer) = self.answers.pop_front() {
+        if let Some(mut answer) = self.answers.pop_front() {
+            if let Some(v1::runner_frame::Kind::Accepted(accepted)) = &mut answer.kind {
+                accepted.journal_sequence = self.journal_sequence();
+            }
             return Some(answer);
         }
         while let Some(id) = self.ready.pop_front() {

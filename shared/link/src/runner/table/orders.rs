@@ -117,6 +117,8 @@ impl Table {
         self.answers
             .push_back(from_runner(runner_frame::Kind::Accepted(v1::Accepted {
                 operation: id.to_string(),
+                // Said when it is told: the journal may have no room for this operation.
+                journal_sequence: 0,
             })));
         if act.is_none() || !is_patient {
             self.make_ready(id);

@@ -1,0 +1,41 @@
+//! What a link has shown of its runner's memory that the store may not have yet.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shared_link::server::{HelloFacts, Seen};
+use shared_types::Incarnation;
+
+/// Of one link; its task raises it, and whoever links next is held against it.
+#[derive(Debug)]
+pub(super) struct Memory {
+    incarnation: Incarnation,
+    journal_sequence: u64,
+    accepted: AtomicU64,
+}
+
+impl Memory {
+    pub(super) fn of(facts: &HelloFacts) -> Self {
+        Self {
+            incarnation: facts.incarnation.clone(),
+            journal_sequence: facts.journal_sequence,
+            accepted: AtomicU64::new(facts.journal_sequence),
+        }
+    }
+
+    /// The runner has accepted so many.
+    pub(super) fn raise(&self, accepted: u64) {
+        self.accepted.fetch_max(accepted, Ordering::Relaxed);
+    }
+
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen {
+            incarnation: self.incarnation.clone(),
+            journal_sequence: self.journal_sequence,
+            accepted_sequence: self.accepted(),
+        }
+    }
+}
