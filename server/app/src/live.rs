@@ -6,14 +6,16 @@
 //! Live pieces may be dropped under load: their offsets show the gap, and the log will hold what
 //! they become.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use server_agent::Live;
 use shared_types::{Event, SessionId};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot};
 
 /// Commands that may wait for the hub.
 const QUEUE: usize = 256;
+/// Bytes of output among them, of all sessions.
+const OUTPUT_QUEUED_BYTES: usize = 1024 * 1024;
 /// Signals that a slow watcher may lag behind before it starts again from what is under way. Each
 /// may hold a piece of output of up to 64 KiB, so a session holds at most 4 MiB of them.
 const SIGNALS: usize = 64;
@@ -26,6 +28,8 @@ const OUTPUTS: usize = 32;
 #[derive(Clone)]
 pub(crate) struct LiveHub {
     commands: mpsc::Sender<Command>,
+    /// For output, in bytes.
+    room: Arc<Semaphore>,
 }
 
 /// What a watcher hears.
@@ -46,10 +50,13 @@ pub(crate) struct Watch {
 }
 
 enum Command {
-    Publish(SessionId, Live),
+    Publish(SessionId, Live, Share),
     Appended(SessionId, Vec<Event>),
     Watch(SessionId, oneshot::Sender<Watch>),
 }
+
+/// What a piece of output takes of the room for all, until the hub has handled it.
+type Share = Option<OwnedSemaphorePermit>;
 
 impl LiveHub {
     /// Starts the hub's task; it ends when the last handle is dropped.
@@ -61,12 +68,29 @@ impl LiveHub {
                 rooms.handle(command);
             }
         });
-        Self { commands }
+        Self {
+            commands,
+            room: Arc::new(Semaphore::new(OUTPUT_QUEUED_BYTES)),
+        }
     }
 
     /// Shows something that is under way. Never waits: under load it is dropped.
     pub(crate) fn publish(&self, session: SessionId, live: Live) {
-        let _ = self.commands.try_send(Command::Publish(session, live));
+        if let Ok(share) = self.share(&live) {
+            let _ = self
+                .commands
+                .try_send(Command::Publish(session, live, share));
+        }
+    }
+
+    fn share(&self, live: &Live) -> Result<Share, TryAcquireError> {
+        let Live::Output { data, .. } = live else {
+            return Ok(None);
+        };
+        let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        Arc::clone(&self.room)
+            .try_acquire_many_owned(bytes)
+            .map(Some)
     }
 
     /// Says that these events are in the session's log.
@@ -107,7 +131,7 @@ impl Default for Room {
 impl Rooms {
     fn handle(&mut self, command: Command) {
         match command {
-            Command::Publish(session, live) => {
+            Command::Publish(session, live, _share) => {
                 let room = self.rooms.entry(session).or_default();
                 room.under_way.add(&live);
                 let _ = room.signals.send(Signal::Live(live));
@@ -203,6 +227,12 @@ impl UnderWay {
             ..
         }) = self.outputs.iter_mut().find(same)
         {
+            let end = *offset + data.len() as u64;
+            if data.len() >= OUTPUT_PREFIX_BYTES {
+                *so_far = data.slice(data.len() - OUTPUT_PREFIX_BYTES..);
+                *from = end - OUTPUT_PREFIX_BYTES as u64;
+                return;
+            }
             let contiguous = *from + so_far.len() as u64 == *offset;
             let mut joined = if contiguous {
                 so_far.to_vec()
@@ -211,7 +241,7 @@ impl UnderWay {
             };
             joined.extend_from_slice(data);
             let cut = joined.len().saturating_sub(OUTPUT_PREFIX_BYTES);
-            *from = *offset + data.len() as u64 - (joined.len() - cut) as u64;
+            *from = end - (joined.len() - cut) as u64;
             *so_far = joined.split_off(cut).into();
         } else if self.outputs.len() < OUTPUTS {
             self.outputs.push(live.clone());

@@ -35,7 +35,7 @@ use stream::StreamFiles;
 
 /// Wishes that may wait for the task; whoever has one more waits itself. An append carries a chunk
 /// of output, so this bounds the memory as well.
-const WISHES: usize = 64;
+const WISHES: usize = 16;
 
 /// How long what was appended may wait for a sync.
 const SYNC_AFTER: Duration = Duration::from_millis(100);

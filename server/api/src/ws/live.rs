@@ -50,7 +50,9 @@ impl LiveText {
             } => {
                 let stream = stream.to_string();
                 let (offset, whole) = self.whole(&(operation, stream.clone()), offset, &data)?;
-                let text = String::from_utf8_lossy(&whole).into_owned();
+                let bytes = whole.len() as u64;
+                let text = String::from_utf8(whole)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
                 Some(Live::Output {
                     turn,
                     step,
@@ -59,7 +61,7 @@ impl LiveText {
                     stream,
                     offset,
                     text,
-                    bytes: whole.len() as u64,
+                    bytes,
                 })
             }
         }

@@ -101,3 +101,29 @@ async fn a_session_that_nobody_watches_and_nothing_happens_in_takes_no_room() {
     }
     assert_eq!(rooms.rooms.len(), 1, "only the newest is left");
 }
+
+#[tokio::test]
+async fn output_that_the_hub_has_not_handled_is_bounded_in_bytes_and_hides_nothing_else() {
+    const PIECE: usize = 64 * 1024;
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let mut watch = hub.watch(session).await.expect("the hub lives");
+    // The hub's task does not run before this one waits.
+    let pieces = OUTPUT_QUEUED_BYTES / PIECE;
+    for piece in 0..2 * pieces {
+        let data = Bytes::from(vec![b'x'; PIECE]);
+        hub.publish(session, output((piece * PIECE) as u64, data));
+    }
+    let text = "waiting".to_owned();
+    let turn = shared_types::TurnId::from_u128(1);
+    hub.publish(session, Live::Notice { turn, text });
+    for _ in 0..pieces {
+        let heard = watch.signals.recv().await.expect("the hub lives");
+        assert!(matches!(heard, Signal::Live(Live::Output { .. })));
+    }
+    let heard = watch.signals.recv().await.expect("the hub lives");
+    assert!(matches!(heard, Signal::Live(Live::Notice { .. })));
+    // What was handled has made room.
+    hub.publish(session, output(0, Bytes::from(vec![b'x'; PIECE])));
+    let heard = watch.signals.recv().await.expect("the hub lives");
+    assert!(matches!(heard, Signal::Live(Live::Output { .. })));
+}

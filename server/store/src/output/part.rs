@@ -72,12 +72,12 @@ impl Part {
             None => self.opened()?,
         };
         self.is_new |= self.size == 0;
-        let mut frame = Vec::with_capacity(HEADER_BYTES + data.len());
-        frame.extend_from_slice(&offset.to_le_bytes());
-        frame.extend_from_slice(&(data.len() as u32).to_le_bytes());
-        frame.extend_from_slice(&crc32fast::hash(data).to_le_bytes());
-        frame.extend_from_slice(data);
-        if let Err(error) = file.write_all_at(&frame, self.size) {
+        let header = Header::bytes(offset, data);
+        let at = self.size;
+        let header_written = file.write_all_at(&header, at);
+        let written =
+            header_written.and_then(|()| file.write_all_at(data, at + HEADER_BYTES as u64));
+        if let Err(error) = written {
             // As it was; a torn frame would be cut off at the next start all the same.
             let _ = file.set_len(self.size);
             return Err(error);
@@ -144,6 +144,14 @@ struct Header {
 }
 
 impl Header {
+    fn bytes(offset: u64, data: &[u8]) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&offset.to_le_bytes());
+        bytes[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        bytes[12..].copy_from_slice(&crc32fast::hash(data).to_le_bytes());
+        bytes
+    }
+
     fn of(bytes: &[u8; HEADER_BYTES]) -> Self {
         let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         Self {
