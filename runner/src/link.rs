@@ -99,6 +99,7 @@ impl Link {
             server: &self.enrolled.server_identity,
             operations: &self.operations,
             entropy: &self.entropy,
+            clock: &self.clock,
             goodbye: &self.goodbye,
         };
         session.run(proven.channel, &token, welcomed).await

@@ -37,7 +37,7 @@ use self::{
     disk::Disk,
     files::Files,
     memory::Memory,
-    start::{Starting, Taken},
+    start::{Starting, Taken, Times},
     work::{Happened, Happenings, Work},
 };
 pub(crate) use self::{memory::Entry, recovery::Found};
@@ -252,8 +252,15 @@ impl OperationsService {
             Some(Act::Start {
                 operation,
                 request,
+                start_within,
                 run_for,
-            }) => self.begin(operation, request, run_for),
+            }) => {
+                let times = Times {
+                    start_by: self.clock.boot_time().saturating_add(start_within),
+                    run_for,
+                };
+                self.begin(operation, request, times)
+            }
             act => {
                 self.memory.write(&mut self.table, false)?;
                 self.act(act);

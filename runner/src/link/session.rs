@@ -8,7 +8,7 @@ use proto::{
 };
 use shared_link::runner::{self, Ended, Opened, Todo};
 use shared_types::{
-    Entropy, RunnerId,
+    Clock, Entropy, RunnerId,
     limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
 };
 use tokio::{
@@ -50,6 +50,7 @@ pub(crate) struct Session<'a> {
     pub(crate) server: &'a ServerIdentity,
     pub(crate) operations: &'a Operations,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
+    pub(crate) clock: &'a Arc<dyn Clock>,
     /// Ends the link politely.
     pub(crate) goodbye: &'a CancellationToken,
 }
@@ -131,8 +132,8 @@ impl Session<'_> {
                 () = self.goodbye.cancelled() => Event::Goodbye,
             };
             match event {
-                Event::Frame(frame) => {
-                    let todo = match link.tickets.check(&frame, began.elapsed())? {
+                Event::Frame(mut frame) => {
+                    let todo = match link.tickets.check(&mut frame, self.clock.boot_time())? {
                         Checked::Passes => session.frame(*frame, began.elapsed())?,
                         Checked::Refused(refusal) => Todo::Answer(Box::new(refusal)),
                         Checked::Ignored => continue,
@@ -189,7 +190,7 @@ impl Session<'_> {
     }
 
     fn hello(&self, nonce: &[u8], link: &mut Link<'_>) -> v1::RunnerFrame {
-        let now = link.began.elapsed();
+        let now = self.clock.boot_time();
         let ephemeral_key = link.tickets.introduce(nonce, now, self.entropy.as_ref());
         let signed = signing::link(nonce, link.token, &ephemeral_key);
         let opened = link.opened;

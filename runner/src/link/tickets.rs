@@ -77,7 +77,7 @@ impl<'a> Tickets<'a> {
         }
     }
 
-    /// The challenge came at `now` (of the link): returns the ephemeral key for the hello.
+    /// The challenge came at `now` (boot-time clock): returns the ephemeral key for the hello.
     pub(super) fn introduce(
         &mut self,
         nonce: &[u8],
@@ -123,16 +123,17 @@ impl<'a> Tickets<'a> {
         Ok(())
     }
 
-    /// Looks at a frame that arrived at `now` (of the link).
+    /// Looks at a frame that arrived at `now` (boot-time clock). What it took on its way is taken
+    /// from the time in which an operation must start.
     ///
     /// # Errors
     /// If it bids the runner begin a new journal, and the server has not signed that.
     pub(super) fn check(
         &self,
-        frame: &v1::ServerFrame,
+        frame: &mut v1::ServerFrame,
         now: Duration,
     ) -> Result<Checked, Unproven> {
-        match &frame.kind {
+        match &mut frame.kind {
             Some(Kind::NewJournal(new_journal)) => self.check_new_journal(new_journal),
             Some(Kind::Operation(operation)) => Ok(self.check_operation(operation, now)),
             Some(kind) => Ok(self.check_order(kind, frame.ticket.as_ref(), now)),
@@ -151,15 +152,17 @@ impl<'a> Tickets<'a> {
         Ok(Checked::Passes)
     }
 
-    fn check_operation(&self, operation: &v1::Operation, now: Duration) -> Checked {
+    fn check_operation(&self, operation: &mut v1::Operation, now: Duration) -> Checked {
         let good = self.stage.open().zip(operation.ticket.as_ref());
-        let good = good.is_some_and(|(open, ticket)| {
+        let age = good.and_then(|(open, ticket)| {
             let (nonce, issued_ms) = (&open.challenged.nonce, ticket.issued_ms);
             let message =
                 signing::ticket(nonce, open.generation, self.runner, issued_ms, operation);
-            open.holds(ticket, &message, now)
+            open.age(ticket, &message, now)
         });
-        if good {
+        if let Some(age) = age {
+            let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+            operation.start_within_ms = operation.start_within_ms.saturating_sub(age);
             return Checked::Passes;
         }
         tracing::error!(
@@ -179,7 +182,8 @@ impl<'a> Tickets<'a> {
         let Some(message) = signing::order(nonce, generation, self.runner, issued_ms, kind) else {
             return Checked::Passes;
         };
-        if ticket.is_some_and(|ticket| open.holds(ticket, &message, now)) {
+        let age = ticket.and_then(|ticket| open.age(ticket, &message, now));
+        if age.is_some() {
             return Checked::Passes;
         }
         tracing::error!("an order came without a good ticket and was ignored");
@@ -197,13 +201,14 @@ impl Stage {
 }
 
 impl Open {
-    /// Whether this ticket is young, and made for this message.
-    fn holds(&self, ticket: &v1::Ticket, message: &[u8], now: Duration) -> bool {
+    /// How old this ticket is, if it is young, and made for this message.
+    fn age(&self, ticket: &v1::Ticket, message: &[u8], now: Duration) -> Option<Duration> {
         let issued = Duration::from_millis(ticket.issued_ms);
         let elapsed = now.saturating_sub(self.challenged.at);
-        issued <= elapsed + SKEW
+        let good = issued <= elapsed + SKEW
             && elapsed <= issued + GOOD_FOR
-            && hmac::verify(&self.key.hmac(), message, &ticket.mac).is_ok()
+            && hmac::verify(&self.key.hmac(), message, &ticket.mac).is_ok();
+        good.then(|| elapsed.saturating_sub(issued))
     }
 }
 

@@ -27,11 +27,21 @@ use crate::{
 /// A command and the supervisor that is to run it, once both are there.
 pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + Send>>;
 
+/// The times that an operation is given.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// When it must have started, on the boot-time clock: time in which the host is suspended
+    /// counts.
+    pub(super) start_by: Duration,
+    /// How long it may run.
+    pub(super) run_for: Duration,
+}
+
 /// What it takes to start a command, where it is there.
 pub(super) struct Taken {
     plan: Result<Plan, Unplanned>,
     waiting: Result<Waiting, NotStarted>,
-    run_for: Duration,
+    times: Times,
     /// Its place is in the journal, and on the disk.
     placed: bool,
 }
@@ -55,7 +65,7 @@ impl OperationsService {
         &mut self,
         id: OperationId,
         request: Request,
-        run_for: Duration,
+        times: Times,
     ) -> Result<(), JournalError> {
         let ready = self.ready(&request);
         let written = match &ready {
@@ -63,7 +73,7 @@ impl OperationsService {
             None => self.memory.write(&mut self.table, !request.only_reads()),
         };
         match written {
-            Ok(()) => self.start(id, request, run_for, ready),
+            Ok(()) => self.start(id, request, times, ready),
             Err(error) => self.not_begun(id, &error),
         }
         Ok(())
@@ -88,29 +98,23 @@ impl OperationsService {
     }
 
     /// Starts what was accepted; the place of a command that is ready is in the journal as well.
-    fn start(
-        &mut self,
-        id: OperationId,
-        request: Request,
-        run_for: Duration,
-        ready: Option<Ready>,
-    ) {
+    fn start(&mut self, id: OperationId, request: Request, times: Times, ready: Option<Ready>) {
         match request {
             Request::Exec(exec) => match ready {
-                Some(ready) => self.placed(id, ready, run_for, Passing::new()),
-                None => self.prepare(id, exec, run_for),
+                Some(ready) => self.placed(id, ready, times, Passing::new()),
+                None => self.prepare(id, exec, times),
             },
             Request::Upload(upload) => {
-                let Uploading { performing, pieces } = self.host.upload(upload, run_for);
+                let Uploading { performing, pieces } = self.host.upload(upload, times.run_for);
                 let upload = Upload::begin(performing.stop, pieces);
                 self.perform(id, Work::Upload(Box::new(upload)), performing.events);
             }
             Request::Download(download) => {
-                let performing = self.host.download(download, run_for);
+                let performing = self.host.download(download, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
             request => {
-                let performing = self.host.perform(request, run_for);
+                let performing = self.host.perform(request, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
         }
@@ -121,7 +125,7 @@ impl OperationsService {
         self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
 
-    fn prepare(&mut self, id: OperationId, exec: Exec, run_for: Duration) {
+    fn prepare(&mut self, id: OperationId, exec: Exec, times: Times) {
         let (host, processes) = (self.host.clone(), self.processes.clone());
         self.work.insert(id, Work::Starting(None, Passing::new()));
         self.starting.push(Box::pin(async move {
@@ -131,7 +135,7 @@ impl OperationsService {
             let taken = Taken {
                 plan,
                 waiting,
-                run_for,
+                times,
                 placed: false,
             };
             (id, taken)
@@ -143,7 +147,7 @@ impl OperationsService {
         let Taken {
             plan,
             waiting,
-            run_for,
+            times,
             placed,
         } = taken;
         let (stopped, passing) = match self.work.remove(&id) {
@@ -153,6 +157,10 @@ impl OperationsService {
         };
         let ready = match (stopped, plan, waiting) {
             (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
+            // A host that was suspended meanwhile wakes too late as well.
+            (None, ..) if self.clock.boot_time() > times.start_by => {
+                return self.end(id, Outcome::Refused(too_late()));
+            }
             (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
             (None, _, Err(reason)) => {
                 return self.end(id, not_started(reason, ExitCause::Exited));
@@ -160,32 +168,32 @@ impl OperationsService {
             (None, Ok(plan), Ok(waiting)) => Ready { plan, waiting },
         };
         if placed {
-            self.hand_over(id, ready, run_for, passing);
+            self.hand_over(id, ready, times, passing);
         } else if let Err(error) = self.memory.place(id, ready.place()) {
             return self.end(id, Outcome::Refused(no_room(&error)));
         } else {
-            self.placed(id, ready, run_for, passing);
+            self.placed(id, ready, times, passing);
         }
         Ok(())
     }
 
     /// The place of a command is in the journal.
-    fn placed(&mut self, id: OperationId, ready: Ready, run_for: Duration, passing: Passing) {
+    fn placed(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
         if !self.sync_before_start {
-            return self.hand_over(id, ready, run_for, passing);
+            return self.hand_over(id, ready, times, passing);
         }
         let taken = Taken {
             plan: Ok(ready.plan),
             waiting: Ok(ready.waiting),
-            run_for,
+            times,
             placed: true,
         };
         self.start_when_synced(id, taken, passing);
     }
 
-    fn hand_over(&mut self, id: OperationId, ready: Ready, run_for: Duration, passing: Passing) {
+    fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
         let Ready { plan, waiting } = ready;
-        let terms = self.terms(run_for, plan.retention);
+        let terms = self.terms(times.run_for, plan.retention);
         let process = self.processes.start(waiting, id, plan, terms, passing);
         self.attend(id, process);
     }
@@ -246,6 +254,13 @@ fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
     tracing::error!(%error, "failed to plan a command");
     let message = "the runner failed inside before the command started; its log says how";
     Refusal::new(RefusalCode::Fenced, message)
+}
+
+fn too_late() -> Refusal {
+    Refusal::new(
+        RefusalCode::Expired,
+        "the time in which the operation had to start passed while the runner got ready",
+    )
 }
 
 fn stopped_before() -> NotStarted {

@@ -23,7 +23,7 @@ use crate::keys::SigningKey;
 /// What a link is bound to, until its runner has answered.
 pub struct LinkChallenge {
     nonce: [u8; 32],
-    /// When it was made, on the server's monotonic clock.
+    /// When it was made, on the server's boot-time clock.
     issued: Duration,
     clock: Arc<dyn Clock>,
     agreed: oneshot::Sender<Agreed>,
@@ -37,7 +37,7 @@ impl LinkChallenge {
         let (agreed, agreement) = oneshot::channel();
         let challenge = Self {
             nonce,
-            issued: clock.monotonic(),
+            issued: clock.boot_time(),
             clock,
             agreed,
         };
@@ -202,7 +202,7 @@ impl Maker {
     }
 
     fn issued_ms(&self) -> u64 {
-        let issued = self.link.clock.monotonic().saturating_sub(self.link.issued);
+        let issued = self.link.clock.boot_time().saturating_sub(self.link.issued);
         u64::try_from(issued.as_millis()).unwrap_or(u64::MAX)
     }
 

@@ -13,6 +13,9 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// Time since an arbitrary fixed moment of this process; never goes back.
     fn monotonic(&self) -> Duration;
+
+    /// Time since some moment that does not change, which goes on while the host is suspended.
+    fn boot_time(&self) -> Duration;
 }
 
 /// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
@@ -118,6 +121,11 @@ impl Clock for SystemClock {
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }
+
+    fn boot_time(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::try_from(now).unwrap_or_default()
+    }
 }
 
 /// A clock that stands still until a test moves it.
@@ -134,7 +142,7 @@ impl ManualClock {
         }
     }
 
-    /// Moves both times forward.
+    /// Moves all times forward.
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.micros
@@ -149,6 +157,10 @@ impl Clock for ManualClock {
 
     fn monotonic(&self) -> Duration {
         self.now().since(Timestamp(0))
+    }
+
+    fn boot_time(&self) -> Duration {
+        self.monotonic()
     }
 }
 

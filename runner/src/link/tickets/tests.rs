@@ -107,7 +107,7 @@ fn passes(tickets: &Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
 }
 
 fn checked(tickets: &Tickets<'_>, frame: &v1::ServerFrame, at_s: u64) -> Checked {
-    let checked = tickets.check(frame, Duration::from_secs(at_s));
+    let checked = tickets.check(&mut frame.clone(), Duration::from_secs(at_s));
     checked.expect("it is no word on the journal")
 }
 
@@ -228,8 +228,8 @@ fn only_the_server_itself_can_have_the_journal_forgotten() {
     let identity = server.identity();
     let (tickets, _) = introduced(&identity, 5);
     let told = |signature| {
-        let frame = Kind::NewJournal(v1::NewJournal { signature }).into();
-        tickets.check(&frame, Duration::from_secs(2))
+        let mut frame = Kind::NewJournal(v1::NewJournal { signature }).into();
+        tickets.check(&mut frame, Duration::from_secs(2))
     };
     let signed = signing::new_journal(&NONCE, RUNNER);
     assert_eq!(told(server.key.sign(&signed)), Ok(Checked::Passes));
@@ -251,6 +251,32 @@ fn an_operation_with_a_ticket_of_this_link_passes_while_it_is_young() {
         !passes(&tickets, ordered(&key, 500_000), 6),
         "from the future"
     );
+}
+
+#[test]
+fn the_time_to_start_in_shrinks_by_what_an_operation_took_on_its_way() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (tickets, key) = linked(&server, &identity, 5);
+    for (start_within_ms, at_s, left_ms) in
+        [(30_000, 6, 30_000), (30_000, 26, 10_000), (5_000, 26, 0)]
+    {
+        let mut operation = ordered(&key, 5_000);
+        operation.start_within_ms = start_within_ms;
+        let message = signing::ticket(&NONCE, GENERATION, RUNNER, 5_000, &operation);
+        let mac = hmac::sign(&key.hmac(), &message).as_ref().to_vec();
+        operation.ticket = Some(v1::Ticket {
+            issued_ms: 5_000,
+            mac,
+        });
+        let mut frame = Kind::Operation(Box::new(operation)).into();
+        let checked = tickets.check(&mut frame, Duration::from_secs(at_s));
+        assert_eq!(checked, Ok(Checked::Passes));
+        let Some(Kind::Operation(operation)) = frame.kind else {
+            panic!("no operation");
+        };
+        assert_eq!(operation.start_within_ms, left_ms);
+    }
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub enum Act {
         operation: OperationId,
         /// What is asked.
         request: Request,
+        /// From now on it may wait this long to be started.
+        start_within: Duration,
         /// It is stopped after running this long.
         run_for: Duration,
     },

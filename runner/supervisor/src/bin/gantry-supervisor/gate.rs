@@ -98,8 +98,14 @@ impl Gated {
 }
 
 impl Opened {
-    /// Of a child that is collected: why it never became its program, if it did not.
-    pub(crate) fn not_executed(&self, program: &[u8]) -> Option<NotStarted> {
+    /// Of a child that is collected with this status: why it never became its program, if it did
+    /// not. One that was sent another signal than SIGKILL has ended by that, as it would have later.
+    pub(crate) fn not_executed(
+        &self,
+        status: Result<i32, i32>,
+        program: &[u8],
+    ) -> Option<NotStarted> {
+        let signalled = matches!(status, Err(signal) if signal != Signal::KILL.as_raw());
         let mut errno = [0; 4];
         match rustix::io::read(&self.gate, &mut errno) {
             Ok(4) => {
@@ -107,8 +113,8 @@ impl Opened {
                 Some(program::not_executed(errno, program))
             }
             // So ends a socket whose far end has not read everything (unix(7)).
-            Err(Errno::CONNRESET) => Some(killed_before()),
-            _ => (!self.handed_over).then(killed_before),
+            Err(Errno::CONNRESET) => (!signalled).then(killed_before),
+            _ => (!signalled && !self.handed_over).then(killed_before),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Child {
         let Some((collected, _)) = self.ended else {
             return End::Unknown;
         };
-        if let Some(reason) = self.process.not_executed(program) {
+        if let Some(reason) = self.process.not_executed(collected.status, program) {
             return End::NotStarted(reason);
         }
         match collected.status {

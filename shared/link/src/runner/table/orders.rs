@@ -104,6 +104,7 @@ impl Table {
                 Some(Act::Start {
                     operation: id,
                     request,
+                    start_within: incoming.start_within,
                     run_for: incoming.run_for,
                 })
             }
