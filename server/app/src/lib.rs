@@ -20,6 +20,7 @@ mod ports;
 mod refusals;
 mod runners;
 mod sessions;
+mod silent;
 mod sweep;
 #[cfg(test)]
 mod testing;
@@ -60,6 +61,7 @@ use crate::{
     ports::Started,
     refusals::Refusals,
     runners::JoinTokens,
+    silent::Silent,
     sweep::Sweep,
     turns::{Bench, Turns},
 };
@@ -183,14 +185,24 @@ impl App {
             clock.clone(),
             entropy.clone(),
         );
+        let runners = Runners::new(
+            store.clone(),
+            (links.clone(), hub.clone()),
+            join_tokens,
+            clock.clone(),
+        );
         let sweep = Sweep {
-            store: store.clone(),
-            links: links.clone(),
-            clock: clock.clone(),
+            runners: runners.clone(),
             silence: parts.ephemeral_silence,
         };
         tasks.spawn(sweep.run(parts.stop.clone()));
-        let runners = Runners::new(store.clone(), links.clone(), join_tokens, clock.clone());
+        let silent = Silent {
+            store: store.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            lost_after: parts.link.lost_after,
+        };
+        tasks.spawn(silent.run(parts.stop.clone()));
         let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
         Ok(Self {
             access,

@@ -17,8 +17,8 @@ use server_store::{
 };
 use shared_sandbox::Outcome;
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Owner, RefusalCode, ReplicaId, SessionId,
-    TenantId, Timestamp, event::Place,
+    Clock, Generation, OperationId, OperationKey, Owner, Refusal, RefusalCode, ReplicaId,
+    SessionId, TenantId, Timestamp, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -84,6 +84,7 @@ impl Intents for SessionIntents {
                 Ok(())
             }
             Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
+            Ok(Placed::Barred) => Err(PlaceError::Barred),
             Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
             Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
             Err(error) => Err(PortError::new(error).into()),
@@ -149,7 +150,6 @@ impl LinkRows for Rows {
     }
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
-        let lost = Outcome::Refused(ports::forgotten());
         let claim = LinkClaim {
             replica: self.replica,
             incarnation: hello.incarnation.clone(),
@@ -169,10 +169,7 @@ impl LinkRows for Rows {
                 })
                 .collect(),
             remembered: hello.inventory.iter().map(|one| one.operation).collect(),
-            lost: LostOutcome {
-                outcome: serde_json::to_string(&lost).map_err(PortError::new)?,
-                summary: summary(&lost),
-            },
+            lost: lost(ports::forgotten()).map_err(PortError::new)?,
         };
         let claimed = self
             .store
@@ -364,6 +361,15 @@ impl Settling<'_> {
             }
         }
     }
+}
+
+/// The outcome of what nobody will ever know more of, as it is stored.
+pub(crate) fn lost(why: Refusal) -> Result<LostOutcome, serde_json::Error> {
+    let outcome = Outcome::Refused(why);
+    Ok(LostOutcome {
+        outcome: serde_json::to_string(&outcome)?,
+        summary: summary(&outcome),
+    })
 }
 
 fn decode(json: &str) -> Result<Outcome, PortError> {

@@ -2,14 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_router::links::{LinkIdentity, Links};
-use server_store::{NewJoinToken, RunnerRow, Store};
+use server_router::{
+    links::{LinkIdentity, Links},
+    ports::lost_to_revocation,
+};
+use server_store::{Late, LostOutcome, NewJoinToken, RunnerRow, Store};
 use shared_types::{
     Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token, UserId,
     limits::is_name,
 };
 
-use crate::{AppError, OpContext, whole::whole};
+use crate::{AppError, OpContext, live::LiveHub, ports::lost, whole::whole};
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
 const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
@@ -60,6 +63,7 @@ pub struct MadeJoinToken {
 pub struct Runners {
     store: Store,
     links: Links,
+    hub: LiveHub,
     join_tokens: JoinTokens,
     clock: Arc<dyn Clock>,
 }
@@ -67,13 +71,14 @@ pub struct Runners {
 impl Runners {
     pub(crate) fn new(
         store: Store,
-        links: Links,
+        (links, hub): (Links, LiveHub),
         join_tokens: JoinTokens,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             store,
             links,
+            hub,
             join_tokens,
             clock,
         }
@@ -127,14 +132,7 @@ impl Runners {
     /// If the tenant has no such runner.
     pub async fn remove(&self, ctx: &OpContext, runner: RunnerId) -> Result<(), AppError> {
         let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.user);
-        whole(async move {
-            let now = this.clock.now();
-            let revoked = this.store.revoke_runner(tenant, runner, by, now).await;
-            revoked.map_err(not_found)?;
-            this.links.revoke(runner).await;
-            Ok(())
-        })
-        .await
+        whole(async move { this.revoke(tenant, runner, by).await }).await
     }
 
     /// Makes a token with which runners can enrol, as the asking user's.
@@ -153,10 +151,11 @@ impl Runners {
     pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
         let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
         let removed = whole(async move {
-            let left = this.store.runner_left(tenant, runner, this.clock.now());
-            let removed = left.await?;
-            if removed {
-                this.links.revoke(runner).await;
+            let (lost, now) = (lost_for_good()?, this.clock.now());
+            let left = this.store.runner_left(tenant, runner, &lost, now).await?;
+            let removed = left.is_some();
+            if let Some(late) = left {
+                this.gone(runner, late).await;
             }
             Ok(removed)
         });
@@ -164,6 +163,37 @@ impl Runners {
             tracing::info!(runner.id = %runner, runner.name = who.name, "an ephemeral runner left and was removed");
         }
         Ok(())
+    }
+
+    /// Ends the ephemeral runners that were not heard of for this long; answers which.
+    pub(crate) async fn remove_silent(&self, silence: Duration) -> Result<Vec<RunnerId>, AppError> {
+        let (lost, now) = (lost_for_good()?, self.clock.now());
+        let silence = i64::try_from(silence.as_micros()).unwrap_or(i64::MAX);
+        let heard_before = Timestamp::from_micros(now.as_micros().saturating_sub(silence));
+        let silent = self.store.remove_silent_runners(heard_before, &lost, now);
+        let mut removed = Vec::new();
+        for (runner, late) in silent.await? {
+            self.gone(runner, late).await;
+            removed.push(runner);
+        }
+        Ok(removed)
+    }
+
+    /// Ends a runner, its link, and all that waits for what it has open.
+    async fn revoke(&self, tenant: TenantId, runner: RunnerId, by: UserId) -> Result<(), AppError> {
+        let (lost, now) = (lost_for_good()?, self.clock.now());
+        let revoked = self.store.revoke_runner(tenant, runner, by, &lost, now);
+        let late = revoked.await.map_err(not_found)?;
+        self.gone(runner, late).await;
+        Ok(())
+    }
+
+    /// The runner is ended in the store: its link ends, and whoever waits for it or watches hears so.
+    async fn gone(&self, runner: RunnerId, late: Late) {
+        self.links.revoke(runner).await;
+        for (_, session) in late {
+            self.hub.appended(session, Vec::new()).await;
+        }
     }
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
@@ -298,6 +328,11 @@ impl JoinTerms {
         };
         Err(AppError::Invalid(refused))
     }
+}
+
+/// What becomes of what a runner that is ended has open.
+fn lost_for_good() -> Result<LostOutcome, AppError> {
+    lost(lost_to_revocation()).map_err(AppError::unavailable)
 }
 
 fn not_found(error: server_store::StoreError) -> AppError {

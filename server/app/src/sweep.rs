@@ -4,21 +4,18 @@
 //! A server that was down heard nobody. So the first look comes only after a while, in which every
 //! runner that lives has come back (a runner tries again at least every 30 s).
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use server_router::links::Links;
-use server_store::{Store, StoreError};
-use shared_types::{Clock, Timestamp};
 use tokio_util::sync::CancellationToken;
+
+use crate::{AppError, Runners};
 
 /// How often it is looked for such runners, at most, and how long after the start.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// See the module.
 pub(crate) struct Sweep {
-    pub(crate) store: Store,
-    pub(crate) links: Links,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) runners: Runners,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) silence: Duration,
 }
@@ -39,12 +36,8 @@ impl Sweep {
     }
 
     /// Also what waits for their operations hears that they are gone.
-    async fn once(&self) -> Result<(), StoreError> {
-        let now = self.clock.now();
-        let silence = i64::try_from(self.silence.as_micros()).unwrap_or(i64::MAX);
-        let heard_before = Timestamp::from_micros(now.as_micros().saturating_sub(silence));
-        for runner in self.store.remove_silent_runners(heard_before, now).await? {
-            self.links.revoke(runner).await;
+    async fn once(&self) -> Result<(), AppError> {
+        for runner in self.runners.remove_silent(self.silence).await? {
             tracing::info!(runner.id = %runner, "an ephemeral runner stayed away and was removed");
         }
         Ok(())
@@ -54,7 +47,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use server_store::NewRunner;
-    use shared_types::{OsEntropy, RunnerId};
+    use shared_types::{Clock as _, OsEntropy, RunnerId};
 
     use super::*;
     use crate::{JoinTerms, testing::Fixture};
@@ -84,9 +77,7 @@ mod tests {
             enrolled.push(row.expect("the token is good").id);
         }
         let sweep = Sweep {
-            store: app.store.clone(),
-            links: app.links.clone(),
-            clock: Arc::new(shared_types::SystemClock::new()),
+            runners: app.runners.clone(),
             silence: Duration::from_millis(1),
         };
         let sweeping = tokio::spawn(sweep.run(fixture.stop.clone()));

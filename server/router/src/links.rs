@@ -55,6 +55,8 @@ pub struct LinkOptions {
     /// How often it is stored when the runner was heard of, and asked whether the link still holds:
     /// what ends it elsewhere, a removed runner for instance, ends it here within that time.
     pub heard_every: Duration,
+    /// What is open on a runner that was not heard of for this long is lost.
+    pub lost_after: Duration,
     /// How long the runner may take to answer a cancel before the wish counts as recorded.
     pub cancel_within: Duration,
     /// How long a last word to a runner may take before the link is cut.
@@ -68,6 +70,7 @@ impl Default for LinkOptions {
             silence: LINK_SILENCE,
             lease: LINK_LEASE,
             heard_every: Duration::from_secs(9),
+            lost_after: Duration::from_secs(7 * 24 * 60 * 60),
             cancel_within: Duration::from_secs(15),
             goodbye_within: Duration::from_millis(500),
         }

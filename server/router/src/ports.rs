@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict, forgotten,
+    TurnedAway, Verdict, forgotten, lost_to_revocation, lost_to_silence,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
@@ -258,6 +258,9 @@ pub enum PlaceError {
     /// The runner has another incarnation by now than the intent's.
     #[error("the runner has just linked anew")]
     OtherIncarnation,
+    /// The runner was revoked or locked meanwhile.
+    #[error("the runner was removed or locked")]
+    Barred,
     /// The store did not answer.
     #[error(transparent)]
     Unavailable(#[from] PortError),

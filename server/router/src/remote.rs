@@ -107,6 +107,7 @@ impl RemoteSandbox {
             )),
             Err(PlaceError::Conflict) => Err(conflict()),
             Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
+            Err(PlaceError::Barred) => Err(revoked(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
     }
@@ -130,7 +131,7 @@ impl RemoteSandbox {
                      (gantry-runner run) or choose another with: gantry runners use NAME"
                 )
             }
-            Connection::Revoked => format!("runner {name:?}, which is chosen, was revoked"),
+            Connection::Revoked => return Err(revoked(name)),
         };
         Err(Refusal::new(RefusalCode::Unavailable, message))
     }
@@ -282,6 +283,11 @@ fn asks_for_all(request: &Request) -> bool {
 
 fn linked_anew(name: &str) -> Refusal {
     let message = format!("runner {name:?}, which is chosen, has just linked anew; try again");
+    Refusal::new(RefusalCode::Unavailable, message)
+}
+
+fn revoked(name: &str) -> Refusal {
+    let message = format!("runner {name:?}, which is chosen, was revoked");
     Refusal::new(RefusalCode::Unavailable, message)
 }
 

@@ -21,6 +21,8 @@ pub(super) struct LinkSection {
     silence_ms: Option<u32>,
     /// After this long without a word the server holds the runner for offline [default: 45000].
     lease_ms: Option<u32>,
+    /// What is open on a runner that was away for so many days is lost [default: 7].
+    lost_after_days: Option<u32>,
 }
 
 impl LinkSection {
@@ -38,6 +40,15 @@ impl LinkSection {
             )?,
             silence: time("silence_ms", self.silence_ms, default.silence)?,
             lease: time("lease_ms", self.lease_ms, default.lease)?,
+            lost_after: match self.lost_after_days {
+                None => default.lost_after,
+                Some(days) if (1..=3650).contains(&days) => {
+                    Duration::from_secs(u64::from(days) * 24 * 60 * 60)
+                }
+                Some(_) => bail!(
+                    "lost_after_days under [link] in gantry.toml is a number of days from 1 to 3650"
+                ),
+            },
             ..default
         };
         if options.silence < 2 * options.heartbeat_every || options.lease < options.silence {

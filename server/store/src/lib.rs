@@ -51,8 +51,8 @@ pub use operation::{
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use runner::{
-    EnrolRefusal, JoinState, LinkClaim, LinkClaimed, LinkHolds, LinkRow, LostOutcome, NewRunner,
-    RunnerRow,
+    EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow, LostOutcome,
+    NewRunner, RunnerRow,
 };
 pub use sandbox::{NewSandbox, SandboxRow};
 pub use session::{NewSession, SessionRow};

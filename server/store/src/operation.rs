@@ -16,7 +16,7 @@ use sqlx::FromRow as _;
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, Row, page},
+    database::{Connection, Row},
     error::bounded,
     event, runner, session, turn,
 };
@@ -40,10 +40,10 @@ macro_rules! select_operations {
     };
 }
 
-mod forgotten;
+mod lost;
 mod row;
 
-pub(crate) use forgotten::lose_forgotten;
+pub(crate) use lost::{lose_all, lose_forgotten};
 use row::verdict;
 pub use row::{OperationRow, StoredOutcome, Verdict};
 
@@ -87,6 +87,8 @@ pub enum Placed {
     /// Its runner has another incarnation by now than the one that it is for, where it could never
     /// start. Nothing was written.
     OtherIncarnation,
+    /// Its runner is revoked or locked. Nothing was written.
+    Barred,
 }
 
 /// Whether an outcome is new.
@@ -240,31 +242,6 @@ impl Store {
         ))
         .bind(tenant.to_string())
         .bind(turn.to_string())
-        .fetch_all(self.readers())
-        .await?;
-        Ok(rows)
-    }
-
-    /// The operations of a runner whose outcome is not known, by id, after that one, `limit` at
-    /// most: with a new link, with another incarnation, and when the runner is revoked.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn unsettled_operations(
-        &self,
-        tenant: TenantId,
-        runner: RunnerId,
-        after: Option<OperationId>,
-        limit: u32,
-    ) -> Result<Vec<OperationRow>, StoreError> {
-        let rows = sqlx::query_as(select_operations!(
-            "WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL AND id > $3
-             ORDER BY id LIMIT $4"
-        ))
-        .bind(tenant.to_string())
-        .bind(runner.to_string())
-        .bind(after.map_or_else(String::new, |id| id.to_string()))
-        .bind(page(limit))
         .fetch_all(self.readers())
         .await?;
         Ok(rows)
@@ -427,7 +404,8 @@ async fn insert(
          WHERE EXISTS (SELECT 1 FROM turns
                  WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
              AND EXISTS (SELECT 1 FROM runners
-                 WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19)
+                 WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19
+                     AND revoked_at IS NULL AND locked_at IS NULL)
          ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id; ",
         event::insert_last!()
     ))
@@ -476,8 +454,11 @@ async fn why_not_placed(
         Some(_) => Err(StoreError::Conflict("the operation has another request")),
         None => {
             turn::require_running(tx, tenant, operation.session, operation.turn).await?;
-            runner::find(tx, tenant, operation.place.runner).await?;
-            Ok(Placed::OtherIncarnation)
+            let runner = runner::find(tx, tenant, operation.place.runner).await?;
+            Ok(match runner.is_barred() {
+                true => Placed::Barred,
+                false => Placed::OtherIncarnation,
+            })
         }
     }
 }

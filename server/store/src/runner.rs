@@ -44,6 +44,7 @@ mod leave;
 mod link; // below the macro, so that it can use it
 
 pub use join_state::JoinState;
+pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
 
 /// A runner that wants to enrol.

@@ -3,12 +3,13 @@ use std::{collections::BTreeMap, time::Duration};
 use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
 use shared_types::{
     Digest, Effect, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal, RefusalCode,
-    RunnerId, SystemClock, Token, TurnId, UserId, entropy::SeededEntropy, event::CallOutcome,
+    RunnerId, SystemClock, Token, TurnId, UserId, clock::ManualClock, entropy::SeededEntropy,
+    event::CallOutcome,
 };
 use tokio::time::timeout;
 
 use super::*;
-use crate::live::Signal;
+use crate::{live::Signal, silent::Silent};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 const OWNER: UserId = UserId::from_u128(2);
@@ -34,6 +35,37 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     let log = log.expect("the session is there");
     let last = log.last().and_then(|event| event.known());
     assert!(matches!(last, Some(Event::OperationSettled { .. })));
+}
+
+#[tokio::test]
+async fn what_is_open_on_a_runner_that_does_not_come_back_is_lost_after_a_week() {
+    const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (store, rows) = rows(folder.path()).await;
+    let who = linked_runner(&store, &rows).await;
+    call_without_an_outcome(&store, &who).await;
+    LinkRows::ended(&rows, &who, Generation(1), 0).await;
+    let clock = Arc::new(ManualClock::at(rows.clock.now()));
+    let silent = Silent {
+        store: store.clone(),
+        hub: rows.hub.clone(),
+        clock: clock.clone(),
+        lost_after: server_router::links::LinkOptions::default().lost_after,
+    };
+    let outcome = async || {
+        let row = store.operation(TENANT, OPERATION).await;
+        row.expect("it is there").outcome
+    };
+    let mut watch = rows.hub.watch(SESSION).await.expect("the hub lives");
+    clock.advance(WEEK - Duration::from_secs(60));
+    silent.settle().await.expect("the store answers");
+    assert_eq!(outcome().await, None);
+    clock.advance(Duration::from_secs(120));
+    silent.settle().await.expect("the store answers");
+    let stored = outcome().await.expect("it is lost");
+    assert!(stored.json.contains("did not come back"), "{stored:?}");
+    let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
+    assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
 }
 
 #[test]

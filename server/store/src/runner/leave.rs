@@ -2,20 +2,25 @@
 //! themselves or stay away for too long.
 
 use serde_json::json;
-use shared_types::{RunnerId, TenantId, Timestamp, UserId};
+use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp, UserId};
 
-use super::entry;
+use super::{LostOutcome, entry};
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row},
+    operation,
 };
+
+/// Operations that were lost after their call had ended, and their sessions, whose logs have grown.
+pub type Late = Vec<(OperationId, SessionId)>;
 
 /// Runners that one sweep removes at most; the next one takes the rest.
 const SWEPT_AT_MOST: u32 = 100;
 
 impl Store {
-    /// Ends a runner for good: it links no more, and its name is free. Its link is the caller's to end.
+    /// Ends a runner for good: it links no more, and its name is free. What it has open is lost, and
+    /// has this outcome. Its link is the caller's to end.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], also where it is revoked already.
@@ -24,19 +29,20 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
         by: UserId,
+        lost: &LostOutcome,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Late, StoreError> {
         let mut tx = self.write().await?;
         let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
-        if !revoke(&mut tx, tenant, runner, &entry, now).await? {
-            return Err(StoreError::NotFound);
-        }
-        tx.commit().await
+        let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
+        let late = revoked.ok_or(StoreError::NotFound)?;
+        tx.commit().await?;
+        Ok(late)
     }
 
     /// A runner said that it leaves for good: an ephemeral one is ended as by
-    /// [`Store::revoke_runner`], by its own will. Answers whether it was; one that has another link
-    /// meanwhile is not.
+    /// [`Store::revoke_runner`], by its own will. Answers nothing where it was not: one that has
+    /// another link meanwhile stays.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -44,8 +50,9 @@ impl Store {
         &self,
         tenant: TenantId,
         runner: RunnerId,
+        lost: &LostOutcome,
         now: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<Late>, StoreError> {
         let mut tx = self.write().await?;
         let ephemeral = sqlx::query(
             "SELECT id FROM runners
@@ -56,7 +63,10 @@ impl Store {
         .fetch_optional(&mut *tx)
         .await?;
         let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
-        let left = ephemeral.is_some() && revoke(&mut tx, tenant, runner, &entry, now).await?;
+        let left = match ephemeral {
+            Some(_) => revoke(&mut tx, (tenant, runner), &entry, lost, now).await?,
+            None => None,
+        };
         tx.commit().await?;
         Ok(left)
     }
@@ -70,8 +80,9 @@ impl Store {
     pub async fn remove_silent_runners(
         &self,
         heard_before: Timestamp,
+        lost: &LostOutcome,
         now: Timestamp,
-    ) -> Result<Vec<RunnerId>, StoreError> {
+    ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
         let mut tx = self.write().await?;
         let rows: Vec<Row> = sqlx::query(
             "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
@@ -88,8 +99,9 @@ impl Store {
             let (runner, heard_at) = (row.parsed("id")?, row.time("heard_at")?);
             let detail = json!({ "silent_since": heard_at });
             let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
-            if revoke(&mut tx, row.parsed("tenant_id")?, runner, &entry, now).await? {
-                removed.push(runner);
+            let place = (row.parsed("tenant_id")?, runner);
+            if let Some(late) = revoke(&mut tx, place, &entry, lost, now).await? {
+                removed.push((runner, late));
             }
         }
         tx.commit().await?;
@@ -97,14 +109,15 @@ impl Store {
     }
 }
 
-/// Ends the runner and says so in the tenant's log; answers whether it was not ended before.
+/// Ends the runner and what it has open, and says so in the tenant's log; answers nothing where it
+/// was ended before.
 async fn revoke(
     tx: &mut Connection,
-    tenant: TenantId,
-    runner: RunnerId,
+    (tenant, runner): (TenantId, RunnerId),
     entry: &AuditEntry,
+    lost: &LostOutcome,
     now: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Late>, StoreError> {
     let revoked = sqlx::query(
         "UPDATE runners SET revoked_at = $1
          WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
@@ -115,8 +128,9 @@ async fn revoke(
     .execute(&mut *tx)
     .await?;
     if revoked.rows_affected() == 0 {
-        return Ok(false);
+        return Ok(None);
     }
     audit::record(tx, tenant, entry, now).await?;
-    Ok(true)
+    let late = operation::lose_all(tx, tenant, runner, lost, now).await?;
+    Ok(Some(late))
 }

@@ -1,10 +1,12 @@
 use shared_types::{
-    Digest, Epoch, Event, OperationId,
+    Digest, Epoch, Event, OperationId, TenantId,
     event::{CallOutcome, TurnOutcome},
 };
 
 use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, turn_ended};
-use crate::{MAX_OUTCOME_BYTES, Placed, Settled, StoreError, Verdict};
+use crate::{
+    JoinState, LostOutcome, MAX_OUTCOME_BYTES, Placed, Settled, Store, StoreError, Verdict,
+};
 
 on_every_backend!(
     an_intent_and_its_event_are_stored_once,
@@ -16,7 +18,9 @@ on_every_backend!(
     the_end_of_a_call_closes_its_operations_only,
     a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome,
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
-    unsettled_operations_are_listed_in_pages_until_their_outcome_comes,
+    what_a_revoked_runner_has_open_is_lost_in_the_same_moment,
+    nothing_is_placed_on_a_runner_that_is_revoked_or_locked,
+    what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long,
     what_a_runner_forgot_is_lost_with_the_claim_of_its_link,
     what_a_runner_remembers_under_another_incarnation_is_not_lost,
     an_intent_for_a_memory_that_is_gone_writes_nothing,
@@ -300,23 +304,92 @@ async fn a_runner_learns_what_to_do_with_each_operation_that_it_remembers(fixtur
     assert!(verdicts.iter().all(|(_, one)| *one == Verdict::Unknown));
 }
 
-async fn unsettled_operations_are_listed_in_pages_until_their_outcome_comes(fixture: Fixture) {
+async fn what_a_revoked_runner_has_open_is_lost_in_the_same_moment(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = ours.at_work().await;
-    for ordinal in 1..=3 {
-        db.place_operation(ours.id, work.epoch, &sibling(&work, ordinal), at(4))
-            .await
-            .expect("it is new");
-    }
-    let page = async |after, limit| {
-        let rows = db.unsettled_operations(ours.id, work.runner, after, limit);
-        let rows = rows.await.expect("it answers").into_iter();
-        rows.map(|row| row.ordinal).collect::<Vec<_>>()
-    };
-    assert_eq!(page(None, 2).await, [1, 2]);
-    assert_eq!(page(Some(sibling(&work, 2).id), 2).await, [3]);
+    place(&ours, &work).await;
+    db.place_operation(ours.id, work.epoch, &sibling(&work, 1), at(4))
+        .await
+        .expect("it is new");
     settle(&ours, sibling(&work, 1).id, "{}", 5).await;
-    assert_eq!(page(None, 9).await, [2, 3]);
+    let end = [call_ended(work.turn, CallOutcome::Unknown)];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let late = db
+        .revoke_runner(ours.id, work.runner, ours.owner, &lost(), at(6))
+        .await
+        .expect("it is there");
+    assert_eq!(late, [(work.operation.id, work.session)]);
+    let outcome = async |id| {
+        let row = db.operation(ours.id, id).await.expect("it is there");
+        row.outcome.expect("it has one").json
+    };
+    assert_eq!(outcome(work.operation.id).await, "\"lost\"");
+    assert_eq!(outcome(sibling(&work, 1).id).await, "{}", "the first stays");
+}
+
+async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    for revoked in [true, false] {
+        let work = ours.at_work().await;
+        match revoked {
+            true => drop(
+                db.revoke_runner(ours.id, work.runner, ours.owner, &lost(), at(3))
+                    .await
+                    .expect("it is there"),
+            ),
+            false => {
+                let locked = db.renew_join_state(work.runner, 99, at(3)).await;
+                assert_eq!(locked.expect("it is there"), JoinState::Locked);
+            }
+        }
+        let placed = db.place_operation(ours.id, work.epoch, &work.operation, at(4));
+        let placed = placed.await.expect("the turn runs");
+        assert_eq!(placed, Placed::Barred);
+        let stored = db.operation(ours.id, work.operation.id).await;
+        assert!(matches!(stored, Err(StoreError::NotFound)));
+    }
+}
+
+async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (work, linked) = (ours.at_work().await, ours.at_work().await);
+    place(&ours, &work).await;
+    place(&ours, &linked).await;
+    let end = [call_ended(work.turn, CallOutcome::Unknown)];
+    db.append(ours.id, work.session, work.epoch, &end, at(5))
+        .await
+        .expect("it runs");
+    let row = db.runner(ours.id, work.runner).await.expect("it is there");
+    let shown = (at(10), 0);
+    let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
+    assert!(ended.await.expect("it answers"));
+    let lose = async |now| {
+        let silent_for = std::time::Duration::from_secs(100);
+        let lost = db.lose_silent(silent_for, &lost(), now).await;
+        lost.expect("it answers")
+    };
+    assert_eq!(lose(at(110)).await, (0, vec![]), "it may still come back");
+    assert_eq!(lose(at(111)).await, (1, vec![work.session]));
+    assert_eq!(lose(at(112)).await, (0, vec![]), "once");
+    let row = db.operation(ours.id, work.operation.id).await;
+    assert!(row.expect("it is there").outcome.is_some());
+    let row = db.operation(ours.id, linked.operation.id).await;
+    assert_eq!(row.expect("it is there").outcome, None, "it has a link");
+}
+
+fn lost() -> LostOutcome {
+    link_claim(1, 0).lost
+}
+
+/// The operations of the turn whose outcome is not known.
+async fn open(db: &Store, tenant: TenantId, work: &AtWork) -> Vec<OperationId> {
+    let rows = db.operations_of_turn(tenant, work.turn).await;
+    let rows = rows.expect("it answers").into_iter();
+    rows.filter(|row| row.outcome.is_none())
+        .map(|row| row.id)
+        .collect()
 }
 
 async fn what_a_runner_forgot_is_lost_with_the_claim_of_its_link(fixture: Fixture) {
@@ -341,8 +414,7 @@ async fn what_a_runner_forgot_is_lost_with_the_claim_of_its_link(fixture: Fixtur
         claimed.expect("the runner is there").late
     };
     assert_eq!(claim(1, at(6)).await, []);
-    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
-    assert_eq!(unsettled.expect("it answers").len(), 2);
+    assert_eq!(open(db, ours.id, &work).await.len(), 2);
 
     let late = claim(2, at(7)).await;
     assert_eq!(late, [(work.operation.id, work.session)]);
@@ -361,8 +433,7 @@ async fn what_a_runner_forgot_is_lost_with_the_claim_of_its_link(fixture: Fixtur
     assert_eq!(log[0].known(), Some(&told));
     // The older journal returns: nothing is left that could be sent to it.
     assert_eq!(claim(1, at(8)).await, []);
-    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
-    assert_eq!(unsettled.expect("it answers"), []);
+    assert_eq!(open(db, ours.id, &work).await, []);
     let others = db.operation(ours.id, stranger.operation.id).await;
     assert_eq!(others.expect("it is there").outcome, None);
 }
@@ -380,13 +451,7 @@ async fn what_a_runner_remembers_under_another_incarnation_is_not_lost(fixture: 
     db.link_claim(ours.id, work.runner, &claim, at(5))
         .await
         .expect("the runner is there");
-    let unsettled = db.unsettled_operations(ours.id, work.runner, None, 9).await;
-    let unsettled: Vec<_> = unsettled
-        .expect("it answers")
-        .into_iter()
-        .map(|row| row.id)
-        .collect();
-    assert_eq!(unsettled, claim.remembered);
+    assert_eq!(open(db, ours.id, &work).await, claim.remembered);
 }
 
 async fn an_intent_for_a_memory_that_is_gone_writes_nothing(fixture: Fixture) {

@@ -67,7 +67,7 @@ async fn a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
         "what was reported before is not there any more"
     );
     assert_eq!((gone.online, gone.last_seen_at), (false, Some(at(5))));
-    db.revoke_runner(ours.id, runner, ours.owner, at(6))
+    db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(6))
         .await
         .expect("it is there");
     let chosen = fleet().await.chosen;
@@ -143,7 +143,7 @@ async fn a_taken_name_leaves_the_token_good_and_a_revoked_runner_frees_it(fixtur
     let hash = ours.join_token("").await;
     let taken = db.enrol(&hash, &new_runner("laptop"), at(1)).await;
     assert!(matches!(taken, Err(EnrolRefusal::NameTaken(name)) if name == "laptop"));
-    db.revoke_runner(ours.id, first, ours.owner, at(2))
+    db.revoke_runner(ours.id, first, ours.owner, &link_claim(1, 0).lost, at(2))
         .await
         .expect("it is there");
     db.enrol(&hash, &new_runner("laptop"), at(3))
@@ -262,10 +262,12 @@ async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixtu
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let runner = ours.runner("laptop").await;
     let link = ours.link(runner, at(10)).await;
-    db.revoke_runner(ours.id, runner, ours.owner, at(11))
+    db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(11))
         .await
         .expect("it is there");
-    let again = db.revoke_runner(ours.id, runner, ours.owner, at(12)).await;
+    let again = db
+        .revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(12))
+        .await;
     assert!(matches!(again, Err(StoreError::NotFound)));
     let heard = db.link_heard(ours.id, runner, link.generation, (at(13), 0));
     assert_eq!(heard.await.expect("it answers"), LinkHolds::Barred);
@@ -385,13 +387,19 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
         }
     }
     for (runner, gone) in [(left, true), (left, false), (back, false), (stays, false)] {
-        let answer = db.runner_left(ours.id, runner, at(21)).await;
-        assert_eq!(answer.expect("it answers"), gone, "{runner}");
+        let answer = db
+            .runner_left(ours.id, runner, &link_claim(1, 0).lost, at(21))
+            .await;
+        assert_eq!(answer.expect("it answers").is_some(), gone, "{runner}");
     }
-    let swept = db.remove_silent_runners(at(20), at(30)).await;
-    assert_eq!(swept.expect("it answers"), [silent]);
-    let swept = db.remove_silent_runners(at(21), at(30)).await;
-    assert_eq!(swept.expect("it answers"), [late]);
+    let swept = db
+        .remove_silent_runners(at(20), &link_claim(1, 0).lost, at(30))
+        .await;
+    assert_eq!(swept.expect("it answers"), [(silent, vec![])]);
+    let swept = db
+        .remove_silent_runners(at(21), &link_claim(1, 0).lost, at(30))
+        .await;
+    assert_eq!(swept.expect("it answers"), [(late, vec![])]);
     let audit = db.audit_after(ours.id, 0, 100).await.expect("it answers");
     let gone = audit.iter().filter(|row| {
         ["runner.left", "runner.stayed_away", "runner.revoked"].contains(&row.kind.as_str())

@@ -81,7 +81,7 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.runner(ours.id, runner),
         db.find_runner(ours.id, "laptop"),
         db.find_runner(ours.id, &runner.to_string()),
-        db.revoke_runner(ours.id, runner, ours.owner, at(6)),
+        db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(6)),
         db.link_claim(ours.id, runner, &link_claim(1, 0), at(6)),
         db.set_active_runner(ours.id, ours.owner, Some(runner)),
     );
@@ -155,10 +155,7 @@ async fn operations_of_another_tenant_are_not_found(fixture: Fixture) {
         db.settle_operation(ours.id, id, "{}", "", at(9)),
         db.cancel_operation(ours.id, id, at(9)),
     );
-    assert_empty!(
-        db.operations_of_turn(ours.id, work.turn),
-        db.unsettled_operations(ours.id, work.runner, None, 10),
-    );
+    assert_empty!(db.operations_of_turn(ours.id, work.turn),);
     let verdicts = db.operation_verdicts(ours.id, work.runner, &[id]).await;
     assert_eq!(verdicts.expect("it answers"), [(id, Verdict::Unknown)]);
     let row = db.operation(theirs.id, id).await.expect("it is there");

@@ -10,10 +10,19 @@ pub fn forgotten() -> Refusal {
     )
 }
 
-pub(super) fn lost_to_revocation() -> Refusal {
+/// Why an operation is lost whose runner never comes back (contract A15).
+pub fn lost_to_revocation() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
         "the runner was revoked while this operation may have been running; what it did is not known",
+    )
+}
+
+/// Why an operation is lost whose runner has not come back for too long (contract A15).
+pub fn lost_to_silence() -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        "the runner did not come back; what this operation did is not known",
     )
 }
 

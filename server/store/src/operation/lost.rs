@@ -1,0 +1,123 @@
+//! Operations of which nobody will ever know what they did (contract A3, A15).
+//!
+//! What a runner that links has forgotten, and what a runner that is revoked has open, is settled in
+//! the transaction that claims the link or revokes the runner: so that no later link, of an older
+//! journal that returns for instance, finds an intent that could be sent a second time, and nothing
+//! waits for a runner that never comes back.
+
+use std::{collections::HashSet, time::Duration};
+
+use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp};
+
+use super::{OperationRow, Settled, settle};
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Connection, MAX_PAGE, Row, page},
+    runner::{LinkClaim, LostOutcome},
+};
+
+impl Store {
+    /// Settles open operations of runners that have no link and were not heard of for this long, a
+    /// bounded number of them, longest placed first by id. Answers how many there were, and the
+    /// sessions whose logs have grown; to be asked again where there were any. Without a tenant: it
+    /// is about time.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn lose_silent(
+        &self,
+        silent_for: Duration,
+        lost: &LostOutcome,
+        now: Timestamp,
+    ) -> Result<(usize, Vec<SessionId>), StoreError> {
+        let mut tx = self.write().await?;
+        let silent_for = i64::try_from(silent_for.as_micros()).unwrap_or(i64::MAX);
+        let before = now.as_micros().saturating_sub(silent_for);
+        let open: Vec<Row> = sqlx::query(
+            "SELECT operations.tenant_id, operations.id, operations.session_id
+             FROM operations JOIN runners
+                 ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
+             WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
+                 AND COALESCE(runners.last_seen_at, runners.enrolled_at) < $1
+             ORDER BY operations.id LIMIT $2",
+        )
+        .bind(before)
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut *tx)
+        .await?;
+        let mut late = Vec::new();
+        for row in &open {
+            let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
+            let words = (lost.outcome.as_str(), lost.summary.as_str());
+            if let Settled::First { late: Some(_) } =
+                settle(&mut tx, tenant, id, words, now).await?
+            {
+                late.push(row.parsed("session_id")?);
+            }
+        }
+        tx.commit().await?;
+        Ok((open.len(), late))
+    }
+}
+
+/// Settles every open operation of the runner that was placed under another incarnation than the
+/// claiming one, and which the claim does not list. Returns those whose call had ended, with their
+/// sessions.
+pub(crate) async fn lose_forgotten(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+    claim: &LinkClaim,
+    now: Timestamp,
+) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+    let remembered: HashSet<OperationId> = claim.remembered.iter().copied().collect();
+    let forgotten =
+        |row: &OperationRow| row.incarnation != claim.incarnation && !remembered.contains(&row.id);
+    lose(tx, tenant, runner, &claim.lost, forgotten, now).await
+}
+
+/// Settles every open operation of the runner. Returns as [`lose_forgotten`] does.
+pub(crate) async fn lose_all(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+    lost: &LostOutcome,
+    now: Timestamp,
+) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+    lose(tx, tenant, runner, lost, |_| true, now).await
+}
+
+async fn lose(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+    lost: &LostOutcome,
+    is_lost: impl Fn(&OperationRow) -> bool,
+    now: Timestamp,
+) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+    let lost = (lost.outcome.as_str(), lost.summary.as_str());
+    let mut late = Vec::new();
+    let mut after = String::new();
+    loop {
+        let open: Vec<OperationRow> = sqlx::query_as(select_operations!(
+            "WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL AND id > $3
+             ORDER BY id LIMIT $4"
+        ))
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(&after)
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut *tx)
+        .await?;
+        let Some(last) = open.last() else {
+            return Ok(late);
+        };
+        after = last.id.to_string();
+        for row in open.iter().filter(|row| is_lost(row)) {
+            if let Settled::First { late: Some(_) } = settle(tx, tenant, row.id, lost, now).await? {
+                late.push((row.id, row.session));
+            }
+        }
+    }
+}
