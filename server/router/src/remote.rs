@@ -236,7 +236,7 @@ impl Sandbox for RemoteSandbox {
 
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {
         let Some(intent) = self.find(operation).await? else {
-            return Ok(CancelAnswer::NeverStarted);
+            return Err(not_placed());
         };
         if intent.outcome.is_some() {
             return Ok(CancelAnswer::AlreadyExited);
@@ -246,7 +246,7 @@ impl Sandbox for RemoteSandbox {
         recorded.map_err(|error| not_stored("record the cancel", &error))?;
         let connection = self.settled_connection(intent.place.runner).await;
         let Some(intent) = self.find(operation).await? else {
-            return Ok(CancelAnswer::NeverStarted);
+            return Err(not_placed());
         };
         let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
             (CancelStep::Answer(answer), _) => return Ok(answer),
@@ -289,6 +289,14 @@ fn linked_anew(name: &str) -> Refusal {
 fn revoked(name: &str) -> Refusal {
     let message = format!("runner {name:?}, which is chosen, was revoked");
     Refusal::new(RefusalCode::Unavailable, message)
+}
+
+/// Nothing is promised of what was never placed: a start of it may be on its way.
+fn not_placed() -> Refusal {
+    Refusal::new(
+        RefusalCode::NotFound,
+        "there is no such operation to be cancelled; one that is started later runs",
+    )
 }
 
 fn conflict() -> Refusal {

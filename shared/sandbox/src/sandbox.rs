@@ -26,7 +26,9 @@ pub trait Sandbox: Send + Sync {
     /// and may be asked again.
     ///
     /// # Errors
-    /// A refusal, when the sandbox does not know it and will not run it.
+    /// A refusal, when the sandbox does not know it and will not run it; with
+    /// [`RefusalCode::NotFound`](shared_types::RefusalCode::NotFound), when it was never asked for:
+    /// then nothing is promised of a start that comes later.
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal>;
 
     /// Tells the sandbox that the operation's end and output are durable with the caller, so that

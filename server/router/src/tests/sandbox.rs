@@ -284,7 +284,8 @@ async fn a_cancel_is_recorded_and_answered_by_the_runner() {
     world.store.choose(&runner);
     let operation = exec(10);
     let unknown = world.sandbox.cancel(operation.id, Epoch(1)).await;
-    assert_eq!(unknown, Ok(CancelAnswer::NeverStarted));
+    let refused = unknown.expect_err("nothing is promised of what may be started later");
+    assert_eq!(refused.code, RefusalCode::NotFound);
     let mut running = world
         .sandbox
         .start(operation.clone())
