@@ -11,4 +11,5 @@ pub mod openapi;
 pub mod other_server;
 pub mod peer;
 pub mod proxy;
+pub mod report;
 pub mod work;

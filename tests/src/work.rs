@@ -10,7 +10,10 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
-use crate::gantry::{Gantry, Runner, Talk, eventually};
+use crate::{
+    gantry::{Gantry, Runner, Talk, eventually},
+    report::report,
+};
 
 /// One piece of work, by its seed, which also names its files.
 #[derive(Debug, Clone, Copy)]
@@ -239,10 +242,10 @@ pub async fn tally(jobs: Vec<Job>, runner: &Runner) -> Tally {
         refused,
         lost,
     } = tally;
-    println!(
-        "LOST: {lost} of {}; refused without an effect: {refused}",
+    report(&format!(
+        "LOST: {lost} of {} commands; refused without an effect: {refused}",
         completed + refused + lost
-    );
+    ));
     assert_eq!(lost, 0, "{why:#?}");
     tally
 }

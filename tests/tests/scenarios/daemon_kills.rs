@@ -7,6 +7,7 @@ use std::time::Duration;
 use shared_types::{Entropy as _, entropy::SeededEntropy, event::CallOutcome};
 use tests::{
     gantry::{Gantry, Runner, Setup, eventually},
+    report::report,
     work::{Job, Work, finish, tally},
 };
 use tokio::time::sleep;
@@ -131,7 +132,7 @@ async fn an_edit_is_made_once_whatever_is_killed_around_it() {
             ref other => panic!("{file}: {other:?}"),
         }
     }
-    println!("LOST: {} of {of} edits", lost.len());
+    report(&format!("LOST: {} of {of} edits", lost.len()));
     assert!(lost.is_empty(), "{lost:#?}");
 }
 

@@ -5,6 +5,7 @@ use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
     gantry::{Gantry, Runner, Talk, children_of, descriptors_of, eventually, zombies_of},
     model_server::{ModelServer, Reply},
+    report::report,
 };
 use tokio::time::Instant;
 
@@ -40,10 +41,10 @@ async fn thousands_of_commands_end_with_their_own_exit_codes_and_leave_nothing_b
     }
     let ran = turns * LANES * COMMANDS_PER_TURN;
     let took = began.elapsed().as_secs_f64();
-    println!(
+    report(&format!(
         "{ran} commands in {took:.1} s: {:.0} a second",
         ran as f64 / took
-    );
+    ));
 
     let left = || async {
         let now = Held::by(&gantry, &runner);

@@ -45,7 +45,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 13] = [
+    let rules: [Change; 14] = [
         (|v| v.load.disk_short = true, |_| {}, ResourceExhausted),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
@@ -64,6 +64,7 @@ fn each_rule_refuses_with_its_own_code() {
         (|_| {}, |o| o.start_within = Duration::ZERO, Expired),
         (|v| v.draining = true, |_| {}, Draining),
         (|v| v.load.running = MAX_RUNNING, |_| {}, ResourceExhausted),
+        (|v| v.load.receipts_full = true, |_| {}, ResourceExhausted),
         (
             |v| v.load.remembered = MAX_REMEMBERED,
             |_| {},
