@@ -20,8 +20,9 @@ soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
 		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
 	cargo build --workspace --bins --locked
-	GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
-		--nocapture --test-threads=1 many_execs storm_of_killed
+	GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000} \
+		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
+		--nocapture --test-threads=1 many_execs storm_of_killed whatever_strangers_send
 
 bench: ## figures against real peers, as ratios
 	@tests/bench

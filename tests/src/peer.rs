@@ -31,7 +31,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-pub use raw::link_raw;
+pub use raw::{call_raw, link_raw};
 
 use crate::gantry::{Gantry, PATIENCE};
 

@@ -24,6 +24,7 @@ mod scenarios {
     mod retention;
     mod rotation;
     mod stops;
+    mod strangers;
     mod streams;
     mod survival;
     mod terminal;

@@ -49,6 +49,21 @@ pub async fn link_raw(channel: &Channel, token: &str, frames: Vec<Bytes>) -> Sta
     timeout(PATIENCE, end).await.expect("an end in time")
 }
 
+/// Calls a method of the enrolment service with these bytes as its message; answers whether there
+/// was a reply.
+///
+/// # Errors
+/// The status that the server gave instead.
+pub async fn call_raw(channel: &Channel, method: &str, message: Vec<u8>) -> Result<(), Status> {
+    let mut client = Grpc::new(channel.clone());
+    client.ready().await.expect("the connection stands");
+    let path = format!("/gantry.runner.v1.Enrolment/{method}");
+    let path = path.parse().expect("a path");
+    let call = client.unary(Request::new(Bytes::from(message)), path, Raw);
+    let answer = timeout(PATIENCE, call).await.expect("an answer in time");
+    answer.map(drop)
+}
+
 /// Bytes as they are.
 struct Raw;
 

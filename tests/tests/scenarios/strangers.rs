@@ -1,0 +1,108 @@
+//! What peers send that nobody has let in: messages of the enrolment service, changed in every way.
+//!
+//! The server answers each with a reply or a status, enrols nobody, locks nobody, and stays of the
+//! size that it was. `tests/corpus/enrolment` holds messages as they are, one in each file behind a
+//! byte that names the method.
+
+use std::path::PathBuf;
+
+use prost::Message;
+use proto::v1;
+use shared_fuzz::{fuzz, stored};
+use shared_types::{RunnerId, Token, entropy::SeededEntropy};
+use tests::{
+    footprint::behaving,
+    peer::{call_raw, connect},
+};
+use tonic::Code;
+
+/// By the first byte of an input.
+const METHODS: [&str; 3] = ["Identify", "Enrol", "Authenticate"];
+
+/// Changed messages that a short run sends.
+const SEEDS: u64 = 300;
+
+fn corpus() -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "corpus", "enrolment"]
+        .iter()
+        .collect()
+}
+
+/// Messages as runners send them, by their names. Their secrets are nobody's.
+fn messages() -> Vec<(&'static str, Vec<u8>)> {
+    let input = |method: u8, message: Vec<u8>| [vec![method], message].concat();
+    let identify = v1::IdentifyRequest { nonce: vec![1; 32] };
+    let enrol = v1::EnrolRequest {
+        join_token: Token::join([7; 32], &SeededEntropy::new(1)).reveal(),
+        public_key: vec![2; 32],
+        challenge: vec![3; 56],
+        signature: vec![4; 64],
+        name: "laptop".to_owned(),
+        labels: [("zone".to_owned(), "home".to_owned())].into(),
+        hostname: "laptop.local".to_owned(),
+        software_version: "0.1.0".to_owned(),
+    };
+    let authenticate = v1::AuthenticateRequest {
+        runner: RunnerId::from_u128(1).to_string(),
+        challenge: vec![3; 56],
+        signature: vec![4; 64],
+        join_state: 1,
+    };
+    vec![
+        ("authenticate", input(2, authenticate.encode_to_vec())),
+        ("enrol", input(1, enrol.encode_to_vec())),
+        ("identify", input(0, identify.encode_to_vec())),
+    ]
+}
+
+#[test]
+fn the_stored_messages_are_those_of_this_protocol() {
+    let stored = stored(&corpus());
+    for (name, bytes) in messages() {
+        let found = stored.iter().find(|(stored, _)| stored == name);
+        assert!(
+            found.is_some_and(|(_, stored)| *stored == bytes),
+            "{name} is another one: run the ignored test that makes them"
+        );
+    }
+}
+
+#[test]
+#[ignore = "writes the corpus anew, after a change of the protocol"]
+fn write_the_messages() {
+    std::fs::create_dir_all(corpus()).expect("a folder");
+    for (name, bytes) in messages() {
+        std::fs::write(corpus().join(name), bytes).expect("a file");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_strangers_send_is_answered_and_changes_nothing() {
+    let (gantry, _laptop, before) = behaving().await;
+    let channel = connect(gantry.url()).await;
+    let here = tokio::runtime::Handle::current();
+    tokio::task::block_in_place(|| {
+        fuzz(&corpus(), SEEDS, |input, _| {
+            let Some((method, message)) = input.split_first() else {
+                return;
+            };
+            let method = METHODS[usize::from(*method) % METHODS.len()];
+            let answer = here.block_on(call_raw(&channel, method, message.to_vec()));
+            // What cannot be decoded is of tonic's making, and says so by this code.
+            let known = [
+                Code::Internal,
+                Code::InvalidArgument,
+                Code::OutOfRange,
+                Code::ResourceExhausted,
+                Code::Unauthenticated,
+            ];
+            match answer {
+                Ok(()) => assert_eq!(method, "Identify", "nobody is let in"),
+                Err(status) => assert!(known.contains(&status.code()), "{status:?}"),
+            }
+        });
+    });
+    let runners = gantry.client().runners().await.expect("a list");
+    assert!(runners.len() == 1 && !runners[0].locked, "{runners:?}");
+    before.is_restored(&gantry).await;
+}
