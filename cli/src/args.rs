@@ -139,6 +139,12 @@ pub(crate) enum Runners {
         /// Remove those runners when they leave for good, or stay away
         #[arg(long)]
         ephemeral: bool,
+        /// A label that they will have; may be repeated
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+        labels: Vec<(String, String)>,
+        /// From where they may enrol, as the server sees it, such as 10.0.0.0/8 [default: anywhere]
+        #[arg(long, value_name = "ADDRESSES")]
+        from: Option<String>,
     },
     /// Revoke and forget a runner
     Remove {
@@ -159,6 +165,13 @@ pub(crate) enum Keys {
         /// Its id
         id: CredentialId,
     },
+}
+
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write a label as key=value"),
+    }
 }
 
 /// Where the sign-in is kept: what the environment names, else `.gantry` in the user's folder.

@@ -123,12 +123,16 @@ async fn run(
                 valid_for,
                 uses,
                 ephemeral,
+                labels,
+                from,
             }) => {
                 let terms = CreateJoinToken {
                     name: name.unwrap_or_default(),
                     valid_for_s: valid_for,
                     uses,
                     ephemeral,
+                    labels: labels.into_iter().collect(),
+                    from,
                 };
                 lists::add_runner(&client, screen, &terms).await?;
             }

@@ -68,6 +68,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
                 valid_for_s: valid_for,
                 uses,
                 ephemeral,
+                ..JoinTerms::default()
             };
             operator::join_token(&folder, terms).await
         }

@@ -11,9 +11,11 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use proto::{signing, v1};
 use server_router::links::{LinkIdentity, Links};
-use server_store::{AttemptKind, EnrolRefusal, JoinState, NewRunner, RunnerRow, Store};
+use server_store::{
+    AttemptKind, EnrolRefusal, JoinState, JoinTokenRow, NewRunner, RunnerRow, Store,
+};
 use shared_types::{
-    Clock, Digest, Entropy, RunnerId, Timestamp, Token, TokenKind, limits::is_name,
+    AddressRange, Clock, Digest, Entropy, RunnerId, Timestamp, Token, TokenKind, limits::is_name,
 };
 
 use self::refused::Refused;
@@ -214,6 +216,7 @@ impl Enrolment {
         let known = inner.store.join_token_by_hash(&token.hash()).await?;
         let known = known.ok_or(EnrolRefusal::Unknown)?;
         let tried = match known.is_good(now) {
+            Ok(()) if !may_come_from(&known, ask.address) => Err(Refused::elsewhere()),
             Ok(()) => self.try_good(ask, &token, now).await,
             Err(refusal) => Err(refusal.into()),
         };
@@ -388,6 +391,11 @@ impl Enrolment {
             name: row.name,
         })
     }
+}
+
+fn may_come_from(token: &JoinTokenRow, address: Option<IpAddr>) -> bool {
+    let inside = |range: AddressRange| address.is_some_and(|address| range.contains(address));
+    token.from.is_none_or(inside)
 }
 
 fn lives(row: &RunnerRow) -> Result<(), Refused> {

@@ -1,6 +1,6 @@
 //! The runners of a tenant, and which one a user has chosen.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use server_router::{
     links::{LinkIdentity, Links},
@@ -8,8 +8,8 @@ use server_router::{
 };
 use server_store::{Late, LostOutcome, NewJoinToken, RunnerRow, Store};
 use shared_types::{
-    Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token, UserId,
-    limits::is_name,
+    AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
+    UserId, limits::is_name,
 };
 
 use crate::{AppError, OpContext, live::LiveHub, ports::lost, whole::whole};
@@ -46,6 +46,8 @@ pub struct Runner {
     pub platform: String,
     /// The version of its software.
     pub version: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A join token that was made.
@@ -220,6 +222,7 @@ impl Runners {
                 format!("{}/{}", row.os, row.architecture)
             },
             version: row.version,
+            labels: row.labels,
         })
     }
 }
@@ -262,11 +265,12 @@ impl JoinTokens {
             id: JoinTokenId::generate(&*self.clock, &*self.entropy),
             owner,
             name: terms.name,
-            labels: Default::default(),
+            labels: terms.labels,
             hash: token.hash(),
             expires_at: now.after(Duration::from_secs(terms.valid_for_s.into())),
             uses: terms.uses,
             ephemeral: terms.ephemeral,
+            from: terms.from,
         };
         self.store.create_join_token(tenant, &made, now).await?;
         Ok(MadeJoinToken {
@@ -288,6 +292,10 @@ pub struct JoinTerms {
     pub uses: u32,
     /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
+    /// Labels that they will have, whatever they say themselves.
+    pub labels: BTreeMap<String, String>,
+    /// From where they may enrol, as the server sees it; from anywhere, if absent.
+    pub from: Option<AddressRange>,
 }
 
 impl Default for JoinTerms {
@@ -298,6 +306,8 @@ impl Default for JoinTerms {
             valid_for_s: 600,
             uses: 1,
             ephemeral: false,
+            labels: BTreeMap::new(),
+            from: None,
         }
     }
 }
@@ -308,8 +318,10 @@ impl JoinTerms {
             name,
             valid_for_s,
             uses,
+            labels,
             ..
         } = self;
+        let mut texts = labels.iter().flat_map(|(key, value)| [key, value]);
         let refused = if !name.is_empty() && !is_name(name) {
             format!(
                 "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
@@ -323,6 +335,8 @@ impl JoinTerms {
         } else if *uses > 1 && !name.is_empty() {
             "several runners cannot have one name: leave the name out, and each says its own"
                 .to_owned()
+        } else if labels.contains_key("") || texts.any(|text| text.chars().any(char::is_control)) {
+            "a label is key=value, and neither has control characters".to_owned()
         } else {
             return Ok(());
         };

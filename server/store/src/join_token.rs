@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use shared_types::{
-    JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
+    AddressRange, JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
+    token::TokenHash,
 };
 use sqlx::FromRow;
 
@@ -36,6 +37,8 @@ pub struct NewJoinToken {
     pub uses: u32,
     /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
+    /// From where they may enrol; from anywhere, if absent.
+    pub from: Option<AddressRange>,
 }
 
 /// A join token.
@@ -61,6 +64,8 @@ pub struct JoinTokenRow {
     pub used: u32,
     /// Whether those runners are removed when they leave for good or stay away.
     pub ephemeral: bool,
+    /// From where they may enrol; from anywhere, if absent.
+    pub from: Option<AddressRange>,
 }
 
 impl JoinTokenRow {
@@ -97,8 +102,8 @@ impl Store {
         sqlx::query(
             "INSERT INTO join_tokens
                  (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
-                  ephemeral)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                  ephemeral, address_range)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .bind(tenant.to_string())
         .bind(token.id.to_string())
@@ -110,13 +115,20 @@ impl Store {
         .bind(token.expires_at.as_micros())
         .bind(i64::from(token.uses))
         .bind(i64::from(token.ephemeral))
+        .bind(token.from.map(|range| range.to_string()))
         .execute(&mut *tx)
         .await?;
         let made = AuditEntry {
             actor: Actor::User(token.owner),
             kind: "join_token.created",
             subject: token.id.to_string(),
-            detail: json!({ "name": token.name, "expires_at": token.expires_at, "uses": token.uses }),
+            detail: json!({
+                "name": token.name,
+                "labels": token.labels,
+                "from": token.from.map(|range| range.to_string()),
+                "expires_at": token.expires_at,
+                "uses": token.uses,
+            }),
         };
         audit::record(&mut tx, tenant, &made, now).await?;
         tx.commit().await
@@ -142,7 +154,7 @@ pub(crate) async fn by_hash(
 ) -> Result<Option<JoinTokenRow>, StoreError> {
     let row: Option<Row> = sqlx::query(
         "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
-             uses, used, ephemeral
+             uses, used, ephemeral, address_range
          FROM join_tokens WHERE hash = $1",
     )
     .bind(hash.to_string())
@@ -167,6 +179,7 @@ impl FromRow<'_, Row> for JoinTokenRow {
             uses: row.small("uses")?,
             used: row.small("used")?,
             ephemeral: row.count("ephemeral")? == 1,
+            from: row.maybe_parsed("address_range")?,
         })
     }
 }

@@ -4,6 +4,8 @@
 //! Unknown fields are ignored in answers, so that a client outlives its server's upgrade, and
 //! refused in requests, so that a misspelt field is not silently without effect.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use shared_types::{
     CredentialId, JoinTokenId, OperationId, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
@@ -195,6 +197,9 @@ messages! {
         pub platform: String,
         /// The version of its software.
         pub version: String,
+        /// Its labels.
+        #[serde(default)]
+        pub labels: BTreeMap<String, String>,
     }
 
     /// The runners that the user may choose.
@@ -229,6 +234,13 @@ messages! {
         /// Whether those runners are removed when they leave for good, or stay away.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub ephemeral: bool,
+        /// Labels that they will have, whatever they say themselves; 32 at most.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub labels: BTreeMap<String, String>,
+        /// From where they may enrol, as the server sees it, such as `10.0.0.0/8`; absent for
+        /// anywhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub from: Option<String>,
     }
 
     /// A join token; shown once.
@@ -287,6 +299,8 @@ impl CreateJoinToken {
             valid_for_s: None,
             uses: None,
             ephemeral: false,
+            labels: BTreeMap::new(),
+            from: None,
         }
     }
 }

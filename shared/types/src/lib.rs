@@ -4,6 +4,7 @@
 //! the only ambient things it names are the system's clock and random source, behind the
 //! [`Clock`] and [`Entropy`] that `main` hands down.
 
+pub mod address;
 pub mod clock;
 pub mod entropy;
 pub mod event;
@@ -14,6 +15,7 @@ pub mod operation;
 pub mod refusal;
 pub mod token;
 
+pub use address::AddressRange;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use entropy::{Entropy, OsEntropy};
 pub use event::{Event, SessionEvent};

@@ -279,6 +279,39 @@ async fn a_token_for_a_fleet_is_on_no_command_line_and_one_for_one_machine_is_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_gives_labels_and_is_good_only_where_it_says() {
+    let gantry = Gantry::practice().await;
+    let add = async |name: &str, range: &str| {
+        let arguments = [
+            "runners",
+            "add",
+            name,
+            "--label",
+            "zone=office",
+            "--from",
+            range,
+        ];
+        let output = gantry.cli(&arguments).await;
+        let printed = String::from_utf8(output.stdout).expect("text");
+        printed.split_whitespace().last().map(str::to_owned)
+    };
+    let elsewhere = add("far", "192.0.2.0/24").await.expect("a token");
+    let stranger = Runner::stranger();
+    let refused = stranger.try_enrol(gantry.url(), &elsewhere, "far").await;
+    let said = String::from_utf8(refused.stderr).expect("text");
+    assert!(said.contains("not for your network"), "{said}");
+    let here = add("near", "127.0.0.0/8").await.expect("a token");
+    Runner::enrol(gantry.url(), &here, "near").await;
+    let listed = gantry.cli(&["runners", "--json"]).await.stdout;
+    let listed: serde_json::Value = serde_json::from_slice(&listed).expect("one runner");
+    assert_eq!(
+        (&listed["name"], &listed["labels"]),
+        (&"near".into(), &serde_json::json!({ "zone": "office" }))
+    );
+    assert_eq!(add("x", "everywhere").await, None, "that is no range");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn guessing_join_tokens_is_slowed_down_and_locks_nobody_out() {
     let gantry = Gantry::practice().await;
     let spent = gantry.join_token("first").await;

@@ -1,9 +1,9 @@
 //! Runners: listing, choosing, removing, and the tokens with which they enrol.
 
 use axum::{Json, extract::State, http::StatusCode};
-use server_app::JoinTerms;
+use server_app::{AppError, JoinTerms};
 use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
-use shared_types::RunnerId;
+use shared_types::{RunnerId, address::NotARange};
 
 use super::{
     Signed,
@@ -70,7 +70,7 @@ pub(crate) async fn create_join_token(
     let made = doors
         .app
         .runners
-        .create_join_token(&ctx, terms(ask))
+        .create_join_token(&ctx, terms(ask)?)
         .await?;
     Ok((
         StatusCode::CREATED,
@@ -82,14 +82,17 @@ pub(crate) async fn create_join_token(
     ))
 }
 
-fn terms(ask: CreateJoinToken) -> JoinTerms {
+fn terms(ask: CreateJoinToken) -> Result<JoinTerms, AppError> {
     let usual = JoinTerms::default();
-    JoinTerms {
+    let from = ask.from.map(|text| text.parse()).transpose();
+    Ok(JoinTerms {
         name: ask.name,
         valid_for_s: ask.valid_for_s.unwrap_or(usual.valid_for_s),
         uses: ask.uses.unwrap_or(usual.uses),
         ephemeral: ask.ephemeral,
-    }
+        labels: ask.labels,
+        from: from.map_err(|error: NotARange| AppError::Invalid(error.to_string()))?,
+    })
 }
 
 fn to_runner(runner: server_app::Runner) -> Runner {
@@ -105,5 +108,6 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         hostname: runner.hostname,
         platform: runner.platform,
         version: runner.version,
+        labels: runner.labels,
     }
 }

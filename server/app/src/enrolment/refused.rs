@@ -49,6 +49,14 @@ impl Refused {
         Self::new(ENROL, "too many", AppError::TooMany { retry_after_s })
     }
 
+    /// A good token, but not from where it may be used.
+    pub(super) fn elsewhere() -> Self {
+        let error = AppError::Forbidden(
+            "this join token is not for your network; use it where it was made for, or make another one: gantry runners add --from",
+        );
+        Self::new(ENROL, "address out of range", error)
+    }
+
     pub(super) fn bad_signature() -> Self {
         let error = AppError::Unauthenticated("the enrolment's signature does not hold; try again");
         Self::new(ENROL, "bad signature", error)

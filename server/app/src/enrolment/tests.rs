@@ -212,6 +212,38 @@ async fn guessing_is_limited_and_locks_nobody_out_who_has_a_good_token() {
     enrolled.expect("a good token is always tried");
 }
 
+#[tokio::test]
+async fn a_token_gives_its_labels_and_enrols_only_from_its_network() {
+    let fixture = Fixture::practice().await;
+    let (app, key) = (&fixture.app, SigningKey::generate(&OsEntropy));
+    let terms = |range: &str| JoinTerms {
+        labels: [("zone".to_owned(), "office".to_owned())].into(),
+        from: Some(range.parse().expect("a range")),
+        ..JoinTerms::default()
+    };
+    let elsewhere = token(&fixture, terms("198.51.100.0/24")).await;
+    let refused = app.enrolment.enrol(ask(&fixture, &key, &elsewhere)).await;
+    assert!(matches!(refused.err(), Some(AppError::Forbidden(_))));
+    let told = told(&fixture, 1).await;
+    assert_eq!(
+        (&*told[0].0, &*told[0].1),
+        ("enrolment.refused", "address out of range")
+    );
+    let here = token(&fixture, terms("192.0.2.0/24")).await;
+    let mut ask = ask(&fixture, &key, &here);
+    ask.labels = [("zone", "home"), ("gpu", "yes")]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+    app.enrolment.enrol(ask).await.expect("it comes from there");
+    let runners = app.runners.list(&fixture.ctx).await.expect("a list");
+    let labels: Vec<_> = runners[0]
+        .labels
+        .iter()
+        .map(|(k, v)| (&**k, &**v))
+        .collect();
+    assert_eq!(labels, [("gpu", "yes"), ("zone", "office")]);
+}
+
 #[test]
 fn a_hosts_name_becomes_a_name_that_is_allowed() {
     assert_eq!(name_from("Eva's MacBook.local"), "eva-s-macbook.local");

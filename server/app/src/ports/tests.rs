@@ -154,6 +154,7 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
         expires_at: now.after(Duration::from_secs(60)),
         uses: 1,
         ephemeral: false,
+        from: None,
     };
     let made = store.create_join_token(TENANT, &token, now).await;
     made.expect("the owner is there");

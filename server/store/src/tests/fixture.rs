@@ -94,6 +94,7 @@ impl Tenant {
             expires_at: at(600),
             uses: 1,
             ephemeral: false,
+            from: None,
         };
         self.db
             .create_join_token(self.id, &token, at(0))

@@ -423,6 +423,7 @@ async fn ephemeral_token(ours: &Tenant) -> TokenHash {
         expires_at: at(600),
         uses: 5,
         ephemeral: true,
+        from: None,
     };
     let made = ours.db.create_join_token(ours.id, &token, at(0)).await;
     made.expect("it is made");

@@ -57,6 +57,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         expires_at: at(9),
         uses: 1,
         ephemeral: false,
+        from: None,
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
