@@ -52,6 +52,16 @@ struct Inner {
     refusals: Refusals,
 }
 
+/// What the server proves itself with.
+pub(crate) struct ServerKeys {
+    /// What join tokens pin.
+    pub(crate) identity: SigningKey,
+    /// What signs link tokens: the first; all verify.
+    pub(crate) link_keys: Vec<SigningKey>,
+    /// SHA-256 of the certificate that the server presents, where it ends TLS.
+    pub(crate) certificate: Option<[u8; 32]>,
+}
+
 /// The server's proof of who it is.
 pub struct Identity {
     /// Its Ed25519 identity key.
@@ -111,23 +121,25 @@ pub struct Enrolled {
 }
 
 impl Enrolment {
-    /// `identity` signs what join tokens pin; `link_keys` sign link tokens, the first of them.
     pub(crate) fn new(
         store: Store,
         links: Links,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        identity: SigningKey,
-        link_keys: &[SigningKey],
-        certificate: Option<[u8; 32]>,
+        keys: ServerKeys,
         refusals: Refusals,
     ) -> Self {
+        let ServerKeys {
+            identity,
+            link_keys,
+            certificate,
+        } = keys;
         // The same on every replica, and whatever address the server is reached by.
         let audience = format!(
             "gantry:{}",
             &Digest::of(&identity.public()).to_string()[..32]
         );
-        let tokens = LinkTokens::new(audience, link_keys);
+        let tokens = LinkTokens::new(audience, &link_keys);
         let challenges = Challenges::new(&*entropy);
         Self {
             inner: Arc::new(Inner {

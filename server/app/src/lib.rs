@@ -56,6 +56,7 @@ pub use shared_sandbox::OutputStream;
 pub use tickets::{LinkChallenge, NotAKey, Tickets};
 
 use crate::{
+    enrolment::ServerKeys,
     keys::SigningKey,
     live::LiveHub,
     ports::Started,
@@ -173,9 +174,11 @@ impl App {
             links.clone(),
             clock.clone(),
             entropy.clone(),
-            parts.identity,
-            &parts.link_keys,
-            parts.certificate,
+            ServerKeys {
+                identity: parts.identity,
+                link_keys: parts.link_keys,
+                certificate: parts.certificate,
+            },
             refusals,
         );
         let access = Access::new(store.clone(), clock.clone(), entropy.clone());

@@ -18,7 +18,7 @@ pub(super) struct Refused {
     /// The word of the log; none where the server could not decide.
     reason: Option<&'static str>,
     /// Whose it is and what it is about, where that is known.
-    of: Option<(TenantId, String)>,
+    of: Option<(TenantId, Box<str>)>,
 }
 
 const ENROL: &str = "enrolment.refused";
@@ -98,7 +98,7 @@ impl Refused {
 
     /// Whose it is and what it is about: an id.
     pub(super) fn of(mut self, tenant: TenantId, subject: impl ToString) -> Self {
-        self.of = Some((tenant, subject.to_string()));
+        self.of = Some((tenant, subject.to_string().into()));
         self
     }
 
@@ -109,7 +109,7 @@ impl Refused {
             kind: self.kind,
             reason: self.reason?,
             tenant,
-            subject: subject.unwrap_or_default(),
+            subject: subject.unwrap_or_default().into(),
             from,
         })
     }
