@@ -284,19 +284,29 @@ impl Link {
         .await;
     }
 
+    pub(super) async fn gap(&self, operation: &str, from: u64, to: u64) {
+        self.send(runner_frame::Kind::Gap(v1::Gap {
+            operation: operation.to_owned(),
+            stream: v1::OutputStream::Stdout.into(),
+            from,
+            to,
+        }))
+        .await;
+    }
+
     /// A process ended by itself with code 0 after this many bytes of stdout.
     pub(super) async fn exit(&self, operation: &str, stdout: u64) {
-        let end = |offset| {
-            Some(v1::StreamEnd {
-                offset,
-                checksum: None,
-            })
-        };
+        self.exit_with(operation, stdout, None).await;
+    }
+
+    /// The same with the checksum of all of stdout.
+    pub(super) async fn exit_with(&self, operation: &str, stdout: u64, checksum: Option<u32>) {
+        let end = |offset, checksum| Some(v1::StreamEnd { offset, checksum });
         let record = v1::ExitRecord {
             status: Some(v1::exit_record::Status::Code(0)),
             cause: v1::exit_record::Cause::Exited.into(),
-            stdout: end(stdout),
-            stderr: end(0),
+            stdout: end(stdout, checksum),
+            stderr: end(0, None),
             wall_ms: 1,
             tree_gone: true,
             ..v1::ExitRecord::default()

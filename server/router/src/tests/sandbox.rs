@@ -277,6 +277,45 @@ async fn a_second_start_reads_what_is_kept_then_the_rest_and_ends_the_first_stre
 }
 
 #[tokio::test]
+async fn output_that_is_not_what_was_written_is_told_as_such_unless_some_of_it_is_missing() {
+    // CRC-32 of "abc".
+    let written = 0x3524_41c2;
+    for (number, checksum, gap, honest) in [
+        (10, written, false, true),
+        (11, written ^ 1, false, false),
+        (12, written ^ 1, true, true),
+    ] {
+        let world = World::new();
+        let runner = Runner::new(1, "one");
+        let mut link = world.link(&runner).await;
+        world.store.choose(&runner);
+        let mut running = world.sandbox.start(exec(number)).await.expect("it starts");
+        let id = link.operation().await.operation;
+        link.accept(&id).await;
+        link.output(&id, 0, "ab").await;
+        assert_eq!(next(&mut running).await, stdout(0, "ab"));
+        match gap {
+            true => link.gap(&id, 2, 3).await,
+            false => link.output(&id, 2, "c").await,
+        }
+        next(&mut running).await;
+        link.exit_with(&id, 3, Some(checksum)).await;
+        let OperationEvent::Ended(outcome) = next(&mut running).await else {
+            panic!("it ends");
+        };
+        match outcome {
+            Outcome::Exited(_) => assert!(honest),
+            Outcome::Refused(refusal) => {
+                assert!(!honest);
+                assert_eq!(refusal.code, RefusalCode::Lost);
+                assert!(refusal.message.contains("checksums"), "{refusal}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_cancel_is_recorded_and_answered_by_the_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");

@@ -78,6 +78,8 @@ pub struct Follow {
     fresh: Option<(Generation, StoredIntent)>,
     /// How much of stdout and stderr the reader was told.
     told: [u64; 2],
+    /// Of what came of stdout and stderr, as long as that is all of it.
+    sums: output::Sums,
     told_unreachable: bool,
     phase: Phase,
     /// To be done before the phase goes on.
@@ -127,6 +129,7 @@ impl Follow {
             linked: intent.incarnation.clone(),
             fresh: None,
             told,
+            sums: output::Sums::after(told),
             told_unreachable: false,
             phase: Phase::Connecting,
             steps: VecDeque::new(),
@@ -271,6 +274,7 @@ impl Follow {
                 data,
             } => {
                 let up_to = offset + data.len() as u64;
+                self.sums.add(stream, &data);
                 let event = OperationEvent::Output {
                     stream,
                     offset,
@@ -279,6 +283,7 @@ impl Follow {
                 self.output(event, stream, up_to);
             }
             Mail::Gap { stream, from, to } => {
+                self.sums.miss(stream);
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
             // Of an outcome that is stored, only the output was missing.
@@ -286,6 +291,7 @@ impl Follow {
                 self.phase = Phase::Settling(outcome);
             }
             Mail::Ended(outcome) => {
+                let outcome = self.held_to_its_sums(outcome);
                 self.tell_missing(&outcome);
                 self.phase = Phase::Offering(outcome);
             }

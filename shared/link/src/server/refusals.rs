@@ -1,5 +1,6 @@
 //! Why an operation ends without its runner's word.
 
+use shared_sandbox::{ExitRecord, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 
 /// Why an operation is lost of which its runner remembers nothing (contract A3).
@@ -23,6 +24,17 @@ pub fn lost_to_silence() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
         "the runner did not come back; what this operation did is not known",
+    )
+}
+
+/// Why an operation is lost whose output is not what its supervisor saw (contract A12).
+pub(super) fn damaged(stream: OutputStream, record: &ExitRecord) -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        format!(
+            "it ended {} ({}), but the {stream} that came is not what it wrote: the checksums differ",
+            record.cause, record.status
+        ),
     )
 }
 
