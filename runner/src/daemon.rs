@@ -5,7 +5,8 @@
 //! There are two ends. SIGTERM hands over: nothing new is taken, what runs goes on under its
 //! supervisors, and the next daemon takes it up; so a service manager can update the runner at any
 //! time. SIGINT, or a second SIGTERM, ends: what runs may finish for a while, then it is stopped.
-//! Either way the server takes what is left, and the link says goodbye. A third signal skips the
+//! Either way the server takes what is left, and the link says goodbye: for good where nothing is
+//! left, so that an ephemeral runner is removed then, and only then. A third signal skips the
 //! waiting.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
