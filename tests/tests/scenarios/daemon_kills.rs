@@ -7,6 +7,7 @@ use std::time::Duration;
 use shared_types::{Entropy as _, entropy::SeededEntropy, event::CallOutcome};
 use tests::{
     gantry::{Gantry, Runner, Setup, eventually},
+    model_server::{ModelServer, Reply},
     report::report,
     work::{Job, Work, finish, tally},
 };
@@ -76,17 +77,29 @@ async fn an_update_of_the_runner_does_not_touch_running_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_nobody_comes_back_for_is_stopped_and_its_end_is_told_later() {
-    let (gantry, mut runner) = setting().await;
+async fn a_command_that_nobody_comes_back_for_has_its_own_time_and_its_end_is_told_later() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::with(Setup {
+        model: Some(model.base_url()),
+        ..Setup::with_short_links()
+    })
+    .await;
+    let mut runner = gantry.runner("laptop").await;
     runner.kill().await;
     gantry.until_online("laptop", false).await;
+    // Cut off for longer than that it would be stopped, if it had less time of its own.
     runner.options(&["--disconnect-for", "1"]);
     runner.start();
     gantry.until_online("laptop", true).await;
+    model.script(vec![
+        Reply::call(
+            "Shell",
+            r#"{"command":"echo before; echo $$ > pid; sleep 1000","timeout_ms":5000}"#,
+        ),
+        Reply::text("I see"),
+    ]);
     let mut talk = gantry.talk().await;
-    let turn = talk
-        .send("run echo before; echo $$ > pid; sleep 1000")
-        .await;
+    let turn = talk.send("go").await;
     talk.until_output("before").await;
     let said = || async { runner.file("pid").filter(|pid| pid.ends_with('\n')) };
     let pid = eventually("it says its pid", said).await;
@@ -98,11 +111,11 @@ async fn a_command_that_nobody_comes_back_for_is_stopped_and_its_end_is_told_lat
     .await;
     runner.start();
     let told = talk.ended(turn).await;
-    let [(CallOutcome::Failed, text)] = told.calls()[..] else {
+    let [(CallOutcome::TimedOut, text)] = told.calls()[..] else {
         panic!("{:?}", told.calls())
     };
     assert!(text.contains("before"), "{text}");
-    assert!(text.contains("cut off for too long"), "{text}");
+    assert!(text.contains("time limit of 5 s"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
