@@ -31,13 +31,13 @@ async fn thousands_of_commands_end_with_their_own_exit_codes_and_leave_nothing_b
         talks.push(gantry.talk().await);
     }
     // Whatever is opened once is open after this.
-    talks = a_turn_each(&model, talks, 1).await;
+    talks = a_turn_each(&model, &runner, talks, 1).await;
     let before = Held::by(&gantry, &runner);
 
     let turns = commands().div_ceil(LANES * COMMANDS_PER_TURN);
     let began = Instant::now();
     for _ in 0..turns {
-        talks = a_turn_each(&model, talks, COMMANDS_PER_TURN).await;
+        talks = a_turn_each(&model, &runner, talks, COMMANDS_PER_TURN).await;
     }
     let ran = turns * LANES * COMMANDS_PER_TURN;
     let took = began.elapsed().as_secs_f64();
@@ -55,16 +55,23 @@ async fn thousands_of_commands_end_with_their_own_exit_codes_and_leave_nothing_b
 }
 
 /// A turn of that many commands in every conversation at once.
-async fn a_turn_each(model: &ModelServer, talks: Vec<Talk>, commands: usize) -> Vec<Talk> {
+async fn a_turn_each(
+    model: &ModelServer,
+    runner: &Runner,
+    talks: Vec<Talk>,
+    commands: usize,
+) -> Vec<Talk> {
     let asked = model.requests().len();
-    model.script(vec![calls(commands); talks.len()]);
+    let gate = format!("after-{asked}");
+    model.script(vec![calls(commands, &gate); talks.len()]);
     let talks = talks.into_iter();
     let lanes: Vec<_> = talks
         .map(|talk| tokio::spawn(lane(talk, commands)))
         .collect();
-    // Replies are given in the order of requests: the ends come behind all that begins.
+    // Replies are given in the order of requests: nobody asks a second time before all have begun.
     model.wait_for_requests(asked + lanes.len()).await;
     model.script(vec![Reply::text("done"); lanes.len()]);
+    std::fs::write(runner.workspace().join(gate), "").expect("it is written");
     let mut talks = Vec::new();
     for lane in lanes {
         talks.push(lane.await.expect("every command ends as it should"));
@@ -84,9 +91,14 @@ async fn lane(mut talk: Talk, commands: usize) -> Talk {
     talk
 }
 
-fn calls(commands: usize) -> Reply {
+/// The first command waits for a file of this name.
+fn calls(commands: usize, gate: &str) -> Reply {
     let call = |number: usize| {
-        let arguments = json!({ "command": format!("exit {}", number % CODES) });
+        let command = match number {
+            0 => format!("while [ ! -e {gate} ]; do sleep 0.05; done"),
+            number => format!("exit {}", number % CODES),
+        };
+        let arguments = json!({ "command": command });
         ("Shell".to_owned(), arguments.to_string())
     };
     Reply::Calls {
