@@ -288,10 +288,14 @@ impl Link {
                 self.accepted(accepted);
             }
             Event::Writable(Some(permit)) => {
-                // Somebody else may have sent it with a frame of his own.
-                if let Some(frame) = self.link.with(|open| open.machine.next_frame())? {
-                    permit.send(Box::new(frame));
-                }
+                // Under the lock: else the frame of somebody else, which comes behind this one, could
+                // overtake it, an operation the welcome.
+                self.link.with(|open| {
+                    // Somebody else may have sent it in place of his own.
+                    if let Some(frame) = open.machine.next_frame() {
+                        permit.send(Box::new(frame));
+                    }
+                })?;
             }
             Event::Time => {
                 let mut random = [0];
