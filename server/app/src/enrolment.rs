@@ -247,7 +247,7 @@ impl Enrolment {
             return Err(Refused::bad_signature());
         }
         if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
-            return Err(Refused::old_challenge());
+            return Err(Refused::old_challenge(refused::ENROL));
         }
         let runner = new_runner(ask, &*inner.clock, &*inner.entropy)?;
         Ok(inner.store.enrol(&token.hash(), &runner, now).await?)
@@ -292,7 +292,7 @@ impl Enrolment {
         }
         // Before the join state: whoever repeats an old request is no copy of the runner.
         if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
-            return Err(Refused::old_challenge());
+            return Err(Refused::old_challenge(refused::AUTHENTICATE));
         }
         let renewing = self.clone().renew_join_state(row.id, ask.join_state);
         let JoinState::Renewed(next) = whole(renewing).await? else {

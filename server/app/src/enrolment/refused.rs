@@ -21,8 +21,9 @@ pub(super) struct Refused {
     of: Option<(TenantId, Box<str>)>,
 }
 
-const ENROL: &str = "enrolment.refused";
-const AUTHENTICATE: &str = "authentication.refused";
+/// The kinds of what is refused, as the log has them.
+pub(super) const ENROL: &str = "enrolment.refused";
+pub(super) const AUTHENTICATE: &str = "authentication.refused";
 const LINK: &str = "link.refused";
 
 const STRANGER: AppError =
@@ -63,11 +64,11 @@ impl Refused {
     }
 
     /// Nothing that ends a runner for good: the server may have been started anew in between.
-    pub(super) fn old_challenge() -> Self {
+    pub(super) fn old_challenge(kind: &'static str) -> Self {
         let error = AppError::Invalid(
             "the challenge was used before, or is too old: ask for a new one".to_owned(),
         );
-        Self::new(AUTHENTICATE, "old challenge", error)
+        Self::new(kind, "old challenge", error)
     }
 
     pub(super) fn stranger() -> Self {
