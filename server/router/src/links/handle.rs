@@ -185,9 +185,7 @@ impl LinkHandle {
                 open.await_cancel(id, waiter);
             }
             open.machine.command(command);
-            if let Some(frame) = open.machine.next_frame() {
-                room.send(Box::new(frame));
-            }
+            open.send_next(|frame| drop(room.send(frame)));
         })
     }
 
@@ -208,6 +206,14 @@ impl Open {
             }
         } else if outstanding < MAX_CANCELS {
             self.cancels.insert(id, vec![waiter]);
+        }
+    }
+
+    /// Sends the next frame, if there is one. Frames leave here and nowhere else, under the link's
+    /// lock: one that was taken and sent later could be overtaken, a welcome by an operation.
+    pub(super) fn send_next(&mut self, send: impl FnOnce(Box<v1::ServerFrame>)) {
+        if let Some(frame) = self.machine.next_frame() {
+            send(Box::new(frame));
         }
     }
 

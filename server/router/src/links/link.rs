@@ -288,14 +288,9 @@ impl Link {
                 self.accepted(accepted);
             }
             Event::Writable(Some(permit)) => {
-                // Under the lock: else the frame of somebody else, which comes behind this one, could
-                // overtake it, an operation the welcome.
-                self.link.with(|open| {
-                    // Somebody else may have sent it in place of his own.
-                    if let Some(frame) = open.machine.next_frame() {
-                        permit.send(Box::new(frame));
-                    }
-                })?;
+                // Somebody else may have sent it in place of his own.
+                self.link
+                    .with(|open| open.send_next(|frame| permit.send(frame)))?;
             }
             Event::Time => {
                 let mut random = [0];
