@@ -269,6 +269,11 @@ impl FakeLink {
         self.to_runner.send(Ok(frame)).await.expect("a link");
     }
 
+    /// Sends a frame as somebody would who does not hold the link's key.
+    pub(crate) async fn send_bare(&self, kind: server_frame::Kind) {
+        self.to_runner.send(Ok(kind.into())).await.expect("a link");
+    }
+
     /// Ends the link with this status.
     pub(crate) async fn end(self, status: Status) {
         self.to_runner.send(Err(status)).await.expect("a link");

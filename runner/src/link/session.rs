@@ -19,10 +19,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
-use super::{
-    LinkError,
-    tickets::{Checked, Tickets},
-};
+use super::{LinkError, tickets::Tickets};
 use crate::{
     key::{RunnerKey, ServerIdentity},
     memory,
@@ -133,11 +130,8 @@ impl Session<'_> {
             };
             match event {
                 Event::Frame(mut frame) => {
-                    let todo = match link.tickets.check(&mut frame, self.clock.boot_time())? {
-                        Checked::Passes => session.frame(*frame, began.elapsed())?,
-                        Checked::Refused(refusal) => Todo::Answer(Box::new(refusal)),
-                        Checked::Ignored => continue,
-                    };
+                    link.tickets.check(&mut frame, self.clock.boot_time())?;
+                    let todo = session.frame(*frame, began.elapsed())?;
                     // A server that sends orders but takes no answers is as good as silent.
                     let within = session.silence();
                     let done = self.carry_out(todo, &mut link);

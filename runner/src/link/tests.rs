@@ -255,6 +255,42 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
 }
 
 #[tokio::test]
+async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing() {
+    let mut server = FakeServer::plain(1).await;
+    let _runner = Runner::start(&server, None).await;
+    let running = incoming(1, shell("sleep 600"));
+    let operation = || match operation_frame(&running) {
+        server_frame::Kind::Operation(operation) => operation.operation,
+        other => panic!("no operation: {other:?}"),
+    };
+    let mut link = welcomed(&mut server).await;
+    link.send(operation_frame(&running)).await;
+    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    for bare in [
+        operation_frame(&running),
+        server_frame::Kind::Cancel(v1::Cancel {
+            operation: operation(),
+            ..v1::Cancel::default()
+        }),
+        server_frame::Kind::Forget(v1::Forget {
+            operation: operation(),
+        }),
+    ] {
+        link.send_bare(bare).await;
+        while let Some(frame) = link.next().await {
+            assert!(matches!(frame, Kind::Output(_)), "{frame:?}");
+        }
+        drop(link);
+        link = server.next_link().await;
+        let hello = link.welcome(1, LONG).await;
+        let [entry] = &hello.inventory[..] else {
+            panic!("it is remembered: {:?}", hello.inventory);
+        };
+        assert!(!entry.ended, "it goes on");
+    }
+}
+
+#[tokio::test]
 async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
     let mut server = FakeServer::plain(1).await;
     let runner = Runner::start(&server, None).await;

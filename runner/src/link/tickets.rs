@@ -10,9 +10,9 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use proto::{
     signing,
-    v1::{self, runner_frame, server_frame::Kind},
+    v1::{self, server_frame::Kind},
 };
-use shared_types::{Entropy, Refusal, RefusalCode, RunnerId};
+use shared_types::{Entropy, RunnerId};
 
 use super::agreement::{Ephemeral, LinkKey};
 use crate::key::ServerIdentity;
@@ -23,17 +23,6 @@ const GOOD_FOR: Duration = Duration::from_secs(60);
 
 /// How far the two counts may differ, since the challenge takes its time to arrive.
 const SKEW: Duration = Duration::from_secs(10);
-
-/// What is to be done with a frame.
-#[derive(Debug, PartialEq)]
-pub(super) enum Checked {
-    /// What it says.
-    Passes,
-    /// Nothing, and this is to be answered.
-    Refused(v1::RunnerFrame),
-    /// Nothing.
-    Ignored,
-}
 
 /// What it takes to check one link's tickets.
 pub(super) struct Tickets<'a> {
@@ -60,13 +49,22 @@ struct Open {
     key: LinkKey,
 }
 
-/// What the server said first is not of the server that the runner is enrolled with, or not for
-/// this link.
+/// What came is not of the server that the runner is enrolled with, or not for this link. It ends the
+/// link, and nothing is answered: whoever speaks in the server's place must not even learn of an
+/// operation, still less have its end told. What the server meant comes over the next link.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the server's first word is not signed, for this link, by the server that this runner is enrolled with: check what stands between the two"
-)]
-pub(crate) struct Unproven;
+pub(crate) enum Unproven {
+    /// The welcome, or the word that a new journal is to begin.
+    #[error(
+        "the server's first word is not signed, for this link, by the server that this runner is enrolled with: check what stands between the two"
+    )]
+    FirstWord,
+    /// Something that the runner was to do.
+    #[error(
+        "an order came without a good ticket of the server that this runner is enrolled with: check what stands between the two"
+    )]
+    Order,
+}
 
 impl<'a> Tickets<'a> {
     pub(super) fn new(identity: &'a ServerIdentity, runner: RunnerId) -> Self {
@@ -106,15 +104,17 @@ impl<'a> Tickets<'a> {
     ) -> Result<(), Unproven> {
         let stage = std::mem::replace(&mut self.stage, Stage::Called);
         let Stage::Introduced(challenged, ephemeral) = stage else {
-            return Err(Unproven);
+            return Err(Unproven::FirstWord);
         };
         let (nonce, ours) = (&challenged.nonce, ephemeral.public());
         let signed = signing::welcome(nonce, generation, self.runner, &ours, theirs);
         if !self.identity.signed(&signed, signature) {
-            return Err(Unproven);
+            return Err(Unproven::FirstWord);
         }
         let info = signing::link_key(generation, self.runner, &ours, theirs);
-        let key = ephemeral.agree(theirs, nonce, &info).ok_or(Unproven)?;
+        let key = ephemeral
+            .agree(theirs, nonce, &info)
+            .ok_or(Unproven::FirstWord)?;
         self.stage = Stage::Open(Open {
             challenged,
             generation,
@@ -127,67 +127,59 @@ impl<'a> Tickets<'a> {
     /// from the time in which an operation must start.
     ///
     /// # Errors
-    /// If it bids the runner begin a new journal, and the server has not signed that.
-    pub(super) fn check(
-        &self,
-        frame: &mut v1::ServerFrame,
-        now: Duration,
-    ) -> Result<Checked, Unproven> {
+    /// If it needs a ticket or signature, and has no good one.
+    pub(super) fn check(&self, frame: &mut v1::ServerFrame, now: Duration) -> Result<(), Unproven> {
         match &mut frame.kind {
             Some(Kind::NewJournal(new_journal)) => self.check_new_journal(new_journal),
-            Some(Kind::Operation(operation)) => Ok(self.check_operation(operation, now)),
-            Some(kind) => Ok(self.check_order(kind, frame.ticket.as_ref(), now)),
-            None => Ok(Checked::Passes),
+            Some(Kind::Operation(operation)) => self.check_operation(operation, now),
+            Some(kind) => self.check_order(kind, frame.ticket.as_ref(), now),
+            None => Ok(()),
         }
     }
 
-    fn check_new_journal(&self, new_journal: &v1::NewJournal) -> Result<Checked, Unproven> {
+    fn check_new_journal(&self, new_journal: &v1::NewJournal) -> Result<(), Unproven> {
         // Elsewhere it is out of turn, and ends the link for that.
         if let Stage::Introduced(challenged, _) = &self.stage {
             let signed = signing::new_journal(&challenged.nonce, self.runner);
             if !self.identity.signed(&signed, &new_journal.signature) {
-                return Err(Unproven);
+                return Err(Unproven::FirstWord);
             }
         }
-        Ok(Checked::Passes)
+        Ok(())
     }
 
-    fn check_operation(&self, operation: &mut v1::Operation, now: Duration) -> Checked {
-        let good = self.stage.open().zip(operation.ticket.as_ref());
-        let age = good.and_then(|(open, ticket)| {
-            let (nonce, issued_ms) = (&open.challenged.nonce, ticket.issued_ms);
-            let message =
-                signing::ticket(nonce, open.generation, self.runner, issued_ms, operation);
-            open.age(ticket, &message, now)
-        });
-        if let Some(age) = age {
-            let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-            operation.start_within_ms = operation.start_within_ms.saturating_sub(age);
-            return Checked::Passes;
-        }
-        tracing::error!(
-            operation.id = operation.operation,
-            "an operation came without a good ticket and was refused"
-        );
-        Checked::Refused(refusal(operation))
+    fn check_operation(
+        &self,
+        operation: &mut v1::Operation,
+        now: Duration,
+    ) -> Result<(), Unproven> {
+        let linked = self.stage.open().zip(operation.ticket.as_ref());
+        let (open, ticket) = linked.ok_or(Unproven::Order)?;
+        let (nonce, issued_ms) = (&open.challenged.nonce, ticket.issued_ms);
+        let message = signing::ticket(nonce, open.generation, self.runner, issued_ms, operation);
+        let age = open.age(ticket, &message, now).ok_or(Unproven::Order)?;
+        let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        operation.start_within_ms = operation.start_within_ms.saturating_sub(age);
+        Ok(())
     }
 
-    fn check_order(&self, kind: &Kind, ticket: Option<&v1::Ticket>, now: Duration) -> Checked {
+    fn check_order(
+        &self,
+        kind: &Kind,
+        ticket: Option<&v1::Ticket>,
+        now: Duration,
+    ) -> Result<(), Unproven> {
         // Before the link is open every order is out of turn.
         let Some(open) = self.stage.open() else {
-            return Checked::Passes;
+            return Ok(());
         };
         let issued_ms = ticket.map_or(0, |ticket| ticket.issued_ms);
         let (nonce, generation) = (&open.challenged.nonce, open.generation);
         let Some(message) = signing::order(nonce, generation, self.runner, issued_ms, kind) else {
-            return Checked::Passes;
+            return Ok(());
         };
         let age = ticket.and_then(|ticket| open.age(ticket, &message, now));
-        if age.is_some() {
-            return Checked::Passes;
-        }
-        tracing::error!("an order came without a good ticket and was ignored");
-        Checked::Ignored
+        age.map(drop).ok_or(Unproven::Order)
     }
 }
 
@@ -209,19 +201,6 @@ impl Open {
             && elapsed <= issued + GOOD_FOR
             && hmac::verify(&self.key.hmac(), message, &ticket.mac).is_ok();
         good.then(|| elapsed.saturating_sub(issued))
-    }
-}
-
-fn refusal(operation: &v1::Operation) -> v1::RunnerFrame {
-    let refused = Refusal::new(
-        RefusalCode::Unauthenticated,
-        "the operation carries no good ticket of the server",
-    );
-    v1::RunnerFrame {
-        kind: Some(runner_frame::Kind::Ended(v1::Ended {
-            operation: operation.operation.chars().take(64).collect(),
-            outcome: Some(v1::ended::Outcome::Refused(refused.into())),
-        })),
     }
 }
 
