@@ -200,12 +200,14 @@ fn fields(kind: &server_frame::Kind) -> Option<(u64, Vec<Vec<u8>>)> {
             ],
         ),
         // They open or end the link, say that it lives, or have a signature or ticket of their own;
-        // credit only lets flow what was asked for.
+        // credit only lets flow what was asked for, and an upload's ticket has the digest of what its
+        // pieces must make up.
         Kind::Challenge(_)
         | Kind::Welcome(_)
         | Kind::NewJournal(_)
         | Kind::Operation(_)
         | Kind::Credit(_)
+        | Kind::Piece(_)
         | Kind::Heartbeat(_)
         | Kind::Goodbye(_) => return None,
     })

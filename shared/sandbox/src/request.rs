@@ -53,6 +53,11 @@ impl Request {
         }
     }
 
+    /// Whether its input is a file, whose digest it has.
+    pub fn is_upload(&self) -> bool {
+        matches!(self, Self::Upload(_))
+    }
+
     /// Whether it runs in a terminal, whose size can change.
     pub fn has_terminal(&self) -> bool {
         matches!(self, Self::Exec(exec) if exec.terminal.is_some())

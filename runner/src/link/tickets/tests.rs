@@ -220,13 +220,14 @@ fn an_order_whose_words_were_changed_does_not_pass() {
 }
 
 #[test]
-fn signs_of_life_and_credit_need_no_ticket() {
+fn signs_of_life_credit_and_pieces_of_a_file_need_no_ticket() {
     let server = Server::new();
     let identity = server.identity();
     let (tickets, _) = linked(&server, &identity, 5);
     for kind in [
         Kind::Heartbeat(v1::Heartbeat {}),
         Kind::Credit(v1::Credit::default()),
+        Kind::Piece(v1::Input::default()),
         Kind::Goodbye(v1::Goodbye::default()),
     ] {
         assert_eq!(checked(&tickets, &kind.into(), 6), Ok(()));

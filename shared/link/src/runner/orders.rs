@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use proto::v1::{self, runner_frame, server_frame};
-use shared_sandbox::{Control, OutputStream, Request};
+use shared_sandbox::{Control, Input, OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId,
 };
@@ -62,12 +61,10 @@ pub enum Order {
     Input {
         /// Which operation.
         operation: OperationId,
-        /// Where the piece begins.
-        offset: u64,
-        /// Its bytes.
-        data: Bytes,
-        /// Whether the input ends after it.
-        end: bool,
+        /// The piece.
+        piece: Input,
+        /// Whether it came as one of the file of an upload, for which no ticket is asked.
+        is_file: bool,
     },
     /// Something is to be done to its process.
     Control {
@@ -129,7 +126,8 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
         Some(server_frame::Kind::Commit(wire)) => commit(&wire),
-        Some(server_frame::Kind::Input(wire)) => input(wire),
+        Some(server_frame::Kind::Input(wire)) => input(wire, false),
+        Some(server_frame::Kind::Piece(wire)) => input(wire, true),
         Some(server_frame::Kind::Resize(wire)) => {
             let size = wire.size.ok_or_else(|| invalid("size of a terminal"));
             let control = size.and_then(wire::size).map(Control::Resize);
@@ -217,12 +215,15 @@ fn commit(wire: &v1::Commit) -> Option<Order> {
     })
 }
 
-fn input(wire: v1::Input) -> Option<Order> {
+fn input(wire: v1::Input, is_file: bool) -> Option<Order> {
     Some(Order::Input {
         operation: wire.operation.parse().ok()?,
-        offset: wire.offset,
-        data: wire.data,
-        end: wire.end,
+        piece: Input {
+            offset: wire.offset,
+            data: wire.data,
+            end: wire.end,
+        },
+        is_file,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Buf as _;
 use shared_sandbox::{Control, Input, Request};
 use shared_types::{
     Refusal, RefusalCode,
@@ -78,15 +78,15 @@ impl Passing {
     }
 
     /// A piece came: returns what is new of it.
-    pub(super) fn input(&mut self, offset: u64, mut data: Bytes, end: bool) -> Option<Input> {
-        match self.accept(offset, &data, end) {
+    pub(super) fn input(&mut self, mut piece: Input, is_file: bool) -> Option<Input> {
+        match self.accept(&piece, is_file) {
             Ok(true) => {
                 // A repeat is not longer than the piece.
-                data.advance((self.passed - offset) as usize);
-                let offset = self.passed;
-                self.passed += data.len() as u64;
-                self.ended |= end;
-                Some(Input { offset, data, end })
+                piece.data.advance((self.passed - piece.offset) as usize);
+                piece.offset = self.passed;
+                self.passed += piece.data.len() as u64;
+                self.ended |= piece.end;
+                Some(piece)
             }
             Ok(false) => None,
             Err(refusal) => {
@@ -97,10 +97,17 @@ impl Passing {
     }
 
     /// Whether there is something new in a piece.
-    fn accept(&self, offset: u64, data: &Bytes, end: bool) -> Result<bool, Refusal> {
+    fn accept(&self, piece: &Input, is_file: bool) -> Result<bool, Refusal> {
+        let (offset, data, end) = (piece.offset, &piece.data, piece.end);
         let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
         if !self.takes.input {
             return invalid("the operation takes no input; ask for it with the request".into());
+        }
+        // A piece needs no ticket: it must not reach a process, for which nobody would notice.
+        if is_file != self.takes.is_file {
+            return invalid(
+                "the pieces of a file are for an upload, and an upload takes no others".into(),
+            );
         }
         let (Some(taken), true) = (self.taken, offset <= self.passed) else {
             return invalid(format!(

@@ -1,4 +1,6 @@
-use shared_sandbox::{Command, Exec, Signal, TerminalSize};
+use bytes::Bytes;
+use shared_sandbox::{Command, Exec, Signal, TerminalSize, Upload};
+use shared_types::Digest;
 
 use super::*;
 
@@ -20,6 +22,11 @@ fn piece(offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
     Some(Input { offset, data, end })
 }
 
+/// Input for a process.
+fn input(passing: &mut Passing, offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
+    passing.input(piece(offset, data, end)?, false)
+}
+
 fn code(told: Option<Result<u64, Refusal>>) -> Option<RefusalCode> {
     told?.err().map(|refusal| refusal.code)
 }
@@ -28,47 +35,43 @@ fn code(told: Option<Result<u64, Refusal>>) -> Option<RefusalCode> {
 fn what_was_passed_on_is_never_passed_on_again() {
     let mut passing = of(true, false);
     assert_eq!(
-        passing.input(0, "abc".into(), false),
+        input(&mut passing, 0, b"abc", false),
         piece(0, b"abc", false)
     );
-    assert_eq!(passing.input(0, "abc".into(), false), None);
+    assert_eq!(input(&mut passing, 0, b"abc", false), None);
     assert_eq!(
-        passing.input(1, "bcde".into(), false),
+        input(&mut passing, 1, b"bcde", false),
         piece(3, b"de", false)
     );
-    assert_eq!(passing.input(5, "".into(), true), piece(5, b"", true));
-    assert_eq!(passing.input(0, "abcde".into(), true), None);
+    assert_eq!(input(&mut passing, 5, b"", true), piece(5, b"", true));
+    assert_eq!(input(&mut passing, 0, b"abcde", true), None);
     assert_eq!(passing.tell(), None, "nothing of this is refused");
 }
 
 #[test]
 fn a_hole_is_refused_and_so_is_what_comes_after_the_end() {
     let mut passing = of(true, false);
-    assert_eq!(passing.input(1, "b".into(), false), None);
+    assert_eq!(input(&mut passing, 1, b"b", false), None);
     assert_eq!(code(passing.tell()), Some(RefusalCode::Invalid));
-    assert_eq!(passing.input(0, "ab".into(), true), piece(0, b"ab", true));
-    assert_eq!(passing.input(2, "c".into(), false), None);
+    assert_eq!(input(&mut passing, 0, b"ab", true), piece(0, b"ab", true));
+    assert_eq!(input(&mut passing, 2, b"c", false), None);
     assert_eq!(code(passing.tell()), Some(RefusalCode::Invalid));
 }
 
 #[test]
 fn no_more_than_a_window_is_passed_on_beyond_what_is_taken() {
     let mut passing = of(true, false);
-    let chunk = Bytes::from_static(&[0; INPUT_CHUNK_BYTES]);
+    let chunk = &[0; INPUT_CHUNK_BYTES];
     let mut at = 0;
-    while passing.input(at, chunk.clone(), false).is_some() {
+    while input(&mut passing, at, chunk, false).is_some() {
         at += chunk.len() as u64;
     }
     assert_eq!(at, INPUT_WINDOW_BYTES);
     assert_eq!(code(passing.tell()), Some(RefusalCode::ResourceExhausted));
     passing.taken(1);
     assert_eq!(passing.tell(), Some(Ok(1)));
-    assert!(passing.input(at, Bytes::from_static(b"x"), false).is_some());
-    assert!(
-        passing
-            .input(at + 1, Bytes::from_static(b"x"), false)
-            .is_none()
-    );
+    assert!(input(&mut passing, at, b"x", false).is_some());
+    assert!(input(&mut passing, at + 1, b"x", false).is_none());
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn what_takes_no_input_and_has_no_terminal_refuses_both() {
     let mut passing = of(false, false);
     passing.attached();
     assert_eq!(passing.tell(), None);
-    assert_eq!(passing.input(0, "abc".into(), false), None);
+    assert_eq!(input(&mut passing, 0, b"abc", false), None);
     assert_eq!(code(passing.tell()), Some(RefusalCode::Invalid));
     let answer = passing.control(1, Control::Resize(SIZE));
     assert!(
@@ -125,5 +128,21 @@ fn after_a_restart_nothing_is_said_of_input_before_it_is_known() {
     assert_eq!(passing.tell(), None);
     passing.taken(7);
     assert_eq!(passing.tell(), Some(Ok(7)));
-    assert_eq!(passing.input(5, "67x".into(), false), piece(7, b"x", false));
+    assert_eq!(input(&mut passing, 5, b"67x", false), piece(7, b"x", false));
+}
+
+#[test]
+fn pieces_of_a_file_reach_an_upload_and_nothing_else() {
+    let some = || piece(0, b"abc", false).expect("a piece");
+    let mut process = of(true, false);
+    assert_eq!(process.input(some(), true), None);
+    assert_eq!(code(process.tell()), Some(RefusalCode::Invalid));
+    let mut upload = Passing::begin(&Request::Upload(Upload {
+        path: "f".into(),
+        bytes: 3,
+        digest: Digest::of(b"abc"),
+    }));
+    assert_eq!(upload.input(some(), false), None);
+    assert_eq!(code(upload.tell()), Some(RefusalCode::Invalid));
+    assert_eq!(upload.input(some(), true), Some(some()));
 }

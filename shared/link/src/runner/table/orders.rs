@@ -55,10 +55,9 @@ impl Table {
                 }),
             Order::Input {
                 operation,
-                offset,
-                data,
-                end,
-            } => self.pass_input(operation, offset, data, end),
+                piece,
+                is_file,
+            } => self.pass_input(operation, piece, is_file),
             Order::Control {
                 operation,
                 id,

@@ -1,9 +1,8 @@
 //! What the table passes on to operations. A frame for an operation that the present link has not
 //! asked for does nothing: only asking needs a ticket, and this inherits it (contract B6).
 
-use bytes::Bytes;
 use proto::v1;
-use shared_sandbox::Control;
+use shared_sandbox::{Control, Input};
 use shared_types::{OperationId, Refusal, RefusalCode};
 
 use super::{Act, Entry, Table};
@@ -35,14 +34,13 @@ impl Table {
     pub(super) fn pass_input(
         &mut self,
         id: OperationId,
-        offset: u64,
-        data: Bytes,
-        end: bool,
+        piece: Input,
+        is_file: bool,
     ) -> Option<Act> {
         let entry = self.attached(id)?;
         // What a process did not read before its end is nobody's loss.
         let act = match &entry.end {
-            None => entry.passing.input(offset, data, end),
+            None => entry.passing.input(piece, is_file),
             Some(_) => None,
         };
         self.make_ready(id);

@@ -17,9 +17,12 @@ fn ask(table: &mut Table, number: u128, request: Request) -> Option<Act> {
 fn input(table: &mut Table, number: u128, offset: u64, data: &'static str) -> Option<Act> {
     let input = Order::Input {
         operation: id(number),
-        offset,
-        data: data.into(),
-        end: false,
+        piece: Input {
+            offset,
+            data: data.into(),
+            end: false,
+        },
+        is_file: false,
     };
     order(table, input)
 }
