@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use shared_client::{Client, Options, Trust};
+use shared_client::{Client, Options, PING_EVERY, Trust};
 use shared_types::{Digest, Entropy};
 
 use crate::{
@@ -44,6 +44,7 @@ pub(crate) async fn login(
         token: None,
         trust: fingerprint.map_or(Trust::Platform, |pin| Trust::Pinned(*pin.as_bytes())),
         plain_text_allowed: args.allow_plain_text,
+        ping_every: PING_EVERY,
         entropy: entropy.clone(),
     })?;
     let code = code(args.code)?;

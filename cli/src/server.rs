@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use shared_client::{Client, Options, Trust};
+use shared_client::{Client, Options, PING_EVERY, Trust};
 use shared_types::{Digest, Entropy};
 use url::Url;
 
@@ -66,6 +66,7 @@ fn options(
         token: Some(token),
         trust: trust(known.and_then(|kept| kept.fingerprint.as_deref()))?,
         plain_text_allowed: known.is_some_and(|kept| kept.allow_plain_text),
+        ping_every: PING_EVERY,
         entropy,
     })
 }

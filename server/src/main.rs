@@ -116,11 +116,13 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
+        limits: settings.limits,
     };
     tokio::spawn(upkeep(metrics));
     let door = Door {
         listener,
         tls: tls.map(|tls| tls.config()),
+        limits: settings.limits,
     };
     let serving = tokio::spawn(server_api::serve(
         door,

@@ -3,6 +3,7 @@
 //! This is the one place of the server that reads the environment. A key that the
 //! file has and this does not know is an error, never silently without effect.
 
+mod connections;
 mod link;
 mod runners;
 
@@ -15,10 +16,11 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
+use server_api::Limits;
 use server_llm::ApiKey;
 use server_router::links::LinkOptions;
 
-use self::{link::LinkSection, runners::RunnersSection};
+use self::{connections::ConnectionsSection, link::LinkSection, runners::RunnersSection};
 
 /// The server of Gantry, a control plane for AI agents whose hands are on your own machines.
 #[derive(Parser)]
@@ -109,6 +111,7 @@ impl Environment {
 struct File {
     server: ServerSection,
     tls: TlsSection,
+    connections: ConnectionsSection,
     link: LinkSection,
     runners: RunnersSection,
     model: ModelSection,
@@ -150,6 +153,7 @@ struct LogSection {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) tls: Tls,
+    pub(crate) limits: Limits,
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
@@ -242,6 +246,7 @@ impl Settings {
         Ok(Self {
             listen,
             tls,
+            limits: file.connections.limits()?,
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             model,

@@ -130,6 +130,7 @@ fn serve(
     let door = server_api::Door {
         listener,
         tls: tls.map(|tls| tls.config()),
+        limits: server_api::Limits::default(),
     };
     tokio::spawn(server_api::serve(
         door,

@@ -11,7 +11,7 @@ mod talk;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use shared_client::{Client, Options, Trust};
+use shared_client::{Client, Options, PING_EVERY, Trust};
 use shared_types::OsEntropy;
 use tempfile::TempDir;
 
@@ -193,11 +193,18 @@ impl Gantry {
 
     /// The API, with another credential or none.
     pub fn client_with(&self, token: Option<String>) -> Client {
+        self.client_by_way_of(&self.url, token, PING_EVERY)
+    }
+
+    /// The same, for a client that reaches the server at another address, and asks it so often
+    /// whether it lives.
+    fn client_by_way_of(&self, url: &str, token: Option<String>, ping_every: Duration) -> Client {
         Client::new(Options {
-            server: self.url.parse().expect("the server prints its address"),
+            server: url.parse().expect("an address"),
             token,
             trust: self.trust.clone(),
             plain_text_allowed: false,
+            ping_every,
             entropy: Arc::new(OsEntropy),
         })
         .expect("the options are fine")
@@ -262,6 +269,13 @@ impl Gantry {
     /// A new conversation as the owner.
     pub async fn talk(&self) -> Talk {
         Talk::begin(self.client()).await
+    }
+
+    /// The same, for a client that reaches the server at another address, and asks it so often
+    /// whether it lives.
+    pub async fn talk_by_way_of(&self, url: &str, ping_every: Duration) -> Talk {
+        let token = Some(self.token.clone());
+        Talk::begin(self.client_by_way_of(url, token, ping_every)).await
     }
 }
 

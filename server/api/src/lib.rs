@@ -7,14 +7,16 @@
 
 mod grpc;
 mod in_time;
+mod limits;
 mod rest;
 mod serve;
 mod ws;
 
+pub use limits::Limits;
 pub use rest::openapi;
 pub use serve::{Door, Peer, Place, serve};
 
-use axum::{Router, extract::DefaultBodyLimit};
+use axum::{Router, extract::DefaultBodyLimit, middleware::from_fn_with_state};
 use server_app::App;
 use shared_types::limits::MAX_API_BODY_BYTES;
 
@@ -25,16 +27,19 @@ pub struct Doors {
     pub app: App,
     /// Prints the metrics in the text format of Prometheus.
     pub metrics: shared_telemetry::MetricsHandle,
+    /// How patient they are with whoever asks.
+    pub limits: Limits,
 }
 
 /// The routes of all doors.
 pub fn router(doors: Doors) -> Router {
     let grpc = grpc::router(doors.app.clone());
+    let answer_within = doors.limits.answer_within;
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors)
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
-        .layer(axum::middleware::from_fn(in_time::in_time))
+        .layer(from_fn_with_state(answer_within, in_time::in_time))
         .layer(tower_http::catch_panic::CatchPanicLayer::new())
 }

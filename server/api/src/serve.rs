@@ -23,16 +23,10 @@ use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use crate::Limits;
+
 /// Connections that may be open at once; more wait in the kernel's queue.
 const CONNECTIONS: u32 = 16_384;
-/// A connection that does not say what it wants within this time is closed.
-const FIRST_REQUEST_WITHIN: Duration = Duration::from_secs(10);
-/// A connection on which no request began for this long takes no more; those under way go on.
-const QUIET_AT_MOST: Duration = Duration::from_secs(60);
-/// What takes none of its answer for this long after that is cut off.
-const ANSWER_TAKEN_WITHIN: Duration = Duration::from_secs(60);
-/// How often a quiet HTTP/2 connection is asked whether it lives, and how long it may take to answer.
-const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(20));
 /// Requests that one HTTP/2 connection may have open.
 const STREAMS_PER_CONNECTION: u32 = 256;
 /// Largest HTTP/2 frame that is taken: a whole piece of output and what is said of it.
@@ -50,6 +44,8 @@ pub struct Door {
     pub listener: TcpListener,
     /// Ends TLS here; without it the port speaks plain text.
     pub tls: Option<Arc<ServerConfig>>,
+    /// How patient it is with connections.
+    pub limits: Limits,
 }
 
 /// Who is at the other end of a connection; an extension of every request.
@@ -89,6 +85,7 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
             peer,
             place: Arc::new(place),
             routes: routes.clone(),
+            limits: door.limits,
             stop: stop.clone(),
         };
         tokio::spawn(connection.serve(stream, acceptor.clone()));
@@ -116,6 +113,7 @@ struct Connection {
     peer: SocketAddr,
     place: Arc<OwnedSemaphorePermit>,
     routes: Router,
+    limits: Limits,
     stop: CancellationToken,
 }
 
@@ -127,7 +125,7 @@ impl Connection {
             None => self.serve_http(stream).await,
             Some(acceptor) => {
                 let handshake = acceptor.accept(Socket::new(stream));
-                match timeout(FIRST_REQUEST_WITHIN, handshake).await {
+                match timeout(self.limits.first_request_within, handshake).await {
                     // Boxed, because every future that it passes through would keep room for it.
                     Ok(Ok(mut stream)) => {
                         // A whole frame, so that it leaves at once.
@@ -147,6 +145,7 @@ impl Connection {
             peer,
             place,
             routes,
+            limits,
             stop,
         } = self;
         let asked = Arc::new(Notify::new());
@@ -160,20 +159,20 @@ impl Connection {
                 request.map(axum::body::Body::new)
             })
         };
-        let builder = builder();
+        let builder = builder(limits);
         let service = TowerToHyperService::new(service);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let mut ended = tokio::select! {
             ended = connection.as_mut() => Some(ended),
-            () = quiet(&asked) => None,
+            () = quiet(&asked, limits) => None,
             () = stop.cancelled() => None,
         };
         if ended.is_none() {
             connection.as_mut().graceful_shutdown();
         }
         while ended.is_none() {
-            match timeout(ANSWER_TAKEN_WITHIN, connection.as_mut()).await {
+            match timeout(limits.taken_within, connection.as_mut()).await {
                 Ok(end) => ended = Some(end),
                 Err(_) if Arc::strong_count(&place) > 1 => {}
                 Err(_) => return tracing::debug!(%peer, "a connection took no answer"),
@@ -186,25 +185,25 @@ impl Connection {
 }
 
 /// Waits until the connection has not asked for anything for too long.
-async fn quiet(asked: &Notify) {
-    let mut within = FIRST_REQUEST_WITHIN;
+async fn quiet(asked: &Notify, limits: Limits) {
+    let mut within = limits.first_request_within;
     while timeout(within, asked.notified()).await.is_ok() {
-        within = QUIET_AT_MOST;
+        within = limits.quiet_at_most;
     }
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(FIRST_REQUEST_WITHIN)
+        .header_read_timeout(limits.first_request_within)
         .max_buf_size(HEADERS_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(KEEP_ALIVE.0)
-        .keep_alive_timeout(KEEP_ALIVE.1)
+        .keep_alive_interval(limits.keep_alive_every)
+        .keep_alive_timeout(limits.keep_alive_within)
         .max_concurrent_streams(STREAMS_PER_CONNECTION)
         .max_frame_size(FRAME_BYTES)
         .initial_stream_window_size(2 * 1024 * 1024)

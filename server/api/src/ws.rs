@@ -23,7 +23,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    Doors,
+    Doors, Limits,
     rest::{Signed, problem},
     serve::Place,
     ws::live::LiveText,
@@ -35,10 +35,6 @@ mod live;
 const QUEUE: usize = 16;
 /// Sessions that one connection may follow at once.
 const SUBSCRIPTIONS: usize = 16;
-/// A quiet connection is pinged this often, so that what lies between keeps it open.
-const PING_EVERY: Duration = Duration::from_secs(20);
-/// A client that takes nothing for this long is gone.
-const SEND_WITHIN: Duration = Duration::from_secs(60);
 /// How long the goodbye to a client may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether the credential was revoked.
@@ -69,7 +65,7 @@ async fn converse(socket: WebSocket, ctx: OpContext, doors: Doors) {
     let (sink, mut stream) = socket.split();
     let (outbox, inbox) = mpsc::channel(QUEUE);
     let mut writer = JoinSet::new();
-    writer.spawn(write(sink, inbox));
+    writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = Conversation {
         ctx,
         doors,
@@ -200,8 +196,12 @@ async fn follow(
     }
 }
 
-async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receiver<ServerMessage>) {
-    let mut ping = tokio::time::interval(PING_EVERY);
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut inbox: mpsc::Receiver<ServerMessage>,
+    limits: Limits,
+) {
+    let mut ping = tokio::time::interval(limits.keep_alive_every);
     loop {
         let frame = tokio::select! {
             message = inbox.recv() => match message {
@@ -217,7 +217,7 @@ async fn write(mut sink: SplitSink<WebSocket, Message>, mut inbox: mpsc::Receive
             _ = ping.tick() => Message::Ping(Vec::new().into()),
         };
         let last = matches!(frame, Message::Close(_));
-        let sent = tokio::time::timeout(SEND_WITHIN, sink.send(frame)).await;
+        let sent = tokio::time::timeout(limits.taken_within, sink.send(frame)).await;
         if last || !matches!(sent, Ok(Ok(()))) {
             return;
         }

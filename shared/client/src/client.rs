@@ -17,6 +17,9 @@ use crate::{ClientError, Follow, backoff, http::Http};
 /// How often a message is sent before the server counts as gone.
 const SEND_ATTEMPTS: u32 = 4;
 
+/// How often a silent server is asked whether it lives, unless told otherwise.
+pub const PING_EVERY: Duration = Duration::from_secs(15);
+
 /// How a client reaches its server.
 pub struct Options {
     /// The server's base address: `https`, or `http` to loopback.
@@ -27,6 +30,9 @@ pub struct Options {
     pub trust: Trust,
     /// Whether plain text may go to another host than this one.
     pub plain_text_allowed: bool,
+    /// How often an otherwise silent server is asked whether it lives; after four such times
+    /// without a word it counts as gone.
+    pub ping_every: Duration,
     /// Where idempotency keys and the jitter of reconnects come from.
     pub entropy: Arc<dyn Entropy>,
 }

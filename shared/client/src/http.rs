@@ -30,6 +30,8 @@ pub(crate) struct Http {
     pub(crate) base: Base,
     pub(crate) bearer: Option<HeaderValue>,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// How often an otherwise silent server is asked whether it lives.
+    pub(crate) ping_every: Duration,
     client: reqwest::Client,
 }
 
@@ -60,6 +62,7 @@ impl Http {
             base,
             bearer,
             tls,
+            ping_every: options.ping_every,
             client,
         })
     }

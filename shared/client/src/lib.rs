@@ -16,7 +16,7 @@ mod http;
 mod socket;
 mod url;
 
-pub use client::{Client, Options};
+pub use client::{Client, Options, PING_EVERY};
 pub use error::ClientError;
 pub use follow::{Follow, Followed};
 pub use shared_tls::Trust;

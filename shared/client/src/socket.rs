@@ -1,6 +1,6 @@
 //! One WebSocket connection to the server's stream, as messages in and out.
 
-use std::{io::ErrorKind, sync::Arc, time::Duration};
+use std::{io::ErrorKind, sync::Arc};
 
 use futures_util::{SinkExt, StreamExt};
 use reqwest::{StatusCode, header::AUTHORIZATION};
@@ -29,9 +29,6 @@ const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Buffers of a connection, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
-
-/// How often an otherwise silent server is asked whether it lives.
-const PING_EVERY: Duration = Duration::from_secs(15);
 
 /// Silent intervals after which it counts as gone.
 const SILENT_PINGS: u32 = 3;
@@ -68,7 +65,7 @@ impl Socket {
     pub(crate) async fn hear(&mut self) -> Result<ServerMessage, ClientError> {
         let mut silent = 0;
         loop {
-            let Ok(frame) = timeout(PING_EVERY, self.stream.next()).await else {
+            let Ok(frame) = timeout(self.http.ping_every, self.stream.next()).await else {
                 silent += 1;
                 if silent > SILENT_PINGS {
                     return Err(self.http.unreachable("it fell silent".into()));
@@ -97,7 +94,7 @@ impl Socket {
     }
 
     async fn put(&mut self, message: Message) -> Result<(), ClientError> {
-        match timeout(PING_EVERY, self.stream.send(message)).await {
+        match timeout(self.http.ping_every, self.stream.send(message)).await {
             Ok(sent) => sent.map_err(|error| failed(&self.http, error)),
             Err(_) => Err(self.http.unreachable("it takes nothing any more".into())),
         }

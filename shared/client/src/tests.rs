@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async, tungstenite::Message};
 
-use crate::{Client, ClientError, Followed, Options, Trust};
+use crate::{Client, ClientError, Followed, Options, PING_EVERY, Trust};
 
 const SESSION: SessionId = SessionId::from_u128(1);
 
@@ -28,6 +28,7 @@ async fn server() -> (TcpListener, Client) {
         token: Some("gantry_user_secret".into()),
         trust: Trust::Platform,
         plain_text_allowed: false,
+        ping_every: PING_EVERY,
         entropy: Arc::new(SeededEntropy::new(1)),
     });
     (listener, client.expect("the options are good"))
@@ -296,6 +297,7 @@ async fn only_the_pinned_certificate_is_talked_to() {
             token: Some("gantry_user_secret".into()),
             trust,
             plain_text_allowed: false,
+            ping_every: PING_EVERY,
             entropy: Arc::new(SeededEntropy::new(1)),
         })
         .expect("the options are good")

@@ -22,6 +22,22 @@ const LARGE_LINES: u32 = 300_000;
 /// Connections that are cut, each at another place.
 const CUTS: u64 = 40;
 
+/// Every limit of silence in a thirtieth of its time: to these, 20 s are what 10 minutes are to the
+/// defaults. How long an answer to the question may take is no such limit.
+const EVERY_LIMIT_SHORT: &str = "
+[link]
+heartbeat_every_ms = 333
+silence_ms = 1000
+lease_ms = 1500
+[connections]
+first_request_within_ms = 333
+quiet_at_most_ms = 2000
+answer_within_ms = 1000
+taken_within_ms = 2000
+keep_alive_every_ms = 666
+keep_alive_within_ms = 1000
+";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on() {
     let (gantry, proxy, runner) = behind_a_proxy(Setup {
@@ -122,25 +138,27 @@ async fn a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_silent_for_many_times_the_silence_of_a_link_survives_every_hop() {
-    let (gantry, proxy, _runner) = behind_a_proxy(Setup {
-        settings: "[link]\nheartbeat_every_ms = 100\nsilence_ms = 1000\nlease_ms = 1000\n"
-            .to_owned(),
+async fn a_command_that_is_silent_for_many_times_every_limit_survives_every_hop() {
+    let (gantry, to_runner, _runner) = behind_a_proxy(Setup {
+        tls: true,
+        settings: EVERY_LIMIT_SHORT.to_owned(),
         ..Setup::default()
     })
     .await;
-    let made = proxy.passed().connections;
-    let told = gantry.talk().await.say("run sleep 8; echo awake").await;
+    let to_client = Proxy::before(gantry.url()).await;
+    let ping_every = Duration::from_millis(500);
+    let mut talk = gantry.talk_by_way_of(to_client.url(), ping_every).await;
+    let turn = talk.send("run echo begun; sleep 20; echo awake").await;
+    talk.until_output("begun").await;
+    let made = [&to_runner, &to_client].map(|proxy| proxy.passed().connections);
+    let told = talk.ended(turn).await;
     assert!(
-        told.calls()[0].1.starts_with("awake\n"),
+        told.calls()[0].1.starts_with("begun\nawake\n"),
         "{:?}",
         told.calls()
     );
-    assert_eq!(
-        proxy.passed().connections,
-        made,
-        "it was one link all along"
-    );
+    let made_later = [&to_runner, &to_client].map(|proxy| proxy.passed().connections);
+    assert_eq!(made_later, made, "they were the same connections all along");
 }
 
 /// A server, and a runner that reaches it through a proxy.

@@ -1,4 +1,4 @@
-use axum::{Router, body::Body, http::StatusCode, middleware::from_fn, routing::post};
+use axum::{Router, body::Body, http::StatusCode, middleware::from_fn_with_state, routing::post};
 use tower::ServiceExt as _;
 
 use super::*;
@@ -6,7 +6,8 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn a_request_whose_body_does_not_come_is_given_up_in_the_words_of_its_door() {
     let read = async |_: String| "read";
-    let routes = Router::new().route("/", post(read)).layer(from_fn(in_time));
+    let within = from_fn_with_state(Duration::from_secs(30), in_time);
+    let routes = Router::new().route("/", post(read)).layer(within);
     for (media_type, status, answered) in [
         ("application/json", 408, "application/problem+json"),
         ("application/grpc", 200, "application/grpc"),

@@ -23,6 +23,7 @@ impl Served {
         let door = Door {
             listener,
             tls: None,
+            limits: Limits::default(),
         };
         let stop = CancellationToken::new();
         let serving = tokio::spawn(serve(door, routes, stop.clone()));

@@ -1,0 +1,38 @@
+//! How patient the doors are with a connection, whatever protocol it speaks.
+//!
+//! A connection lives as long as it is used: what outlives its request (a link, a WebSocket) may be
+//! silent for as long as it likes, because each end keeps asking whether the other one lives.
+
+use std::time::Duration;
+
+/// Every wait of a connection; the default is what a deployment has that sets nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// A connection that does not say what it wants within this time is closed.
+    pub first_request_within: Duration,
+    /// A connection on which no request began for this long takes no more; those under way go on.
+    pub quiet_at_most: Duration,
+    /// A request whose answer does not begin within this time is given up, mostly because its body
+    /// does not come.
+    pub answer_within: Duration,
+    /// What takes none of what it is sent for this long is cut off.
+    pub taken_within: Duration,
+    /// How often a quiet connection is asked whether it lives, so that what lies between keeps it
+    /// open as well.
+    pub keep_alive_every: Duration,
+    /// How long it may take to answer.
+    pub keep_alive_within: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            first_request_within: Duration::from_secs(10),
+            quiet_at_most: Duration::from_secs(60),
+            answer_within: Duration::from_secs(30),
+            taken_within: Duration::from_secs(60),
+            keep_alive_every: Duration::from_secs(20),
+            keep_alive_within: Duration::from_secs(20),
+        }
+    }
+}

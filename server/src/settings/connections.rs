@@ -1,0 +1,129 @@
+//! `[connections]`: how patient the port is with whoever connects.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use anyhow::bail;
+use serde::Deserialize;
+use server_api::Limits;
+
+/// The shortest and the longest that any of the times may be, in milliseconds.
+const ANY_MS: RangeInclusive<u32> = 50..=3_600_000;
+
+/// The section of the file; what it leaves out is [`Limits::default`].
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ConnectionsSection {
+    /// Who does not say within this time what he wants is cut off [default: 10000].
+    first_request_within_ms: Option<u32>,
+    /// After this long without a new request a connection takes no more [default: 60000].
+    quiet_at_most_ms: Option<u32>,
+    /// A request is given up whose answer does not begin within this time [default: 30000].
+    answer_within_ms: Option<u32>,
+    /// Who takes nothing of what he is sent for this long is cut off [default: 60000].
+    taken_within_ms: Option<u32>,
+    /// How often a quiet connection is asked whether it lives [default: 20000].
+    keep_alive_every_ms: Option<u32>,
+    /// How long it may take to answer [default: 20000].
+    keep_alive_within_ms: Option<u32>,
+}
+
+impl ConnectionsSection {
+    /// The times, checked.
+    ///
+    /// # Errors
+    /// If one is too short or too long.
+    pub(super) fn limits(&self) -> anyhow::Result<Limits> {
+        let mut limits = Limits::default();
+        for (key, wanted, limit) in [
+            (
+                "first_request_within_ms",
+                self.first_request_within_ms,
+                &mut limits.first_request_within,
+            ),
+            (
+                "quiet_at_most_ms",
+                self.quiet_at_most_ms,
+                &mut limits.quiet_at_most,
+            ),
+            (
+                "answer_within_ms",
+                self.answer_within_ms,
+                &mut limits.answer_within,
+            ),
+            (
+                "taken_within_ms",
+                self.taken_within_ms,
+                &mut limits.taken_within,
+            ),
+            (
+                "keep_alive_every_ms",
+                self.keep_alive_every_ms,
+                &mut limits.keep_alive_every,
+            ),
+            (
+                "keep_alive_within_ms",
+                self.keep_alive_within_ms,
+                &mut limits.keep_alive_within,
+            ),
+        ] {
+            match wanted {
+                None => {}
+                Some(ms) if ANY_MS.contains(&ms) => *limit = Duration::from_millis(ms.into()),
+                Some(_) => bail!(
+                    "{key} under [connections] in gantry.toml is a number of milliseconds from {} to {}",
+                    ANY_MS.start(),
+                    ANY_MS.end()
+                ),
+            }
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(text: &str) -> anyhow::Result<Limits> {
+        toml::from_str::<ConnectionsSection>(text)
+            .expect("a section")
+            .limits()
+    }
+
+    #[test]
+    fn each_time_is_set_by_its_own_key_and_bounded() {
+        let keys = [
+            "first_request_within_ms",
+            "quiet_at_most_ms",
+            "answer_within_ms",
+            "taken_within_ms",
+            "keep_alive_every_ms",
+            "keep_alive_within_ms",
+        ];
+        let mut text = String::new();
+        for (ms, key) in (50..).zip(keys) {
+            text += &format!("{key} = {ms}\n");
+            for wrong in [49, 3_600_001] {
+                let error = limits(&format!("{key} = {wrong}")).expect_err("it is refused");
+                assert!(error.to_string().starts_with(key), "{error}");
+            }
+        }
+        let Limits {
+            first_request_within,
+            quiet_at_most,
+            answer_within,
+            taken_within,
+            keep_alive_every,
+            keep_alive_within,
+        } = limits(&text).expect("they are fine");
+        let set = [
+            first_request_within,
+            quiet_at_most,
+            answer_within,
+            taken_within,
+            keep_alive_every,
+            keep_alive_within,
+        ];
+        assert_eq!(set.map(|time| time.as_millis()), [50, 51, 52, 53, 54, 55]);
+    }
+}
