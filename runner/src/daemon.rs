@@ -186,7 +186,12 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         waiting: SUPERVISORS_WAITING,
         kill: KillChoice::Strongest,
     };
-    let (processes, left) = Processes::open(options_of_processes, options.entropy.as_ref()).await?;
+    let (processes, left) = Processes::open(
+        options_of_processes,
+        options.clock.clone(),
+        options.entropy.as_ref(),
+    )
+    .await?;
     let (operations, service) = Operations::open(Found {
         host,
         processes,

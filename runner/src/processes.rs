@@ -12,6 +12,7 @@
 mod control;
 mod ending;
 mod outcome;
+mod overdue;
 mod passing;
 mod spool;
 mod task;
@@ -28,17 +29,18 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use runner_host::Plan;
 use runner_supervisor::{
-    Directory, KillChoice, Operation, OperationError, Place, Pool, PoolError, PoolOptions,
-    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, settle,
+    Directory, Fate, KillChoice, Operation, OperationError, Place, Pool, PoolError, PoolOptions,
+    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, Times, settle,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
-use shared_types::{Entropy, OperationId, Refusal, limits::KILL_GRACE};
+use shared_types::{Clock, Entropy, OperationId, Refusal, limits::KILL_GRACE};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::spawn_blocking,
 };
 
 pub(crate) use control::Control;
+use overdue::Overdue;
 pub(crate) use passing::Passing;
 pub(crate) use spool::{Found, Spool};
 
@@ -88,6 +90,7 @@ pub(crate) struct Processes {
     pool: Arc<Pool>,
     starts: Arc<Semaphore>,
     root: Arc<Path>,
+    clock: Arc<dyn Clock>,
 }
 
 /// A supervisor that waits for its command. Dropped, it ends, nothing ever runs in it, and its
@@ -191,12 +194,13 @@ impl Processes {
     /// When the supervisor is missing or unfit, or the folder cannot be used.
     pub(crate) async fn open(
         options: ProcessOptions,
+        clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
     ) -> Result<(Self, Vec<(String, Left)>), OpenError> {
         let mut prefix = [0; 8];
         entropy.fill(&mut prefix);
         let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
-        let left = left_behind(&options.root).await;
+        let left = left_behind(&options.root, &clock).await;
         let left = left.map_err(|source| OpenError::Root {
             root: options.root.clone(),
             source,
@@ -221,6 +225,7 @@ impl Processes {
             pool: Arc::new(pool),
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
             root,
+            clock,
         };
         Ok((processes, left))
     }
@@ -309,8 +314,10 @@ impl Processes {
         let started = supervisor.start(&request, Some(plan.directory));
         self.pool.refill();
         let started = started.map_err(|(_, error)| error);
+        let clock = Arc::clone(&self.clock);
+        let overdue = Overdue::new(clock, Some(terms.run_for), Some(terms.orphan_for));
         let pool = Some(Arc::clone(&self.pool));
-        task::spawn(path, started, passing, terms.kill_grace, pool)
+        task::spawn(path, started, passing, overdue, terms.kill_grace, pool)
     }
 
     /// Removes what is kept of a command that is forgotten, off the async threads; its supervisor
@@ -338,14 +345,14 @@ impl Drop for Waiting {
 }
 
 /// What lies below the root, settled, with the names of the directories.
-async fn left_behind(root: &Path) -> io::Result<Vec<(String, Left)>> {
+async fn left_behind(root: &Path, clock: &Arc<dyn Clock>) -> io::Result<Vec<(String, Left)>> {
     let root = root.to_owned();
     let directories = run_blocking(move || directories(&root)).await?;
     let settling = directories.into_iter().map(|path| async move {
         let name = name(&path).to_owned();
         let settling = path.clone();
         let settled = run_blocking(move || settle(Directory::open(&settling)?));
-        (name, left(path, settled.await))
+        (name, left(path, settled.await, clock))
     });
     Ok(stream::iter(settling)
         .buffer_unordered(SETTLED_AT_ONCE)
@@ -353,10 +360,10 @@ async fn left_behind(root: &Path) -> io::Result<Vec<(String, Left)>> {
         .await)
 }
 
-fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
+fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn Clock>) -> Left {
     match settled {
         Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
-        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
+        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation), clock)),
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             operation: record.operation,
             outcome: outcome::of(record),
@@ -364,15 +371,33 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>) -> Left {
         },
         // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            Left::Running(attend(path, Err(error.into())))
+            Left::Running(attend(path, Err(error.into()), clock))
         }
         Err(error) => Left::Unreadable(error.to_string()),
     }
 }
 
 /// Listens to a command of an earlier daemon.
-fn attend(path: PathBuf, attached: Result<Operation, OperationError>) -> Process {
-    task::spawn(path, attached, Passing::new(), KILL_GRACE, None)
+fn attend(
+    path: PathBuf,
+    attached: Result<Operation, OperationError>,
+    clock: &Arc<dyn Clock>,
+) -> Process {
+    // One without times is of an earlier program: only its supervisor counts.
+    let times = times(&path);
+    let run_left = times.as_ref().and_then(Times::run_left);
+    let orphan_for = times.as_ref().and_then(|times| times.orphan_for);
+    let overdue = Overdue::new(Arc::clone(clock), run_left, orphan_for);
+    let kill_grace = times.map_or(KILL_GRACE, |times| times.kill_grace);
+    task::spawn(path, attached, Passing::new(), overdue, kill_grace, None)
+}
+
+/// The times that a command of an earlier daemon was given.
+fn times(path: &Path) -> Option<Times> {
+    match Directory::open(path).ok()?.fate().ok()?? {
+        Fate::Started(start) => start.times,
+        Fate::Fenced { .. } => None,
+    }
 }
 
 /// The directories below the root, which is made where it is missing.

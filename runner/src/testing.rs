@@ -419,7 +419,9 @@ pub(crate) async fn faulty_operations(
         waiting: 1,
         kill: KillChoice::Strongest,
     };
-    let (processes, left) = Processes::open(options, &OsEntropy).await.expect("a pool");
+    let (processes, left) = Processes::open(options, clock.clone(), &OsEntropy)
+        .await
+        .expect("a pool");
     let found = Found {
         host,
         processes,

@@ -1,4 +1,4 @@
-//! The end of a command that was asked for, should its supervisor not bring it about.
+//! The end of a command that was asked for or is overdue, should its supervisor not bring it about.
 //!
 //! That is the supervisor's to do, politely and then by force, and it tells how the command ended.
 //! One that is stopped does nothing of it. So the daemon asks in its place, and where the time for
@@ -24,7 +24,7 @@ pub(super) enum Due {
     Force(Cause),
 }
 
-/// An end that was asked for.
+/// An end that is to come.
 #[derive(Debug)]
 pub(super) struct Ending {
     cause: Cause,
@@ -41,12 +41,17 @@ impl Ending {
             Wishes { orphan: true, .. } => Cause::Orphaned,
             _ => return None,
         };
-        Some(Self {
+        Some(Self::because(cause, kill_grace))
+    }
+
+    /// Begins for this reason.
+    pub(super) fn because(cause: Cause, kill_grace: Duration) -> Self {
+        Self {
             cause,
             asked: false,
             kill_grace,
             due: Box::pin(sleep(HEARS_WITHIN)),
-        })
+        }
     }
 
     async fn due(&mut self) -> Due {
@@ -62,7 +67,7 @@ impl Ending {
     }
 }
 
-/// Waits until something is to be done, for ever where no end was asked for. Nothing is lost where
+/// Waits until something is to be done, for ever where no end is to come. Nothing is lost where
 /// this is dropped.
 pub(super) async fn due(ending: &mut Option<Ending>) -> Due {
     match ending {

@@ -3,7 +3,7 @@
 //! It ends with the command. Where the supervisor is gone without a word, or does not say in time
 //! that the command has started, the records are settled off the async threads, and the task goes on
 //! with what they say. While the command runs a supervisor may say nothing for as long as it likes,
-//! until it is told to end it (see `ending`).
+//! until it is told to end it (see `ending`) or should have (see `overdue`).
 
 use std::{
     collections::VecDeque,
@@ -35,6 +35,7 @@ use super::{
     control::Wishes,
     ending::{self, Due, Ending},
     outcome,
+    overdue::Overdue,
     passing::Sent,
     run_blocking,
 };
@@ -55,6 +56,7 @@ pub(super) fn spawn(
     path: PathBuf,
     started: Result<Operation, OperationError>,
     passing: Passing,
+    overdue: Overdue,
     kill_grace: Duration,
     pool: Option<Arc<Pool>>,
 ) -> Process {
@@ -70,6 +72,8 @@ pub(super) fn spawn(
         started: attached,
         wishes,
         obeyed: Wishes::default(),
+        overdue,
+        renewals: 0,
         kill_grace,
         ending: None,
         nobody_wishes: false,
@@ -97,6 +101,10 @@ struct Task {
     wishes: watch::Receiver<Wishes>,
     /// What the supervisor was told of them.
     obeyed: Wishes,
+    /// Until it is to end.
+    overdue: Overdue,
+    /// How many were counted there.
+    renewals: u64,
     /// Between the polite signal and the kill.
     kill_grace: Duration,
     /// Once it is to end.
@@ -129,6 +137,8 @@ enum Halt {
 enum Step {
     /// Something is to be done for its end.
     Due(Due),
+    /// Its time is over, and its supervisor does not end it.
+    Over(Cause),
     /// Nobody said that it has started.
     Unheard,
     Heard(Event),
@@ -218,6 +228,10 @@ impl Task {
                         return halt;
                     }
                 }
+                Step::Over(cause) => {
+                    tracing::warn!(?cause, "a supervisor does not end its command in time");
+                    self.ending = Some(Ending::because(cause, self.kill_grace));
+                }
                 Step::Heard(event) => match event {
                     Event::Started(_) => self.started = true,
                     Event::Output { out, err } => self.readable = [out, err],
@@ -252,9 +266,11 @@ impl Task {
 
     async fn step(&mut self, socket: &mut AsyncFd<Operation>, unheard: Pin<&mut Sleep>) -> Step {
         let untold = self.untold().is_some();
+        let ends = self.ending.is_some();
         tokio::select! {
             biased;
-            due = ending::due(&mut self.ending) => Step::Due(due),
+            due = ending::due(&mut self.ending), if ends => Step::Due(due),
+            cause = self.overdue.over(), if !ends => Step::Over(cause),
             step = heard(socket) => step.unwrap_or(Step::Cut),
             () = unheard, if !self.started => Step::Unheard,
             wished = self.wishes.changed(), if !self.nobody_wishes => {
@@ -314,6 +330,10 @@ impl Task {
         let wished = *self.wishes.borrow_and_update();
         if self.ending.is_none() {
             self.ending = Ending::wished(&wished, self.kill_grace);
+        }
+        if wished.renewed.0 != self.renewals {
+            self.renewals = wished.renewed.0;
+            self.overdue.renew(wished.renewed.1);
         }
         if operation.is_behind() {
             return;

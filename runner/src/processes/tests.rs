@@ -3,6 +3,7 @@
 mod daemons;
 mod ends;
 mod many;
+mod overdue;
 mod passing;
 mod scene;
 mod spools;

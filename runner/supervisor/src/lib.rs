@@ -46,7 +46,7 @@ pub use protocol::{
 };
 pub use record::{
     Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
-    StartRecord, StreamEnd,
+    StartRecord, StreamEnd, Times,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};

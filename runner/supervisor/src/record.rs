@@ -4,12 +4,17 @@
 //! one is noticed, and fields can be added. The files of records are made in advance with blank
 //! lines in them, so that a full disk cannot keep an end from being written down.
 
-use std::{fs::File, io, os::unix::fs::FileExt, path::PathBuf};
+use std::{fs::File, io, os::unix::fs::FileExt, path::PathBuf, time::Duration};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shared_types::OperationId;
 
-use crate::{Directory, ProcessId, VERSION, agreed_version, tree::KillMethod};
+use crate::{
+    Directory, ProcessId, VERSION, agreed_version,
+    request::{millis, millis_always},
+    tree::KillMethod,
+};
 
 /// How much of a reason that the host gave is kept, in bytes.
 pub const MAX_REASON_BYTES: usize = 512;
@@ -53,6 +58,36 @@ pub struct StartRecord {
     pub identity: Identity,
     /// The command's first process; absent where it was clear before that there is none.
     pub child: Option<ProcessId>,
+    /// When its time is over, for whoever has to see to it in its supervisor's place; absent from
+    /// the record of an earlier program.
+    #[serde(default)]
+    pub times: Option<Times>,
+}
+
+/// The times that a command was given (see [`Terms`](crate::Terms)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// When it began, on the monotonic clock of the host's boot, in milliseconds.
+    pub began_ms: u64,
+    /// How long it may run (monotonic clock).
+    #[serde(default, with = "millis")]
+    pub run_for: Option<Duration>,
+    /// How long it may go on without a renewal (boot-time clock).
+    #[serde(default, with = "millis")]
+    pub orphan_for: Option<Duration>,
+    /// Between the polite signal and the kill.
+    #[serde(with = "millis_always")]
+    pub kill_grace: Duration,
+}
+
+impl Times {
+    /// How long a command may still run that began in this boot of the host.
+    pub fn run_left(&self) -> Option<Duration> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = Duration::from_secs(u64::try_from(now.tv_sec).unwrap_or(0));
+        let ran = now.saturating_sub(Duration::from_millis(self.began_ms));
+        self.run_for.map(|run_for| run_for.saturating_sub(ran))
+    }
 }
 
 /// How an operation ended; linked once, never changed.

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 pub(super) use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,
 };
-use shared_types::{OperationId, OsEntropy, SystemClock};
+use shared_types::{Clock, OperationId, OsEntropy, SystemClock};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -24,6 +24,8 @@ pub(super) const SOON: Duration = Duration::from_millis(200);
 /// A workspace `ws` and a folder `operations` for all that is run in it.
 pub(super) struct Scene {
     pub(super) host: Host,
+    /// The one that goes on while the host is suspended.
+    pub(super) clock: Arc<dyn Clock>,
     /// Before the folder, which can be removed only without it.
     disk: Option<SmallDisk>,
     folder: TempDir,
@@ -57,6 +59,7 @@ impl Scene {
         let host = Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens");
         Self {
             host,
+            clock: Arc::new(SystemClock::new()),
             disk: None,
             folder,
         }
@@ -118,7 +121,7 @@ impl Scene {
         &self,
         options: ProcessOptions,
     ) -> Result<(Processes, Vec<(String, Left)>), OpenError> {
-        Processes::open(options, &OsEntropy).await
+        Processes::open(options, Arc::clone(&self.clock), &OsEntropy).await
     }
 
     pub(super) async fn start(&self, processes: &Processes, exec: Exec) -> Process {

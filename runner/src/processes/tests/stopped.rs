@@ -12,7 +12,7 @@ use tokio::time::{pause, resume};
 use super::scene::*;
 
 /// Stops the supervisor of this directory, and waits until it is.
-fn stop(scene: &Scene, name: &str) -> Identity {
+pub(super) fn stop(scene: &Scene, name: &str) -> Identity {
     let identity = identity(scene, name);
     signal(identity.supervisor.pid, Signal::STOP);
     while state(identity.supervisor.pid) != Some('T') {
@@ -27,7 +27,7 @@ fn signal(pid: i32, signal: Signal) {
 }
 
 /// With less time to end than a test waits for an event.
-fn soon_killed() -> ProcessTerms {
+pub(super) fn soon_killed() -> ProcessTerms {
     ProcessTerms {
         kill_grace: LONG / 2,
         ..terms()
@@ -35,7 +35,7 @@ fn soon_killed() -> ProcessTerms {
 }
 
 /// Nothing is left of a supervisor but its directory.
-fn assert_gone(identity: &Identity) {
+pub(super) fn assert_gone(identity: &Identity) {
     assert!(!runs(identity.supervisor.pid), "{identity:?}");
     let cgroup = identity.cgroup.as_deref();
     assert!(!cgroup.is_some_and(Path::exists), "{identity:?}");
@@ -268,7 +268,7 @@ fn the_next_daemon_can_cancel_what_runs_although_its_supervisor_is_stopped() {
     let (name, stopped) = for_a_while(async {
         let processes = scene.open().await;
         let script = shell("echo ready; sleep 1000");
-        let mut process = scene.start(&processes, script).await;
+        let mut process = scene.start_with(&processes, script, soon_killed()).await;
         until(&mut process, "ready").await;
         let name = process.spool.name().to_owned();
         let stopped = stop(&scene, &name);
@@ -284,7 +284,7 @@ fn the_next_daemon_can_cancel_what_runs_although_its_supervisor_is_stopped() {
 }
 
 /// The life of a daemon.
-fn for_a_while<T>(life: impl Future<Output = T>) -> T {
+pub(super) fn for_a_while<T>(life: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -295,7 +295,7 @@ fn for_a_while<T>(life: impl Future<Output = T>) -> T {
 }
 
 /// What the next daemon finds of a command that runs.
-async fn running(scene: &Scene, name: &str) -> Process {
+pub(super) async fn running(scene: &Scene, name: &str) -> Process {
     let (_processes, left) = scene.open_again().await;
     match left.into_iter().find(|(other, _)| other == name) {
         Some((_, Left::Running(process))) => process,

@@ -60,3 +60,29 @@ fn a_long_reason_is_cut_between_characters() {
     let cut = reason(&format!("x{long}"));
     assert_eq!(cut.len(), MAX_REASON_BYTES - 1);
 }
+
+#[test]
+fn time_that_has_passed_since_the_start_is_not_left() {
+    let now = clock_gettime(ClockId::Monotonic);
+    let began = u64::try_from(now.tv_sec).expect("a time") - 1;
+    let minute = Duration::from_secs(60);
+    let times = |began: u64| Times {
+        began_ms: began * 1000,
+        run_for: Some(minute),
+        orphan_for: None,
+        kill_grace: minute,
+    };
+    let left = times(began).run_left().expect("a bound");
+    assert!(left < minute && !left.is_zero(), "{left:?}");
+    assert_eq!(
+        times(0).run_left(),
+        Some(minute.saturating_sub(Duration::from_secs(began + 1)))
+    );
+}
+
+#[test]
+fn a_start_without_times_is_read() {
+    let line = r#"{"operation":"op_00000000000000000000000007","identity":{"supervisor":{"pid":1,"start_ticks":1,"boot_id":"b"},"kill":"sweep","cgroup":null},"child":null}"#;
+    let start: StartRecord = serde_json::from_str(line).expect("a record of an earlier program");
+    assert_eq!(start.times, None);
+}

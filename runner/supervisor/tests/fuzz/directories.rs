@@ -181,6 +181,7 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
             operation: OperationId::from_u128(7),
             identity: identity.clone(),
             child: dice.one_in(2).then(|| stranger.taken_for(dice)),
+            times: None,
         })
     };
     let files = [

@@ -164,6 +164,7 @@ fn from_supervisor() -> Vec<(FromSupervisor, &'static [u8])> {
         operation: operation(),
         child: Some(identity.supervisor.clone()),
         identity,
+        times: None,
     };
     let refused = FromSupervisor::Refused {
         reason: "no".to_owned(),

@@ -1,10 +1,10 @@
 //! The files of an operation, one at a time: the records, and what is missing in the spool.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use runner_supervisor::{
     Directory, Fate, Found, Gap, GapLog, Identity, KillMethod, ProcessId, RecordFile, SpoolReader,
-    StartRecord, Stream,
+    StartRecord, Stream, Times,
 };
 use serde::Serialize;
 use shared_fuzz::{Dice, fuzz, stored};
@@ -156,12 +156,29 @@ fn write_the_records() {
         operation: OperationId::from_u128(7),
         identity: identity.clone(),
         child: None,
+        times: None,
+    });
+    let with_times = Fate::Started(StartRecord {
+        operation: OperationId::from_u128(7),
+        identity: identity.clone(),
+        child: None,
+        times: Some(Times {
+            began_ms: 1_234_567,
+            run_for: Some(Duration::from_secs(60)),
+            orphan_for: None,
+            kill_grace: Duration::from_secs(10),
+        }),
     });
     let fenced = Fate::Fenced {
         reason: "nobody wants it".to_owned(),
     };
     store("records", "ready", &file_of("ready", &identity));
     store("records", "started", &file_of("fate", &started));
+    store(
+        "records",
+        "started-with-times",
+        &file_of("fate", &with_times),
+    );
     store("records", "fenced", &file_of("fate", &fenced));
     store("records", "exit", &file_of("exit", &exit_record()));
     store("gaps", "both-streams", &gaps());

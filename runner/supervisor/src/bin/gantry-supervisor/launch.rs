@@ -8,7 +8,7 @@ use std::{io, time::Duration};
 
 use runner_supervisor::{
     Cause, End, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, Request, StartRecord,
-    StreamEnd, Sync,
+    StreamEnd, Sync, Times,
 };
 use rustix::fd::OwnedFd;
 
@@ -91,18 +91,25 @@ fn settle(
     client: Option<&Client>,
     faults: Faults,
 ) -> io::Result<Option<StartRecord>> {
+    let terms = &request.terms;
     let start = StartRecord {
         operation: request.operation,
         identity: prepared.identity.clone(),
         child,
+        times: Some(Times {
+            began_ms: u64::try_from(clock::monotonic().as_millis()).unwrap_or(u64::MAX),
+            run_for: terms.run_for,
+            orphan_for: terms.orphan_for,
+            kill_grace: terms.kill_grace,
+        }),
     };
     prepared.start.write(&Fate::Started(start.clone()))?;
-    if request.terms.sync != Sync::Nothing {
+    if terms.sync != Sync::Nothing {
         prepared.start.sync()?;
     }
     faults.at(FaultPoint::StartWritten, client);
     let ours = prepared.start.link(&prepared.directory)?;
-    if request.terms.sync != Sync::Nothing {
+    if terms.sync != Sync::Nothing {
         rustix::fs::fsync(&prepared.directory)?;
     }
     faults.at(FaultPoint::FateLinked, client);

@@ -1,0 +1,88 @@
+//! The time of a command that its supervisor does not end.
+//!
+//! When a command's time is over its supervisor ends it. One that is stopped or hangs does not, so
+//! the daemon counts as well, a while longer, and then ends the command as where somebody asked for
+//! its end (see `ending`). What a command may run is counted on the monotonic clock, from the start
+//! that its record tells; how long it may go on without a renewal on the clock that goes on while
+//! the host is suspended. A new daemon cannot know when the last renewal was, and counts from its
+//! own start. How long a command may be silent only its supervisor can tell.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use runner_supervisor::Cause;
+use shared_types::Clock;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// How much longer than the supervisor the daemon waits.
+const MARGIN: Duration = Duration::from_secs(10);
+
+/// What a supervisor gives a command that is cut off beyond the time that it may run.
+const OWN_MARGIN: Duration = Duration::from_secs(1);
+
+/// How often the clock of a suspended host is looked at, no timer of the runtime's being on it.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// When a command's time is over.
+#[derive(Debug)]
+pub(super) struct Overdue {
+    clock: Arc<dyn Clock>,
+    run_until: Option<Instant>,
+    /// On the boot-time clock.
+    renewed_until: Option<Duration>,
+    look: Pin<Box<Sleep>>,
+}
+
+impl Overdue {
+    /// For a command that may run for `run_left` and is renewed now.
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        run_left: Option<Duration>,
+        orphan_for: Option<Duration>,
+    ) -> Self {
+        let now = Instant::now();
+        let mut overdue = Self {
+            clock,
+            run_until: run_left.and_then(|left| now.checked_add(left)),
+            renewed_until: None,
+            look: Box::pin(sleep_until(now)),
+        };
+        if let Some(orphan_for) = orphan_for {
+            overdue.renew(orphan_for);
+        }
+        overdue.look_later(now);
+        overdue
+    }
+
+    /// It may go on for this long from now, and in any case for as long as it may run.
+    pub(super) fn renew(&mut self, orphan_for: Duration) {
+        let own = self.run_until.map_or(Duration::ZERO, |until| {
+            until.saturating_duration_since(Instant::now()) + OWN_MARGIN
+        });
+        let now = self.clock.boot_time();
+        self.renewed_until = Some(now.saturating_add(orphan_for.max(own)));
+    }
+
+    /// Waits until its time is over by more than the margin. Nothing is lost where this is dropped.
+    pub(super) async fn over(&mut self) -> Cause {
+        loop {
+            self.look.as_mut().await;
+            let now = Instant::now();
+            if self.run_until.is_some_and(|until| now >= until + MARGIN) {
+                return Cause::Timeout;
+            }
+            let boot_time = self.clock.boot_time();
+            let cut_off = |until: Duration| boot_time >= until.saturating_add(MARGIN);
+            if self.renewed_until.is_some_and(cut_off) {
+                return Cause::Orphaned;
+            }
+            self.look_later(now);
+        }
+    }
+
+    fn look_later(&mut self, now: Instant) {
+        let later = now + LOOK_EVERY;
+        let run_until = self.run_until.map(|until| until + MARGIN);
+        let look_at = run_until.map_or(later, |until| until.min(later));
+        self.look.as_mut().reset(look_at);
+    }
+}
