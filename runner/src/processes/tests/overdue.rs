@@ -115,9 +115,9 @@ fn the_next_daemon_goes_on_counting_the_time_of_a_command_whose_supervisor_is_st
 /// The record of the end, however long it takes by the paused clock.
 async fn ended_in_the_end(process: &mut Process) -> ExitRecord {
     loop {
-        match process.events.recv().await.expect("an event") {
-            ProcessEvent::Ended(end) => return exited(&outcome(end)).clone(),
-            _ => {}
+        let event = process.events.recv().await.expect("an event");
+        if let ProcessEvent::Ended(end) = event {
+            return exited(&outcome(end)).clone();
         }
     }
 }
