@@ -33,15 +33,18 @@ pub(crate) enum Verb {
     Enrol(EnrolArgs),
     /// Serve the server's operations until a signal
     Run(RunArgs),
+    /// Change where the server is reached; who it is stays. The daemon must not run
+    Servers(ServersArgs),
     /// Say whether this home is enrolled, where, and whether a daemon runs
     Status,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EnrolArgs {
-    /// The server's address, such as `https://gantry.example:7400`
-    #[arg(long, value_name = "URL")]
-    pub(crate) server: String,
+    /// The server's address, such as `https://gantry.example:7400`. May be repeated: then each
+    /// attempt to reach it goes to the next one, and any of them must be the same server
+    #[arg(long = "server", value_name = "URL", required = true)]
+    pub(crate) servers: Vec<String>,
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
     #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
@@ -63,6 +66,16 @@ pub(crate) struct EnrolArgs {
     /// Give up the runner that this home belongs to now
     #[arg(long)]
     pub(crate) replace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServersArgs {
+    /// The server's addresses from now on, in the place of those before
+    #[arg(value_name = "URL", required = true)]
+    pub(crate) servers: Vec<String>,
+    /// Allow http:// to another machine: everybody on the way can read and change everything
+    #[arg(long)]
+    pub(crate) allow_plain_text: bool,
 }
 
 /// What may be asked for as the longest wait: below it a server that restarts would be stormed.

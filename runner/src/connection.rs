@@ -1,7 +1,7 @@
 //! One connection to the server, which lives and dies as one: it never reconnects behind the
 //! caller's back, so what was proved about its other end stays true for everything sent over it.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -14,10 +14,10 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::server_url::ServerUrl;
+use crate::{endpoints::Route, server_url::ServerUrl};
 
-/// Time for the TCP and TLS handshakes, each.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// Time to find the server's addresses, and for the TCP and TLS handshakes, each.
+pub(crate) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What may be in flight towards the runner, per stream and altogether, in bytes.
 const STREAM_WINDOW: u32 = 2 * 1024 * 1024;
@@ -42,20 +42,24 @@ pub(crate) struct Connection {
     /// SHA-256 of the certificate at the other end; `None` with plain text, and where the
     /// platform's roots vouched for it.
     pub(crate) certificate: Option<[u8; 32]>,
+    /// Who answered.
+    pub(crate) address: SocketAddr,
 }
 
 impl Connection {
-    /// Dials the server.
-    pub(crate) async fn open(url: &ServerUrl, accept: Accept) -> Result<Self, ConnectError> {
+    /// Dials the server: the first of the addresses that answers.
+    pub(crate) async fn open(route: &Route, accept: Accept) -> Result<Self, ConnectError> {
+        let url = &route.url;
         let unreachable = |source| ConnectError::Unreachable {
             url: url.to_string(),
             source,
         };
-        let dial = TcpStream::connect((url.host(), url.port()));
-        let socket = within(dial).await.map_err(unreachable)?;
+        let dial = TcpStream::connect(&route.addresses[..]);
+        let socket = within(HANDSHAKE_WITHIN, dial).await.map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
+        let address = socket.peer_addr().map_err(unreachable)?;
         if !url.is_tls() {
-            return Self::over(url, socket, None).await;
+            return Self::over(url, socket, address, None).await;
         }
         let recorder = Recorder::new();
         let trust = match accept {
@@ -69,7 +73,11 @@ impl Connection {
             unreachable(io::Error::new(io::ErrorKind::InvalidInput, reason))
         })?;
         let connector = TlsConnector::from(Arc::new(config));
-        let handshake = within(connector.connect(name, Socket::new(socket))).await;
+        let handshake = within(
+            HANDSHAKE_WITHIN,
+            connector.connect(name, Socket::new(socket)),
+        )
+        .await;
         let mut stream = handshake.map_err(|source| ConnectError::Handshake {
             url: url.to_string(),
             source,
@@ -77,13 +85,14 @@ impl Connection {
         // A whole frame, so that it leaves at once.
         let unsent = 2 * FRAME_BYTES as usize;
         stream.get_mut().1.set_buffer_limit(Some(unsent));
-        Self::over(url, stream, recorder.recorded()).await
+        Self::over(url, stream, address, recorder.recorded()).await
     }
 
     /// Speaks HTTP/2 over this stream and no other.
     async fn over(
         url: &ServerUrl,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        address: SocketAddr,
         certificate: Option<[u8; 32]>,
     ) -> Result<Self, ConnectError> {
         let mut once = Some(TokioIo::new(stream));
@@ -101,12 +110,17 @@ impl Connection {
         Ok(Self {
             channel,
             certificate,
+            address,
         })
     }
 }
 
-async fn within<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(HANDSHAKE_WITHIN, step)
+/// The step, or a failure once it has taken too long.
+pub(crate) async fn within<T>(
+    time: Duration,
+    step: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    timeout(time, step)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::{
+    endpoints::Endpoints,
     enrolment::EnrolmentError,
     home::{Home, HomeError},
     journal::{Journal, JournalError, Opened, Repair},
@@ -34,7 +35,7 @@ use crate::{
     link::{Introduction, Link, LinkError},
     operations::{Found, Operations, OperationsService, Unfinished},
     processes::{self, ProcessOptions, Processes},
-    server_url::{ServerUrl, UrlError},
+    server_url::UrlError,
 };
 
 /// What the runner calls its only sandbox; with the runner's id it gives the sandbox's id.
@@ -146,7 +147,7 @@ pub(crate) async fn run(
 /// Reads the home, takes up what earlier daemons left, and puts the parts together.
 async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), DaemonError> {
     let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
-    let url = ServerUrl::parse(&enrolled.server, enrolled.allow_plain_text)?;
+    let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let key = options.home.key()?;
     let host = Host::open(
         HostOptions {
@@ -164,7 +165,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
     tracing::info!(
         runner.id = %enrolled.runner,
         runner.name = enrolled.name,
-        server = %url,
+        servers = endpoints.texts().join(" "),
         workspace = %host.root().display(),
         isolation = %host.isolation(),
         "runner starts"
@@ -209,7 +210,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
     })
     .await?;
     let link = Link {
-        url,
+        endpoints,
         home: options.home,
         enrolled,
         key,

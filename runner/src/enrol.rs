@@ -9,10 +9,10 @@ use std::{
 use shared_types::{Entropy, Isolation, Token, limits};
 
 use crate::{
+    endpoints::Endpoints,
     enrolment::{EnrolmentError, Introduction, Proven},
     home::{Enrolled, Home, HomeError},
     key::{RunnerKey, ServerIdentity},
-    server_url::ServerUrl,
 };
 
 /// The most labels that a runner may bring along.
@@ -20,7 +20,8 @@ const MAX_LABELS: usize = 32;
 
 /// What a person decides about a new runner.
 pub(crate) struct Enrolment {
-    pub(crate) server: ServerUrl,
+    /// Where the server can be reached. The first that answers enrols it.
+    pub(crate) endpoints: Endpoints,
     pub(crate) allow_plain_text: bool,
     pub(crate) token: Token,
     /// The wanted name; the join token's, or one that the server makes, where there is none.
@@ -35,7 +36,7 @@ pub(crate) struct Enrolment {
 /// Makes the runner known to the server and remembers it in `home`.
 pub(crate) async fn enrol(
     home: &Home,
-    wanted: Enrolment,
+    mut wanted: Enrolment,
     entropy: &dyn Entropy,
 ) -> Result<Report, EnrolError> {
     let pin = wanted.token.pin().copied();
@@ -49,17 +50,17 @@ pub(crate) async fn enrol(
     {
         return Err(EnrolError::Already {
             name: enrolled.name,
-            server: enrolled.server,
+            server: enrolled.servers.join(", "),
         });
     }
     let key = RunnerKey::generate(entropy);
     home.prepare_key(&key)?;
 
-    let proven = Proven::connect(&wanted.server, &server_identity, entropy).await?;
+    let proven = reach(&mut wanted.endpoints, &server_identity, entropy).await?;
     let certificate = proven.certificate;
     let (runner, name) = proven.enrol(&wanted.token, &key, introduction).await?;
     let enrolled = Enrolled {
-        server: wanted.server.to_string(),
+        servers: wanted.endpoints.texts(),
         allow_plain_text: wanted.allow_plain_text,
         runner,
         name,
@@ -85,10 +86,36 @@ impl fmt::Display for Report {
             f,
             "enrolled as {} with {}; workspace {}; isolation: {} — commands run as your user",
             self.0.name,
-            self.0.server,
+            self.0.servers.join(", "),
             self.0.workspace.display(),
             Isolation::none(),
         )
+    }
+}
+
+/// The first endpoint that answers; what answers as somebody else is for a person to look at.
+async fn reach(
+    endpoints: &mut Endpoints,
+    identity: &ServerIdentity,
+    entropy: &dyn Entropy,
+) -> Result<Proven, EnrolmentError> {
+    let mut left = endpoints.len();
+    loop {
+        left -= 1;
+        let proven = match endpoints.next().await {
+            Ok(route) => Proven::connect(&route, identity, entropy).await,
+            Err(error) => Err(error.into()),
+        };
+        match proven {
+            Err(
+                error @ (EnrolmentError::Connect(_)
+                | EnrolmentError::NotGantry { .. }
+                | EnrolmentError::Silent),
+            ) if left > 0 => {
+                tracing::warn!(server = %endpoints.last(), %error, "trying the next address");
+            }
+            proven => return proven,
+        }
     }
 }
 

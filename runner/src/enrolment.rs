@@ -5,7 +5,7 @@
 //! is not, a proxy ends TLS, and then the platform's roots must vouch for the proxy and the server
 //! must prove itself again behind it. Only then is anything secret sent, over that connection.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use proto::{
     signing,
@@ -17,6 +17,7 @@ use tonic::{Status, transport::Channel};
 
 use crate::{
     connection::{Accept, ConnectError, Connection},
+    endpoints::Route,
     home::{Home, HomeError},
     key::{RunnerKey, ServerIdentity},
     server_url::ServerUrl,
@@ -35,6 +36,9 @@ pub(crate) struct Proven {
     /// SHA-256 of the certificate that the identity vouched for; `None` where the platform's
     /// roots did, or there is no TLS.
     pub(crate) certificate: Option<[u8; 32]>,
+    pub(crate) server: ServerUrl,
+    /// Who answered there.
+    pub(crate) address: SocketAddr,
     challenge: Vec<u8>,
     audience: String,
 }
@@ -50,24 +54,25 @@ pub(crate) struct Introduction {
 impl Proven {
     /// Connects, and holds the other end to the server's identity.
     pub(crate) async fn connect(
-        url: &ServerUrl,
+        route: &Route,
         identity: &ServerIdentity,
         entropy: &dyn Entropy,
     ) -> Result<Self, EnrolmentError> {
-        let connection = Connection::open(url, Accept::Any).await?;
+        let url = &route.url;
+        let connection = Connection::open(route, Accept::Any).await?;
         let reply = identify(&connection.channel, url, identity, entropy).await?;
         let at_the_other_end = connection.certificate;
         let Some(seen) = at_the_other_end else {
-            return Ok(Self::of(connection, reply));
+            return Ok(Self::of(url, connection, reply));
         };
         if reply.certificate_sha256 == seen {
-            return Ok(Self::of(connection, reply));
+            return Ok(Self::of(url, connection, reply));
         }
-        let behind_proxy = Connection::open(url, Accept::PlatformRoots)
+        let behind_proxy = Connection::open(route, Accept::PlatformRoots)
             .await
             .map_err(EnrolmentError::Interposed)?;
         let reply = identify(&behind_proxy.channel, url, identity, entropy).await?;
-        Ok(Self::of(behind_proxy, reply))
+        Ok(Self::of(url, behind_proxy, reply))
     }
 
     /// Spends the join token: the server knows the runner afterwards, or nothing has changed.
@@ -121,10 +126,12 @@ impl Proven {
         Ok(reply.access_token)
     }
 
-    fn of(connection: Connection, reply: v1::IdentifyReply) -> Self {
+    fn of(url: &ServerUrl, connection: Connection, reply: v1::IdentifyReply) -> Self {
         Self {
             channel: connection.channel,
             certificate: connection.certificate,
+            server: url.clone(),
+            address: connection.address,
             challenge: reply.challenge,
             audience: reply.audience,
         }

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{Digest, RunnerId};
 
 use crate::key::{KeyError, RunnerKey, ServerIdentity};
@@ -27,9 +27,11 @@ pub(crate) struct Home {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Enrolled {
-    /// The server's address.
-    pub(crate) server: String,
-    /// Whether its owner allowed plain text to a host that is not this one.
+    /// The server's addresses, of which each attempt to reach it takes the next. A file with one
+    /// may name it alone, as `server`.
+    #[serde(alias = "server", deserialize_with = "one_or_more")]
+    pub(crate) servers: Vec<String>,
+    /// Whether their owner allowed plain text to a host that is not this one.
     #[serde(default)]
     pub(crate) allow_plain_text: bool,
     /// The runner's id and name, as the server gave them.
@@ -190,6 +192,19 @@ impl Home {
             source,
         }
     }
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "an address, or a list of them")]
+    enum Texts {
+        One(String),
+        More(Vec<String>),
+    }
+    Ok(match Texts::deserialize(from)? {
+        Texts::One(text) => vec![text],
+        Texts::More(texts) => texts,
+    })
 }
 
 /// Why a home cannot be used.

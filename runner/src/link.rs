@@ -22,16 +22,16 @@ use tickets::Unproven;
 
 use crate::{
     backoff,
+    endpoints::Endpoints,
     enrolment::{EnrolmentError, Proven},
     home::{Enrolled, Home},
     key::RunnerKey,
     operations::{Gone, Operations},
-    server_url::ServerUrl,
 };
 
 /// Keeps the link.
 pub(crate) struct Link {
-    pub(crate) url: ServerUrl,
+    pub(crate) endpoints: Endpoints,
     pub(crate) home: Home,
     pub(crate) enrolled: Enrolled,
     pub(crate) key: RunnerKey,
@@ -71,7 +71,7 @@ impl Link {
             let wait = backoff::wait(failures, self.longest_wait, self.random());
             tracing::warn!(
                 runner.id = %self.introduction.runner,
-                server = %self.url,
+                server = %self.endpoints.last(),
                 %error,
                 failures,
                 wait_ms = wait.as_millis() as u64,
@@ -86,8 +86,8 @@ impl Link {
 
     /// Connects, proves itself and serves one link; `welcomed` says since when.
     async fn once(&mut self, welcomed: &mut Option<Instant>) -> Result<(), LinkError> {
-        let connect = self.connect();
         let goodbye = self.goodbye.clone();
+        let connect = self.connect();
         let (proven, token) = tokio::select! {
             connected = connect => connected?,
             () = goodbye.cancelled() => return Ok(()),
@@ -102,13 +102,14 @@ impl Link {
             clock: &self.clock,
             goodbye: &self.goodbye,
         };
-        session.run(proven.channel, &token, welcomed).await
+        session.run(proven, &token, welcomed).await
     }
 
     /// The access token lives in memory only, and serves one link.
-    async fn connect(&self) -> Result<(Proven, String), EnrolmentError> {
+    async fn connect(&mut self) -> Result<(Proven, String), EnrolmentError> {
+        let route = self.endpoints.next().await?;
         let identity = &self.enrolled.server_identity;
-        let proven = Proven::connect(&self.url, identity, self.entropy.as_ref()).await?;
+        let proven = Proven::connect(&route, identity, self.entropy.as_ref()).await?;
         let token = proven
             .authenticate(&self.key, &self.home, self.enrolled.runner)
             .await?;
@@ -124,7 +125,7 @@ impl Link {
         self.enrolled.certificate = certificate;
         match self.home.save(&self.enrolled) {
             Ok(()) => {
-                tracing::info!("the server has another certificate; its identity vouches for it")
+                tracing::info!(server = %self.endpoints.last(), "another certificate is presented than at the last link; the server's identity vouches for it");
             }
             Err(error) => {
                 tracing::warn!(%error, "the server's new certificate cannot be remembered")

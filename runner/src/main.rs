@@ -7,6 +7,7 @@ mod backoff;
 mod cli;
 mod connection;
 mod daemon;
+mod endpoints;
 mod enrol;
 mod enrolment;
 mod home;
@@ -35,11 +36,11 @@ use clap::Parser;
 use runner_host::allowed_environment;
 use shared_types::{OsEntropy, SystemClock};
 
-use cli::{Cli, EnrolArgs, RunArgs, Verb};
-use daemon::{DaemonOptions, HostFacts};
+use cli::{Cli, EnrolArgs, RunArgs, ServersArgs, Verb};
+use daemon::{DaemonError, DaemonOptions, HostFacts};
+use endpoints::Endpoints;
 use enrol::Enrolment;
 use home::Home;
-use server_url::ServerUrl;
 use token_source::Sources;
 
 fn main() -> ExitCode {
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let verb = match cli.verb {
         Verb::Enrol(_) => "enrol",
         Verb::Run(_) => "run",
+        Verb::Servers(_) => "change the server's addresses",
         Verb::Status => "say the status",
     };
     match act(cli) {
@@ -83,6 +85,7 @@ fn act(cli: Cli) -> anyhow::Result<()> {
     match cli.verb {
         Verb::Enrol(args) => enrol_here(&home, args),
         Verb::Run(args) => serve(home, &args),
+        Verb::Servers(args) => change_servers(&home, &args),
         Verb::Status => {
             println!("{}", status::of(&home)?);
             Ok(())
@@ -91,7 +94,7 @@ fn act(cli: Cli) -> anyhow::Result<()> {
 }
 
 fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
-    let server = ServerUrl::parse(&args.server, args.allow_plain_text)?;
+    let endpoints = Endpoints::parse(&args.servers, args.allow_plain_text)?;
     let variable = variable(token_source::VARIABLE);
     let token = Sources {
         argument: args.token.as_deref(),
@@ -106,7 +109,7 @@ fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
         None => std::env::current_dir().context("cannot tell the current directory")?,
     };
     let wanted = Enrolment {
-        server,
+        endpoints,
         allow_plain_text: args.allow_plain_text,
         token,
         name: args.name,
@@ -120,6 +123,18 @@ fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
         .build()?;
     let report = runtime.block_on(enrol::enrol(home, wanted, &OsEntropy))?;
     println!("{report}");
+    Ok(())
+}
+
+fn change_servers(home: &Home, args: &ServersArgs) -> anyhow::Result<()> {
+    let endpoints = Endpoints::parse(&args.servers, args.allow_plain_text)?;
+    let lock = home.lock()?;
+    let mut enrolled = home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
+    enrolled.servers = endpoints.texts();
+    enrolled.allow_plain_text = args.allow_plain_text;
+    home.save(&enrolled)?;
+    drop(lock);
+    println!("{}", status::of(home)?);
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use http::Uri;
 use url::{Host, Url};
 
+use crate::endpoints::MAX_SERVERS;
+
 /// Where the server is reached: a scheme, a host and a port, nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerUrl {
@@ -103,6 +105,10 @@ pub(crate) enum UrlError {
         "plain text to {0} would show the runner's credentials to the network: use https, or say --allow-plain-text"
     )]
     PlainText(String),
+    #[error(
+        "a server has from 1 to {MAX_SERVERS} addresses: name them with --server or `gantry-runner servers`"
+    )]
+    Number,
 }
 
 #[cfg(test)]

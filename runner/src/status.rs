@@ -30,7 +30,10 @@ impl fmt::Display for Status {
             "not running: start it with `gantry-runner run`"
         };
         writeln!(f, "runner     {} ({})", enrolled.name, enrolled.runner)?;
-        writeln!(f, "server     {}", enrolled.server)?;
+        for (number, server) in enrolled.servers.iter().enumerate() {
+            let label = if number == 0 { "server" } else { "  or" };
+            writeln!(f, "{label:<9}  {server}")?;
+        }
         writeln!(f, "workspace  {}", enrolled.workspace.display())?;
         write!(f, "daemon     {daemon}")
     }

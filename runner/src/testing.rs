@@ -36,6 +36,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, service::Routes};
 
 use crate::{
+    endpoints::Endpoints,
     journal::Journal,
     key::{RunnerKey, ServerIdentity},
     link::agreement::{Ephemeral, LinkKey},
@@ -335,6 +336,18 @@ impl FakeLink {
             ephemeral_key: ours,
         }
     }
+}
+
+/// An address where nobody listens.
+pub(crate) fn nowhere() -> String {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    format!("http://{}", closed.local_addr().expect("an address"))
+}
+
+/// These addresses, the first of them first.
+pub(crate) fn endpoints(urls: &[&str]) -> Endpoints {
+    let texts: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
+    Endpoints::parse(&texts, false).expect("addresses")
 }
 
 /// The incarnation of tests.

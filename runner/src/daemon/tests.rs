@@ -29,7 +29,7 @@ impl Daemon {
         let key = RunnerKey::generate(&SeededEntropy::new(1));
         home.prepare_key(&key).expect("a key");
         home.enrol(&Enrolled {
-            server: server.url.clone(),
+            servers: vec![server.url.clone()],
             allow_plain_text: false,
             runner: RUNNER,
             name: "laptop".into(),

@@ -7,7 +7,7 @@ use tonic::Status;
 use super::*;
 use crate::{
     connection::ConnectError,
-    testing::{FakeServer, RUNNER},
+    testing::{FakeServer, RUNNER, endpoints, nowhere},
 };
 
 struct Place {
@@ -32,7 +32,7 @@ async fn enrol_with(
     change: impl FnOnce(&mut Enrolment),
 ) -> Result<Report, EnrolError> {
     let mut wanted = Enrolment {
-        server: ServerUrl::parse(&server.url, false).expect("an address"),
+        endpoints: endpoints(&[&server.url]),
         allow_plain_text: false,
         token: server.join_token(),
         name: None,
@@ -170,11 +170,9 @@ async fn what_cannot_work_is_said_before_the_token_is_spent() {
 async fn a_server_that_is_not_there_is_named() {
     let place = place();
     let server = FakeServer::plain(1).await;
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", nowhere.local_addr().expect("an address"));
-    drop(nowhere);
+    let url = nowhere();
     let error = enrol_with(&place, &server, |wanted| {
-        wanted.server = ServerUrl::parse(&url, false).expect("an address");
+        wanted.endpoints = endpoints(&[&url]);
     })
     .await
     .expect_err("nobody");
@@ -182,4 +180,36 @@ async fn a_server_that_is_not_there_is_named() {
         error.to_string().contains(&format!("cannot reach {url}")),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn of_several_addresses_the_first_that_answers_enrols_and_all_are_remembered() {
+    let place = place();
+    let server = FakeServer::plain(1).await;
+    let urls = [nowhere(), server.url.clone()];
+    let report = enrol_with(&place, &server, |wanted| {
+        wanted.endpoints = endpoints(&[&urls[0], &urls[1]]);
+    })
+    .await
+    .expect("an enrolment");
+    assert_eq!(report.0.servers, urls);
+    let line = report.to_string();
+    assert!(line.contains(&urls.join(", ")), "{line}");
+    assert_eq!(server.tokens_seen(), 1);
+}
+
+#[tokio::test]
+async fn a_stranger_among_the_addresses_ends_the_enrolment_and_sees_no_token() {
+    let place = place();
+    let (server, other) = (FakeServer::plain(1).await, FakeServer::plain(2).await);
+    let refused = enrol_with(&place, &server, |wanted| {
+        wanted.endpoints = endpoints(&[&other.url, &server.url]);
+    })
+    .await;
+    let error = refused.expect_err("a stranger");
+    assert!(
+        matches!(error, EnrolError::Server(EnrolmentError::Stranger)),
+        "{error}"
+    );
+    assert_eq!((server.tokens_seen(), other.tokens_seen()), (0, 0));
 }

@@ -4,7 +4,7 @@ use super::*;
 
 fn enrolled() -> Enrolled {
     Enrolled {
-        server: "https://localhost:7400".into(),
+        servers: vec!["https://localhost:7400".into(), "https://other:7400".into()],
         allow_plain_text: false,
         runner: RunnerId::from_u128(7),
         name: "laptop".into(),
@@ -28,6 +28,21 @@ fn what_was_enrolled_reads_back() {
     home.enrol(&enrolled()).expect("an enrolment");
     assert_eq!(home.enrolled().expect("a home"), Some(enrolled()));
     assert_eq!(home.key().expect("the key").public(), key.public());
+}
+
+#[test]
+fn a_home_that_knows_its_server_by_one_address_reads_as_it_did() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let home = Home::within(directory.path());
+    let _lock = home.lock().expect("the lock");
+    home.save(&enrolled()).expect("a file");
+    let path = directory.path().join("runner/runner.toml");
+    let text = fs::read_to_string(&path).expect("the file");
+    let list = r#"servers = ["https://localhost:7400", "https://other:7400"]"#;
+    assert!(text.contains(list), "{text}");
+    fs::write(&path, text.replace(list, r#"server = "https://x:1""#)).expect("a file");
+    let read = home.enrolled().expect("a home").expect("an enrolment");
+    assert_eq!(read.servers, ["https://x:1"]);
 }
 
 #[test]

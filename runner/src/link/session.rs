@@ -1,6 +1,6 @@
 //! One link, from its first frame to its last: drives [`shared_link::runner::Session`].
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use proto::{
     PROTOCOL_VERSION, signing,
@@ -21,9 +21,11 @@ use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
 use super::{LinkError, tickets::Tickets};
 use crate::{
+    enrolment::Proven,
     key::{RunnerKey, ServerIdentity},
     memory,
     operations::{Operations, Unfinished},
+    server_url::ServerUrl,
 };
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
@@ -57,6 +59,8 @@ struct Link<'a> {
     outgoing: &'a mpsc::Sender<v1::RunnerFrame>,
     opened: &'a Opened,
     token: &'a str,
+    server: &'a ServerUrl,
+    address: SocketAddr,
     /// Its times are counted from here.
     began: Instant,
     tickets: Tickets<'a>,
@@ -76,17 +80,19 @@ impl Session<'_> {
     /// where it came to that.
     pub(crate) async fn run(
         &self,
-        channel: Channel,
+        proven: Proven,
         token: &str,
         welcomed: &mut Option<Instant>,
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
-        let mut incoming = call(channel, token, waiting).await?;
+        let mut incoming = call(proven.channel, token, waiting).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
         let link = Link {
             outgoing: &outgoing,
             opened: &opened,
             token,
+            server: &proven.server,
+            address: proven.address,
             began: Instant::now(),
             tickets: Tickets::new(self.server, self.introduction.runner),
             welcomed,
@@ -132,26 +138,41 @@ impl Session<'_> {
                 Event::Frame(mut frame) => {
                     link.tickets.check(&mut frame, self.clock.boot_time())?;
                     let todo = session.frame(*frame, began.elapsed())?;
-                    // A server that sends orders but takes no answers is as good as silent.
-                    let within = session.silence();
-                    let done = self.carry_out(todo, &mut link);
-                    tokio::select! {
-                        done = timeout(within, done) => done.map_err(|_| Ended::Silent(within))??,
-                        () = self.goodbye.cancelled() => return Ok(()),
+                    let mut done = pin!(self.carry_out(todo, &mut link));
+                    // Nothing is heard meanwhile: a server that sends orders but takes no answers
+                    // is as good as silent.
+                    loop {
+                        tokio::select! {
+                            done = &mut done => break done?,
+                            () = sleep_until(began + session.wake_at()) => {
+                                self.beat(&mut session, began, outgoing)?;
+                            }
+                            () = self.goodbye.cancelled() => return Ok(()),
+                        }
                     }
                 }
-                Event::Time => {
-                    let mut random = [0];
-                    self.entropy.fill(&mut random);
-                    // Where frames wait already, they are the sign of life.
-                    if let Some(beat) = session.tick(began.elapsed(), random[0])?
-                        && let Err(mpsc::error::TrySendError::Closed(_)) = outgoing.try_send(beat)
-                    {
-                        return Err(LinkError::Closed);
-                    }
-                }
+                Event::Time => self.beat(&mut session, began, outgoing)?,
                 Event::Goodbye => return Ok(()),
             }
+        }
+    }
+
+    /// Says that the runner lives, where it is time to.
+    fn beat(
+        &self,
+        session: &mut runner::Session,
+        began: Instant,
+        outgoing: &mpsc::Sender<v1::RunnerFrame>,
+    ) -> Result<(), LinkError> {
+        let mut random = [0];
+        self.entropy.fill(&mut random);
+        // Where frames wait already, they are the sign of life.
+        match session.tick(began.elapsed(), random[0])? {
+            Some(beat) => match outgoing.try_send(beat) {
+                Err(mpsc::error::TrySendError::Closed(_)) => Err(LinkError::Closed),
+                _ => Ok(()),
+            },
+            None => Ok(()),
         }
     }
 
@@ -172,6 +193,8 @@ impl Session<'_> {
                 tracing::info!(
                     runner.id = %self.introduction.runner,
                     link.generation = generation,
+                    server = %link.server,
+                    server.address = %link.address,
                     "runner connected"
                 );
                 memory::give_back();

@@ -1,6 +1,12 @@
 //! Links over real connections, against a server double, with real commands.
 
-use std::{path::Path, time::Duration};
+use std::{
+    future::poll_fn,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    task::Poll,
+    time::Duration,
+};
 
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_tls::ServerTls;
@@ -9,8 +15,12 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
 use crate::testing::{
-    FakeLink, FakeServer, RUNNER, SOON, incarnation, incoming, operation_frame, operations, shell,
+    FakeLink, FakeServer, RUNNER, SOON, endpoints, incarnation, incoming, nowhere, operation_frame,
+    operations, shell,
 };
+
+/// Orders that no queue before the table holds.
+const MORE_THAN_WAIT: u128 = 100;
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -43,15 +53,25 @@ impl Runner {
 
 /// The link of a runner whose home is here.
 async fn link(directory: &Path, server: &FakeServer, certificate: Option<Digest>) -> Link {
-    let home = Home::within(directory);
-    let _ = home.lock().expect("a home");
     let (operations, service) = operations(directory, &incarnation().boot).await;
     tokio::spawn(service.run());
+    link_of(operations, directory, server, certificate)
+}
+
+/// The same, for these operations.
+fn link_of(
+    operations: Operations,
+    directory: &Path,
+    server: &FakeServer,
+    certificate: Option<Digest>,
+) -> Link {
+    let home = Home::within(directory);
+    let _ = home.lock().expect("a home");
     Link {
-        url: ServerUrl::parse(&server.url, false).expect("an address"),
+        endpoints: endpoints(&[&server.url]),
         home,
         enrolled: Enrolled {
-            server: server.url.clone(),
+            servers: vec![server.url.clone()],
             allow_plain_text: false,
             runner: RUNNER,
             name: "laptop".into(),
@@ -313,6 +333,73 @@ async fn heartbeats_come_unasked() {
     for _ in 0..2 {
         assert!(matches!(link.next_of_all().await, Some(Kind::Heartbeat(_))));
     }
+}
+
+#[tokio::test]
+async fn heartbeats_come_while_the_table_takes_no_more_orders() {
+    let mut server = FakeServer::plain(1).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (operations, service) = operations(directory.path(), &incarnation().boot).await;
+    let mut table = Box::pin(service.run());
+    let stuck = Arc::new(AtomicBool::new(false));
+    let is_stuck = stuck.clone();
+    tokio::spawn(poll_fn(move |context| match is_stuck.load(Relaxed) {
+        true => Poll::Pending,
+        false => table.as_mut().poll(context),
+    }));
+    let runner = link_of(operations, directory.path(), &server, None);
+    let runner = tokio::spawn(runner.run());
+    let mut link = welcomed(&mut server).await;
+    stuck.store(true, Relaxed);
+    for id in 0..MORE_THAN_WAIT {
+        link.send(operation_frame(&incoming(id, shell("true"))))
+            .await;
+    }
+    for _ in 0..10 {
+        assert!(matches!(link.next_of_all().await, Some(Kind::Heartbeat(_))));
+    }
+    runner.abort();
+}
+
+#[tokio::test]
+async fn a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_again() {
+    let (mut first, mut second) = (FakeServer::plain(1).await, FakeServer::plain(1).await);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &first, None).await;
+    link.endpoints = endpoints(&[&first.url, &nowhere(), &second.url]);
+    let runner = tokio::spawn(link.run());
+    for _ in 0..2 {
+        drop(welcomed(&mut first).await);
+        drop(welcomed(&mut second).await);
+    }
+    runner.abort();
+}
+
+#[tokio::test]
+async fn every_address_is_held_to_the_servers_identity() {
+    let (mut server, mut stranger) = (FakeServer::plain(1).await, FakeServer::plain(2).await);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &server, None).await;
+    link.endpoints = endpoints(&[&stranger.url, &server.url]);
+    let runner = tokio::spawn(link.run());
+    for _ in 0..2 {
+        drop(welcomed(&mut server).await);
+    }
+    assert!(stranger.links.try_recv().is_err(), "it sees no link");
+    runner.abort();
+}
+
+#[tokio::test]
+async fn what_one_address_refuses_for_good_is_not_tried_at_the_next() {
+    let (first, mut second) = (FakeServer::plain(1).await, FakeServer::plain(1).await);
+    first.refuse(Status::permission_denied("the runner was removed"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &first, None).await;
+    link.endpoints = endpoints(&[&first.url, &second.url]);
+    let ended = timeout(SOON, link.run()).await.expect("an end in time");
+    let error = ended.expect_err("an end");
+    assert_eq!(error.to_string(), "the server says: the runner was removed");
+    assert!(second.links.try_recv().is_err());
 }
 
 #[tokio::test]
