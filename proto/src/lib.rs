@@ -1,9 +1,10 @@
-//! The wire between server and runner: generated messages, the bytes that are signed, and the
-//! conversions of ids, refusals and incarnations.
+//! The wire between server and runner: generated messages, the bytes that are signed, the agreement
+//! on a link's key, and the conversions of ids, refusals and incarnations.
 //!
 //! Domain types do not derive their wire form; wire types stop at the door. Requests and outcomes
 //! are converted where they are used: in the router on one side, in the runner on the other.
 
+pub mod agreement;
 pub mod codec;
 pub mod convert;
 pub mod signing;

@@ -4,7 +4,6 @@
 //! What will not get better by trying again (revoked, another protocol) ends the daemon with one
 //! clear line; everything else is tried again, with full jitter.
 
-pub(crate) mod agreement;
 mod session;
 mod tickets;
 

@@ -13,17 +13,18 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use proto::{
-    PROTOCOL_VERSION, signing,
+    PROTOCOL_VERSION,
+    agreement::{Ephemeral, LinkKey},
+    signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
 use runner_host::{Host, HostOptions};
 use runner_supervisor::KillChoice;
-use shared_link::runner::Incoming;
-use shared_sandbox::{Command, Exec, Request};
+pub(crate) use shared_link::testing::{PLACE, incarnation, incoming, operation_frame, shell};
 use shared_tls::ServerTls;
 use shared_types::{
-    Clock, Epoch, Incarnation, JournalId, OperationId, OsEntropy, Owner, RunnerId, SandboxId,
-    SessionId, SystemClock, Token, entropy::SeededEntropy, limits::DISCONNECTED_AT_MOST,
+    Clock, OsEntropy, RunnerId, SystemClock, Token, entropy::SeededEntropy,
+    limits::DISCONNECTED_AT_MOST,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -39,7 +40,6 @@ use crate::{
     endpoints::Endpoints,
     journal::Journal,
     key::{RunnerKey, ServerIdentity},
-    link::agreement::{Ephemeral, LinkKey},
     operations::{Fault, Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
@@ -326,7 +326,9 @@ impl FakeLink {
         let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
         let signed = signing::welcome(&NONCE, 1, RUNNER, theirs, &ours);
         let info = signing::link_key(1, RUNNER, theirs, &ours);
-        self.key = ephemeral.agree(theirs, &NONCE, &info);
+        self.key = ephemeral
+            .agree(theirs, &NONCE)
+            .map(|secret| secret.key(&info));
         v1::Welcome {
             generation: 1,
             protocol_version: PROTOCOL_VERSION,
@@ -348,59 +350,6 @@ pub(crate) fn nowhere() -> String {
 pub(crate) fn endpoints(urls: &[&str]) -> Endpoints {
     let texts: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
     Endpoints::parse(&texts, false).expect("addresses")
-}
-
-/// The incarnation of tests.
-pub(crate) fn incarnation() -> Incarnation {
-    Incarnation {
-        journal: JournalId::from_u128(1),
-        boot: "boot".to_owned(),
-    }
-}
-
-/// The sandbox of tests.
-pub(crate) const PLACE: SandboxId = SandboxId::from_u128(2);
-
-/// The owner of tests.
-pub(crate) const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
-
-/// A request to run this script.
-pub(crate) fn shell(script: &str) -> Request {
-    Request::Exec(Exec::new(Command::Shell(script.to_owned())))
-}
-
-/// An operation that is admitted everywhere, unless its test changes it.
-pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
-    Incoming {
-        id: OperationId::from_u128(id),
-        digest: request.digest(),
-        sandbox: PLACE,
-        owner: OWNER,
-        epoch: Epoch(1),
-        incarnation: Some(incarnation()),
-        start_within: Duration::from_secs(10),
-        run_for: Duration::from_secs(60),
-        from: [0, 0],
-        request: Some(request),
-    }
-}
-
-/// The frame that asks for it.
-pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
-    server_frame::Kind::Operation(Box::new(v1::Operation {
-        operation: incoming.id.to_string(),
-        digest: incoming.digest.as_bytes().to_vec(),
-        sandbox: incoming.sandbox.to_string(),
-        owner: incoming.owner.to_string(),
-        epoch: incoming.epoch.0,
-        incarnation: incoming.incarnation.as_ref().map(Into::into),
-        start_within_ms: incoming.start_within.as_millis() as u64,
-        run_for_ms: incoming.run_for.as_millis() as u64,
-        ticket: None,
-        stdout_from: incoming.from[0],
-        stderr_from: incoming.from[1],
-        request: incoming.request.as_ref().map(shared_link::wire::request),
-    }))
 }
 
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use proto::{
+    agreement::{Ephemeral, LinkKey},
     signing,
     v1::{self, server_frame::Kind},
 };
 use shared_types::{Entropy, RunnerId};
 
-use super::agreement::{Ephemeral, LinkKey};
 use crate::key::ServerIdentity;
 
 /// How old a ticket may be when it arrives. Its age is counted from the link's challenge on both
@@ -112,9 +112,8 @@ impl<'a> Tickets<'a> {
             return Err(Unproven::FirstWord);
         }
         let info = signing::link_key(generation, self.runner, &ours, theirs);
-        let key = ephemeral
-            .agree(theirs, nonce, &info)
-            .ok_or(Unproven::FirstWord)?;
+        let secret = ephemeral.agree(theirs, nonce).ok_or(Unproven::FirstWord)?;
+        let key = secret.key(&info);
         self.stage = Stage::Open(Open {
             challenged,
             generation,

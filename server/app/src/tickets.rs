@@ -5,19 +5,17 @@
 //! a key that this end and the runner agree on when the link opens, and the identity key signs this
 //! half of the agreement: a signature for each operation would cost thirty times as much.
 
-mod agreement;
-
 use std::{sync::Arc, time::Duration};
 
 use aws_lc_rs::hmac;
 use proto::{
+    agreement::{Ephemeral, LinkKey, Secret},
     signing,
     v1::{self, server_frame},
 };
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::sync::oneshot;
 
-use self::agreement::{Ephemeral, LinkKey, Secret};
 use crate::keys::SigningKey;
 
 /// What a link is bound to, until its runner has answered.

@@ -12,5 +12,5 @@ pub mod runner;
 pub mod server;
 pub mod wire;
 
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

@@ -1,4 +1,4 @@
-//! Builders for the tests of both ends.
+//! Builders for the tests of both ends, here and in the runner.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,14 +13,14 @@ use crate::{
 
 /// Output in memory; of what is dropped only the length stays.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub struct Memory {
     streams: HashMap<(OperationId, OutputStream), Vec<u8>>,
     dropped: HashMap<(OperationId, OutputStream), std::ops::Range<u64>>,
 }
 
 impl Memory {
     /// Adds to a stream; returns how far both can be read.
-    pub(crate) fn write(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) -> [u64; 2] {
+    pub fn write(&mut self, id: OperationId, stream: OutputStream, data: &[u8]) -> [u64; 2] {
         self.streams
             .entry((id, stream))
             .or_default()
@@ -30,7 +30,7 @@ impl Memory {
     }
 
     /// These bytes are not kept any more.
-    pub(crate) fn drop_range(&mut self, id: OperationId, range: std::ops::Range<u64>) {
+    pub fn drop_range(&mut self, id: OperationId, range: std::ops::Range<u64>) {
         self.dropped.insert((id, OutputStream::Stdout), range);
     }
 }
@@ -61,7 +61,7 @@ impl Spool for Memory {
 }
 
 /// The incarnation of tests.
-pub(crate) fn incarnation() -> Incarnation {
+pub fn incarnation() -> Incarnation {
     Incarnation {
         journal: JournalId::from_u128(1),
         boot: "boot".to_owned(),
@@ -69,18 +69,18 @@ pub(crate) fn incarnation() -> Incarnation {
 }
 
 /// The sandbox of tests.
-pub(crate) const PLACE: SandboxId = SandboxId::from_u128(2);
+pub const PLACE: SandboxId = SandboxId::from_u128(2);
 
 /// The owner of tests.
-pub(crate) const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
+pub const OWNER: Owner = Owner::Session(SessionId::from_u128(3));
 
 /// A request to run this script.
-pub(crate) fn shell(script: &str) -> Request {
+pub fn shell(script: &str) -> Request {
     Request::Exec(Exec::new(Command::Shell(script.to_owned())))
 }
 
 /// An operation that is admitted everywhere, unless its test changes it.
-pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
+pub fn incoming(id: u128, request: Request) -> Incoming {
     Incoming {
         id: OperationId::from_u128(id),
         digest: request.digest(),
@@ -96,7 +96,7 @@ pub(crate) fn incoming(id: u128, request: Request) -> Incoming {
 }
 
 /// The frame that asks for it.
-pub(crate) fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
+pub fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
     server_frame::Kind::Operation(Box::new(v1::Operation {
         operation: incoming.id.to_string(),
         digest: incoming.digest.as_bytes().to_vec(),

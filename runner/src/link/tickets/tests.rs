@@ -49,7 +49,9 @@ impl Server {
         let ephemeral = Ephemeral::generate(&SeededEntropy::new(3));
         let ours = ephemeral.public();
         let info = signing::link_key(self.generation, self.runner, theirs, &ours);
-        let key = ephemeral.agree(theirs, &self.nonce, &info);
+        let key = ephemeral
+            .agree(theirs, &self.nonce)
+            .map(|secret| secret.key(&info));
         Welcome {
             generation: self.generation,
             signature: self.sign(theirs, &ours),

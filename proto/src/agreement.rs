@@ -1,6 +1,5 @@
-//! The server's half of the agreement on a link's key (contract B6): X25519 between two keys that
-//! serve one link only, then HKDF-SHA256. The runner's half is `link/agreement.rs` there; what
-//! goes into the key is in [`proto::signing`] and `link.proto`.
+//! The agreement on a link's key (contract B6): X25519 between two keys that serve one link only,
+//! then HKDF-SHA256. What goes into the key is in [`crate::signing`] and `link.proto`.
 
 use aws_lc_rs::{
     agreement::{self, PrivateKey, UnparsedPublicKey, X25519},
@@ -8,11 +7,12 @@ use aws_lc_rs::{
 };
 use shared_types::Entropy;
 
-/// A key pair of one link.
-pub(super) struct Ephemeral(PrivateKey);
+/// A key pair of one end of one link.
+pub struct Ephemeral(PrivateKey);
 
 impl Ephemeral {
-    pub(super) fn generate(entropy: &dyn Entropy) -> Self {
+    /// A new one.
+    pub fn generate(entropy: &dyn Entropy) -> Self {
         let mut secret = [0; 32];
         entropy.fill(&mut secret);
         let key = PrivateKey::from_private_key(&X25519, &secret);
@@ -20,7 +20,7 @@ impl Ephemeral {
     }
 
     /// The public half, 32 bytes.
-    pub(super) fn public(&self) -> Vec<u8> {
+    pub fn public(&self) -> Vec<u8> {
         let public = self.0.compute_public_key();
         let public = public.expect("a private key has a public half");
         public.as_ref().to_vec()
@@ -28,7 +28,7 @@ impl Ephemeral {
 
     /// The secret that is shared with the holder of `theirs`. Nothing if that is not a public key,
     /// or one with which every secret is zero.
-    pub(super) fn agree(self, theirs: &[u8], nonce: &[u8]) -> Option<Secret> {
+    pub fn agree(self, theirs: &[u8], nonce: &[u8]) -> Option<Secret> {
         let theirs = UnparsedPublicKey::new(&X25519, theirs);
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, nonce);
         agreement::agree(&self.0, theirs, (), |secret| Ok(salt.extract(secret)))
@@ -38,11 +38,11 @@ impl Ephemeral {
 }
 
 /// What both ends of a link know, and nobody else.
-pub(super) struct Secret(hkdf::Prk);
+pub struct Secret(hkdf::Prk);
 
 impl Secret {
-    /// The key of the link that `info` (of [`proto::signing::link_key`]) tells of.
-    pub(super) fn key(self, info: &[u8]) -> LinkKey {
+    /// The key of the link that `info` (of [`crate::signing::link_key`]) tells of.
+    pub fn key(self, info: &[u8]) -> LinkKey {
         let (mut key, info) = ([0; 32], [info]);
         let material = self.0.expand(&info, hmac::HMAC_SHA256);
         let filled = material.and_then(|material| material.fill(&mut key));
@@ -53,11 +53,11 @@ impl Secret {
 
 /// The key of a link: 32 bytes, and not the state that HMAC makes of them. That has more than a
 /// kibibyte, and most links are idle; making it anew for a ticket costs less than a microsecond.
-pub(super) struct LinkKey([u8; 32]);
+pub struct LinkKey([u8; 32]);
 
 impl LinkKey {
     /// Ready for one message.
-    pub(super) fn hmac(&self) -> hmac::Key {
+    pub fn hmac(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.0)
     }
 }
@@ -68,8 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Computed by another implementation (Python's `cryptography`). The other end's test says the
-    /// same.
+    /// Computed by another implementation (Python's `cryptography`).
     const MAC: &str = "a6a05c883aacdbf805fe397749ce139678d9604b28b9425f422b26d64b53b426";
 
     #[test]
@@ -77,12 +76,13 @@ mod tests {
         let runner = Ephemeral::generate(&SeededEntropy::new(1));
         let server = Ephemeral::generate(&SeededEntropy::new(2));
         let (runners, servers) = (runner.public(), server.public());
-        let info = proto::signing::link_key(3, RunnerId::from_u128(1), &runners, &servers);
-        let secret = server.agree(&runners, &[9; 32]).expect("a secret");
-        let key = secret.key(&info);
-        let mac = hmac::sign(&key.hmac(), b"message");
-        let hexadecimal = mac.as_ref().iter().map(|byte| format!("{byte:02x}"));
-        assert_eq!(hexadecimal.collect::<String>(), MAC);
+        let info = crate::signing::link_key(3, RunnerId::from_u128(1), &runners, &servers);
+        for (ours, theirs) in [(runner, servers), (server, runners)] {
+            let secret = ours.agree(&theirs, &[9; 32]).expect("a secret");
+            let mac = hmac::sign(&secret.key(&info).hmac(), b"message");
+            let hexadecimal = mac.as_ref().iter().map(|byte| format!("{byte:02x}"));
+            assert_eq!(hexadecimal.collect::<String>(), MAC);
+        }
     }
 
     #[test]
