@@ -301,7 +301,7 @@ impl Processes {
                 streams,
                 stdin: plan.input,
                 run_for: Some(terms.run_for),
-                idle_for: None,
+                idle_for: plan.idle_for,
                 orphan_for: Some(terms.orphan_for),
                 kill_grace: terms.kill_grace,
                 spool: terms.spool,

@@ -10,6 +10,7 @@ use std::{
     collections::BTreeMap,
     ffi::{CString, OsStr, OsString},
     os::unix::ffi::OsStringExt,
+    time::Duration,
 };
 
 use rustix::fd::OwnedFd;
@@ -47,6 +48,8 @@ pub struct Plan {
     pub terminal: Option<TerminalSize>,
     /// What is kept of its output.
     pub retention: Retention,
+    /// How long it may write nothing.
+    pub idle_for: Option<Duration>,
 }
 
 /// Why there is no plan. Nothing was started, so this is the end of the request
@@ -129,6 +132,9 @@ fn put_together(
         input: exec.input,
         terminal: exec.terminal,
         retention: exec.retention,
+        idle_for: exec
+            .idle_for_ms
+            .map(|idle_for| Duration::from_millis(idle_for.get())),
     })
 }
 

@@ -35,7 +35,8 @@ pub struct Terms {
     /// How long it may run (monotonic clock: a suspended host does not count).
     #[serde(default, with = "millis")]
     pub run_for: Option<Duration>,
-    /// How long it may be silent (monotonic clock).
+    /// How long it may be silent (monotonic clock); time in which it waits for room for its output
+    /// does not count.
     #[serde(default, with = "millis")]
     pub idle_for: Option<Duration>,
     /// How long it may go on without a renewal (boot-time clock: a suspended host counts), where

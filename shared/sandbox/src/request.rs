@@ -1,6 +1,6 @@
 //! What can be asked of a sandbox. Paths are relative to its root and use `/`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use serde::{Deserialize, Serialize};
 use shared_types::Digest;
@@ -89,6 +89,10 @@ pub struct Exec {
     /// What is kept of its output.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retention: Retention,
+    /// Stop it once it has written nothing for so many milliseconds (monotonic clock; time in which
+    /// it waits for its output to be taken does not count).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub idle_for_ms: Option<NonZeroU64>,
 }
 
 impl Exec {
@@ -102,6 +106,7 @@ impl Exec {
             input: false,
             terminal: None,
             retention: Retention::Bounded,
+            idle_for_ms: None,
         }
     }
 }

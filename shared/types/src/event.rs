@@ -301,7 +301,7 @@ pub enum CallOutcome {
     Failed,
     /// It was not run: no place, bad arguments, or a refusal.
     Refused,
-    /// It reached its time limit and was stopped.
+    /// It reached a time limit of its own and was stopped.
     TimedOut,
     /// It was stopped on request.
     Cancelled,

@@ -127,6 +127,35 @@ async fn commands_see_nothing_of_the_runners_environment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_says_nothing_for_too_long_is_stopped_and_one_that_goes_on_talking_is_not() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let _runner = gantry.runner("laptop").await;
+    model.script(vec![
+        Reply::call(
+            "Shell",
+            r#"{"command":"echo before; sleep 1000","idle_timeout_ms":1000}"#,
+        ),
+        Reply::call(
+            "Shell",
+            r#"{"command":"for i in 1 2 3 4 5 6; do echo $i; sleep 0.3; done","idle_timeout_ms":1000}"#,
+        ),
+        Reply::text("I see"),
+    ]);
+    let told = gantry.talk().await.say("go").await;
+    let [
+        (CallOutcome::TimedOut, silent),
+        (CallOutcome::Completed, talking),
+    ] = told.calls()[..]
+    else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(silent.contains("before"), "{silent}");
+    assert!(silent.contains("said nothing for 1 s"), "{silent}");
+    assert!(talking.contains("6\n"), "{talking}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_runs_too_long_is_stopped_and_said_to_have_timed_out() {
     let model = ModelServer::start().await;
     let gantry = Gantry::scripted(&model).await;

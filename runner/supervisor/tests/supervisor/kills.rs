@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use runner_supervisor::{Cause, End, KillChoice, KillMethod, Operation};
+use runner_supervisor::{
+    Cause, End, Event, KillChoice, KillMethod, Operation, SpoolBounds, Stream, WhenFull,
+};
 
-use crate::scene::{LONG, Scene, finish, record, start, until_output};
+use crate::scene::{LONG, Scene, event, finish, record, start, until_output};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -105,6 +107,38 @@ fn each_deadline_has_its_own_cause() {
     let ended = scene.run(&idle);
     assert_eq!(ended.record.cause, Cause::Idle);
     assert!(ended.text().ends_with("6\n"), "{}", ended.text());
+}
+
+#[test]
+fn a_command_that_waits_until_its_output_is_taken_is_not_silent() {
+    let scene = Scene::new();
+    let mut request = scene.shell("head -c 3000000 /dev/zero; touch written; sleep 1000");
+    request.terms.idle_for = Some(SOON);
+    request.terms.spool = SpoolBounds {
+        bytes: 100_000,
+        when_full: WhenFull::Wait,
+    };
+    let mut operation = scene.start(&request);
+    let mut taken = 0;
+    while let Some(event) = operation.event(3 * SOON).expect("readable") {
+        match event {
+            Event::Output { out, .. } => taken = out,
+            Event::Started(_) => {}
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+    assert!(!scene.work().join("written").exists());
+    operation.commit(Stream::Out, taken).expect("heard");
+    let record = loop {
+        match event(&mut operation) {
+            // Fails once the command has ended, and then nothing waits for it any more.
+            Event::Output { out, .. } => drop(operation.commit(Stream::Out, out)),
+            Event::Ended(_) => break record(&mut operation),
+            _ => {}
+        }
+    };
+    assert_eq!((record.cause, record.out.offset), (Cause::Idle, 3_000_000));
+    assert!(scene.work().join("written").exists());
 }
 
 #[test]

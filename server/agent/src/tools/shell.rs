@@ -1,6 +1,6 @@
 //! Shell: run a command.
 
-use std::time::Duration;
+use std::{num::NonZeroU64, time::Duration};
 
 use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, Request};
 use shared_types::{Effect, event::CallOutcome, limits::MAX_COMMAND_BYTES};
@@ -11,6 +11,8 @@ use crate::session::spoken;
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
 /// Long enough for a large build.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
+/// Less is no silence: programs gather what they write.
+const MIN_IDLE_TIMEOUT_MS: u64 = 1_000;
 
 /// Runs a shell command in the workspace.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +55,16 @@ impl Tool for ShellTool {
                 required: false,
                 about: "It is stopped after this many milliseconds; default 120000, at most 3600000.",
             },
+            Parameter {
+                name: "idle_timeout_ms",
+                kind: Kind::Number {
+                    from: MIN_IDLE_TIMEOUT_MS,
+                    to: MAX_TIMEOUT_MS,
+                },
+                required: false,
+                about: "It is also stopped once it has written nothing for this many milliseconds, \
+                        at least 1000; default none. For long commands that may hang.",
+            },
         ];
         PARAMETERS
     }
@@ -66,6 +78,9 @@ impl Tool for ShellTool {
         Ok(Prepared {
             request: Request::Exec(Exec {
                 directory: arguments.text("directory").to_owned(),
+                idle_for_ms: arguments
+                    .number("idle_timeout_ms")
+                    .and_then(NonZeroU64::new),
                 ..Exec::new(Command::Shell(arguments.text("command").to_owned()))
             }),
             run_for: Duration::from_millis(timeout),
@@ -83,7 +98,7 @@ impl Tool for ShellTool {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&epilogue(record, ended.run_for));
+        text.push_str(&epilogue(record, ended));
         Some(Rendered {
             outcome: outcome(record),
             text,
@@ -93,7 +108,7 @@ impl Tool for ShellTool {
 
 fn outcome(record: &ExitRecord) -> CallOutcome {
     match (&record.status, record.cause) {
-        (_, ExitCause::Timeout) => CallOutcome::TimedOut,
+        (_, ExitCause::Timeout | ExitCause::Idle) => CallOutcome::TimedOut,
         (_, ExitCause::Cancelled) => CallOutcome::Cancelled,
         (ExitStatus::Code(_) | ExitStatus::Signal(_), ExitCause::Exited) => CallOutcome::Completed,
         // It may have done all that it was to do.
@@ -103,8 +118,7 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
         (ExitStatus::NotStarted(_) | ExitStatus::Unknown, ExitCause::Exited)
         | (
             _,
-            ExitCause::Idle
-            | ExitCause::Orphaned
+            ExitCause::Orphaned
             | ExitCause::OutOfMemory
             | ExitCause::DiskFull
             | ExitCause::SupervisorLost
@@ -115,13 +129,16 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
 
 /// How it ended. Whole seconds only: the same command with the same result must read the same,
 /// or a model that goes in circles could not be recognised.
-fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
+fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
     let status = format!("{:.1024}", record.status.to_string());
     let cause = match record.cause {
         ExitCause::Exited => String::new(),
-        ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(run_for)),
+        ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(ended.run_for)),
         ExitCause::Cancelled => "stopped because the turn was cancelled; ".to_owned(),
-        ExitCause::Idle => "stopped because it was silent for too long; ".to_owned(),
+        ExitCause::Idle => {
+            let silence = idle_for(ended.request).map_or("too long".to_owned(), spoken);
+            format!("stopped because it said nothing for {silence}; ")
+        }
         ExitCause::Orphaned => {
             "stopped because the runner stopped or was cut off for too long; ".to_owned()
         }
@@ -143,6 +160,16 @@ fn epilogue(record: &ExitRecord, run_for: Duration) -> String {
         false => "; processes that it started may still run",
     };
     format!("[{cause}{status}{took}{left}]")
+}
+
+/// How long the command was let be silent.
+fn idle_for(request: &Request) -> Option<Duration> {
+    match request {
+        Request::Exec(exec) => exec
+            .idle_for_ms
+            .map(|idle_for| Duration::from_millis(idle_for.get())),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Requests.
 
+use std::num::NonZeroU64;
+
 use proto::v1::{self, operation::Request as Wire};
 use shared_sandbox::{
     Command, Download, Edit, Exec, Glob, Grep, List, Read, Request, Retention, Upload, Write,
@@ -22,6 +24,7 @@ pub fn request(request: &Request) -> v1::operation::Request {
             input: exec.input,
             terminal: exec.terminal.map(control::size_to_wire),
             retention: retention_to_wire(exec.retention),
+            idle_for_ms: exec.idle_for_ms.map_or(0, NonZeroU64::get),
         }),
         Request::Read(read) => Wire::Read(v1::Read {
             path: read.path,
@@ -123,6 +126,7 @@ fn exec(wire: v1::Exec) -> Result<Exec, Refusal> {
         input: wire.input,
         terminal: wire.terminal.map(control::size).transpose()?,
         retention: retention(wire.retention)?,
+        idle_for_ms: NonZeroU64::new(wire.idle_for_ms),
     })
 }
 

@@ -76,6 +76,12 @@ impl Pump {
         self.disk_full
     }
 
+    /// Whether the command has to wait until something is committed: that is no silence of its own.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.is_closed() && self.room() == 0
+    }
+
+    /// When something was read last, or could be again.
     pub(crate) fn last_output(&self) -> Duration {
         self.last_output
     }
@@ -103,7 +109,10 @@ impl Pump {
     }
 
     /// What is durable elsewhere makes room here.
-    pub(crate) fn commit(&mut self, offset: u64, gaps: &mut GapLog) {
+    pub(crate) fn commit(&mut self, offset: u64, gaps: &mut GapLog, now: Duration) {
+        if self.is_held() {
+            self.last_output = now;
+        }
         self.committed = self.committed.max(offset.min(self.written));
         let until = self.committed - self.committed % EVICT_BYTES;
         if until > self.evicted && gaps.evict(self.stream, until).is_ok() {

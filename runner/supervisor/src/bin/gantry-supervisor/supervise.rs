@@ -233,7 +233,7 @@ impl Supervision {
             }
             ToSupervisor::Commit { stream, offset } => {
                 if let Some(pump) = self.pumps.get_mut(stream.index()) {
-                    pump.commit(offset, &mut self.prepared.gaps);
+                    pump.commit(offset, &mut self.prepared.gaps, clock::monotonic());
                 }
                 Ok(())
             }

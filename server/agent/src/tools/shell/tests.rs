@@ -4,9 +4,13 @@ use super::*;
 use crate::tools::CommandOutput;
 
 fn told(stdout: &str, record: ExitRecord) -> Rendered {
+    told_of(r#"{"command":"x"}"#, stdout, record)
+}
+
+fn told_of(arguments: &str, stdout: &str, record: ExitRecord) -> Rendered {
     let mut output = CommandOutput::new(4096);
     output.push(OutputStream::Stdout, 0, stdout.as_bytes());
-    let arguments = Arguments::check(r#"{"command":"x"}"#, ShellTool.parameters()).expect("good");
+    let arguments = Arguments::check(arguments, ShellTool.parameters()).expect("good");
     let prepared = ShellTool.prepare(&arguments).expect("good");
     let ended = Ended {
         request: &prepared.request,
@@ -61,6 +65,37 @@ fn seconds_and_survivors_are_told() {
 fn long_output_leaves_room_for_how_it_ended() {
     let told = told(&"x".repeat(100_000), record());
     assert!(told.text.len() <= 1024 && told.text.ends_with("[exit code 0]"));
+}
+
+#[test]
+fn silence_is_bounded_only_where_the_model_asks_for_it() {
+    let asked = |arguments: &str| {
+        let arguments = Arguments::check(arguments, ShellTool.parameters())?;
+        match ShellTool.prepare(&arguments)?.request {
+            Request::Exec(exec) => Ok::<_, BadArguments>(exec.idle_for_ms.map(NonZeroU64::get)),
+            other => panic!("{other:?}"),
+        }
+    };
+    let idle = |ms: u64| asked(&format!(r#"{{"command":"x","idle_timeout_ms":{ms}}}"#));
+    assert_eq!(asked(r#"{"command":"x"}"#), Ok(None));
+    assert_eq!(idle(1000), Ok(Some(1000)));
+    assert_eq!(idle(MAX_TIMEOUT_MS), Ok(Some(MAX_TIMEOUT_MS)));
+    assert!(idle(999).is_err() && idle(0).is_err() && idle(MAX_TIMEOUT_MS + 1).is_err());
+}
+
+#[test]
+fn a_command_that_was_silent_for_too_long_is_told_so_with_the_time() {
+    let silent = ExitRecord {
+        cause: ExitCause::Idle,
+        status: ExitStatus::Signal(15),
+        ..record()
+    };
+    let told = told_of(r#"{"command":"x","idle_timeout_ms":90000}"#, "a", silent);
+    assert_eq!(
+        told.text,
+        "a\n[stopped because it said nothing for 90 s; ended by signal 15]"
+    );
+    assert_eq!(told.outcome, CallOutcome::TimedOut);
 }
 
 #[test]

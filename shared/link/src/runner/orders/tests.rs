@@ -64,6 +64,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
                     columns: 80,
                 }),
                 retention: v1::Retention::All.into(),
+                idle_for_ms: 1500,
             }),
             Request::Exec(Exec {
                 command: Command::Argv(vec![text(), text()]),
@@ -76,6 +77,7 @@ fn every_kind_of_request_keeps_its_digest_over_the_wire() {
                     columns: 80,
                 }),
                 retention: Retention::All,
+                idle_for_ms: std::num::NonZeroU64::new(1500),
             }),
         ),
         (

@@ -112,9 +112,8 @@ impl Supervision {
                 let run = terms
                     .run_for
                     .map(|time| self.child.opened.saturating_add(time));
-                let idle = terms
-                    .idle_for
-                    .map(|time| self.last_output().saturating_add(time));
+                let idle = terms.idle_for.filter(|_| !self.is_held());
+                let idle = idle.map(|time| self.last_output().saturating_add(time));
                 run.into_iter().chain(idle).min()
             }
             Phase::Draining { until } => Some(until.min(self.quiet_at())),
@@ -247,7 +246,13 @@ impl Supervision {
         if over(self.child.opened, terms.run_for) {
             return Some(Cause::Timeout);
         }
-        over(self.last_output(), terms.idle_for).then_some(Cause::Idle)
+        let idle = !self.is_held() && over(self.last_output(), terms.idle_for);
+        idle.then_some(Cause::Idle)
+    }
+
+    /// Whether the command may be waiting for room for its output.
+    fn is_held(&self) -> bool {
+        self.pumps.iter().any(Pump::is_held)
     }
 
     /// When output that goes on being silent is taken to be over.
