@@ -18,9 +18,8 @@
 //! directory away, gets another name for it, and waits again: no file is made for a command then,
 //! and none is removed.
 //!
-//! The binary depends on nothing of its host when it is linked statically, which works on the gnu
-//! target: `cargo rustc -p runner-supervisor --bin gantry-supervisor --release -- -C
-//! target-feature=+crt-static`. So it can be mounted into any container.
+//! The binary depends on nothing of its host: it is linked statically (`build.rs`), so that it can be
+//! mounted into any container.
 
 mod directory;
 mod fault;

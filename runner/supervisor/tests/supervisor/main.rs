@@ -7,6 +7,7 @@ mod faults;
 mod inputs;
 mod kills;
 mod not_started;
+mod program;
 mod resources;
 mod scene;
 mod spools;
