@@ -21,10 +21,6 @@ use crate::received::{Received, Violation};
 /// sends gap after gap gets here.
 const MAX_PIECES: usize = 256;
 
-/// Pieces of at least so many bytes are kept as they came. A smaller one is copied, because it may
-/// be a part of something much larger, which would be held with it.
-const AS_IT_CAME_BYTES: usize = OUTPUT_CHUNK_BYTES / 2;
-
 /// Answers to what was passed on that may wait; more than can be asked for at once.
 const MAX_ANSWERS: usize = 4 * MAX_CONTROLS_WAITING;
 
@@ -106,8 +102,9 @@ struct Piece {
 
 #[derive(Debug)]
 enum Content {
-    AsItCame(Bytes),
-    Joined(Vec<u8>),
+    /// Copied, and joined up to a whole chunk: as it came it is a part of something larger, a buffer
+    /// of the connection, which would be held with it and could not be filled again.
+    Data(Vec<u8>),
     GapUpTo(u64),
 }
 
@@ -214,12 +211,7 @@ impl Inbox {
         let piece = self.stream(stream).pieces.pop_front()?;
         let offset = piece.offset;
         Some(match piece.content {
-            Content::AsItCame(data) => Mail::Output {
-                stream,
-                offset,
-                data,
-            },
-            Content::Joined(data) => Mail::Output {
+            Content::Data(data) => Mail::Output {
                 stream,
                 offset,
                 data: data.into(),
@@ -248,11 +240,8 @@ impl Inbox {
         offset: u64,
         data: Bytes,
     ) -> Result<(), InboxError> {
-        if data.len() >= AS_IT_CAME_BYTES {
-            return self.push(stream, offset, Content::AsItCame(data));
-        }
         if let Some(Piece {
-            content: Content::Joined(last),
+            content: Content::Data(last),
             ..
         }) = self.stream(stream).pieces.back_mut()
             && last.len() + data.len() <= OUTPUT_CHUNK_BYTES
@@ -260,7 +249,7 @@ impl Inbox {
             last.extend_from_slice(&data);
             return Ok(());
         }
-        self.push(stream, offset, Content::Joined(data.to_vec()))
+        self.push(stream, offset, Content::Data(data.to_vec()))
     }
 
     fn push_gap(&mut self, stream: OutputStream, from: u64, to: u64) -> Result<(), InboxError> {
