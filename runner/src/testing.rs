@@ -1,5 +1,7 @@
 //! A server double that speaks the real protocol over real connections, and builders of frames.
 
+mod small_disk;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex, OnceLock},
@@ -43,6 +45,8 @@ use crate::{
     operations::{Fault, Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
+
+pub(crate) use small_disk::SmallDisk;
 
 /// Longer than anything that is waited for in a test may take.
 pub(crate) const SOON: Duration = Duration::from_secs(20);

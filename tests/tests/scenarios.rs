@@ -22,6 +22,7 @@ mod scenarios {
     mod placement;
     mod restarts;
     mod retention;
+    mod room;
     mod rotation;
     mod stops;
     mod strangers;

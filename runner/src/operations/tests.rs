@@ -1,6 +1,7 @@
 //! The table's task over a real host: real commands in a temporary workspace.
 
 mod faults;
+mod full_disk;
 
 use std::path::{Path, PathBuf};
 

@@ -247,7 +247,11 @@ pub(super) fn no_room(error: &JournalError) -> Refusal {
     tracing::error!(%error, "failed to write down an operation; it is not begun");
     let message =
         format!("the runner cannot write down what it is to do, so it did not begin: {error}");
-    Refusal::new(RefusalCode::ResourceExhausted, message)
+    let code = match error {
+        JournalError::DiskFull(_) => RefusalCode::SpoolFull,
+        _ => RefusalCode::ResourceExhausted,
+    };
+    Refusal::new(code, message)
 }
 
 fn found_no_room(outcome: &Outcome) -> bool {

@@ -39,6 +39,10 @@ pub struct EngineLimits {
     pub start_within: Duration,
     /// How long a turn waits for a runner that is gone.
     pub parked_at_most: Duration,
+    /// How often a call is tried again that a runner had no room for.
+    pub retries_at_most: u32,
+    /// Longest wait before each of these times; who asks for more is not waited for.
+    pub retry_after_at_most: Duration,
     /// How long a turn that is being cancelled waits for an operation to end.
     pub stop_within: Duration,
 }
@@ -54,6 +58,8 @@ impl Default for EngineLimits {
             result_bytes: 10 * 1024,
             start_within: Duration::from_secs(60),
             parked_at_most: limits::PARKED_AT_MOST,
+            retries_at_most: 5,
+            retry_after_at_most: Duration::from_secs(10),
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
     }

@@ -1,5 +1,6 @@
 //! Whole turns, against doubles at every port.
 
+mod again;
 mod calls;
 mod cancelled;
 mod conversation;

@@ -4,6 +4,7 @@
 //! from what is recorded. So whoever runs the turn again after a crash goes on where the log
 //! stands.
 
+mod again;
 mod answer;
 mod call;
 mod calls;

@@ -29,6 +29,9 @@ use crate::{
 /// How long a start or a cancel waits for a runner that is just linking.
 const LINKING_WITHIN: Duration = Duration::from_secs(5);
 
+/// After how long something may be tried again that is as it should be soon.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// A sandbox on an enrolled runner: the one that its user chose.
 #[derive(Clone)]
 pub struct RemoteSandbox {
@@ -282,8 +285,8 @@ fn asks_for_all(request: &Request) -> bool {
 }
 
 fn linked_anew(name: &str) -> Refusal {
-    let message = format!("runner {name:?}, which is chosen, has just linked anew; try again");
-    Refusal::new(RefusalCode::Unavailable, message)
+    let message = format!("runner {name:?}, which is chosen, has just linked anew");
+    Refusal::new(RefusalCode::Unavailable, message).retry_after(RETRY_AFTER)
 }
 
 fn revoked(name: &str) -> Refusal {
@@ -310,6 +313,7 @@ fn not_stored(what: &str, error: &PortError) -> Refusal {
     tracing::warn!(%error, "failed to {what}");
     Refusal::new(
         RefusalCode::Unavailable,
-        format!("the server failed to {what}; try again"),
+        format!("the server failed to {what}"),
     )
+    .retry_after(RETRY_AFTER)
 }

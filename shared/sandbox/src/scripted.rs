@@ -205,8 +205,8 @@ impl Sandbox for ScriptedSandbox {
         })
     }
 
-    /// Answers `NeverStarted` for what it does not know, else `Cancelled` or what it was told to
-    /// answer; cancelling ends the operation's script or, where it has no end, closes its stream.
+    /// Answers `NeverStarted` for what it does not know, `AlreadyExited` for what has an end, else
+    /// `Cancelled`, or always what it was told to answer; cancelling ends the operation's script or, where it has no end, closes its stream.
     async fn cancel(&self, operation: OperationId, _epoch: Epoch) -> Result<CancelAnswer, Refusal> {
         let mut state = self.lock();
         state.cancelled.push(operation);
@@ -223,6 +223,9 @@ impl Sandbox for ScriptedSandbox {
                 events.push(end.clone());
                 *script = Script::Events(events);
                 Some(end)
+            }
+            Script::Events(events) if matches!(events.last(), Some(OperationEvent::Ended(_))) => {
+                return Ok(CancelAnswer::AlreadyExited);
             }
             _ => None,
         };

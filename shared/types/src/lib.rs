@@ -24,5 +24,5 @@ pub use isolation::Isolation;
 pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };
-pub use refusal::{Refusal, RefusalCode};
+pub use refusal::{Refusal, RefusalCode, Remedy};
 pub use token::{Token, TokenKind};

@@ -24,7 +24,7 @@ pub enum RefusalCode {
     Unauthenticated,
     /// The runner's owner does not allow it.
     ForbiddenByRunnerPolicy,
-    /// The output does not fit any more.
+    /// There is no room for output: what may be kept is full, or the disk nearly is.
     SpoolFull,
     /// What happened to it cannot be known.
     Lost,
@@ -76,7 +76,7 @@ pub struct Refusal {
     pub code: RefusalCode,
     /// The reason and what to do, for people and models: lower case, no full stop.
     pub message: String,
-    /// With [`Remedy::Retry`]: how long to wait at least, in milliseconds.
+    /// How long to wait at least, in milliseconds, where waiting helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -95,6 +95,14 @@ impl Refusal {
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry_after_ms = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
         self
+    }
+
+    /// What is to be done about it: where there is a time to wait, waiting helps.
+    pub fn remedy(&self) -> Remedy {
+        match self.retry_after_ms {
+            Some(_) => Remedy::Retry,
+            None => self.code.remedy(),
+        }
     }
 }
 

@@ -70,7 +70,11 @@ async fn a_full_disk_refuses_what_is_new_in_clear_words_until_there_is_room_agai
     let fills = "run head -c 1G /dev/zero > filler; echo full";
     gantry.tells(fills, CallOutcome::Failed, no_room).await;
     gantry
-        .tells("run echo more", CallOutcome::Refused, "nearly full")
+        .tells(
+            "run echo more",
+            CallOutcome::Refused,
+            "nearly full, and what is left is kept free: free some; try again later",
+        )
         .await;
     gantry
         .tells("list .", CallOutcome::Completed, "filler")

@@ -1,53 +1,7 @@
 //! A disk that fills up, which only root can set up; `tests/run` leaves these out for others.
 
-use std::process::Command;
-
 use super::*;
-
-/// A file system with a size.
-struct SmallDisk(TempDir);
-
-impl SmallDisk {
-    fn mount(size: &str) -> Self {
-        let folder = folder();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "small"])
-            .arg(folder.path())
-            .status();
-        assert!(
-            mounted.is_ok_and(|status| status.success()),
-            "only root can mount a small disk; `make test` leaves this out for others"
-        );
-        Self(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Somebody else takes all that is left.
-    fn fill(&self) {
-        let file = File::create(self.path().join("filler")).expect("a file");
-        let mut at = 0;
-        while file.write_all_at(&[1; 4096], at).is_ok() {
-            at += 4096;
-        }
-    }
-
-    fn free(&self) {
-        fs::remove_file(self.path().join("filler")).expect("a file");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount")
-            .arg("--lazy")
-            .arg(self.path())
-            .status();
-        assert!(unmounted.is_ok());
-    }
-}
+use crate::testing::SmallDisk;
 
 #[test]
 fn on_a_small_disk_that_is_full_nothing_new_begins_but_ends_are_written() {

@@ -266,7 +266,8 @@ async fn the_ends_of_a_command_are_told_apart() {
 async fn a_refused_start_is_told_to_the_model_and_the_turn_goes_on() {
     let world = one_call(SHELL, [Script::Refuse(refuse(RefusalCode::Unavailable))]);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
-    let told = "not run: runner lap is offline since noon; start it";
+    let told =
+        "not run: runner lap is offline since noon; start it; somebody has to see to that first";
     assert_eq!(world.only_call(), (CallOutcome::Refused, told.to_owned()));
     assert!(world.sandbox.scripted.forgotten().is_empty());
 }

@@ -1,8 +1,9 @@
 //! One tool call: from the model's words to the one end that is recorded.
 //!
 //! A call is run as an operation whose id is derived from the call's place in the session, so
-//! that running the call again, here or on another replica, attaches to what runs already. Only
-//! a call that merely reads gets a second operation, and only where the first one is lost.
+//! that running the call again, here or on another replica, attaches to what runs already. It gets
+//! a second operation only where the first one is known never to have run, and that is stored, or
+//! where it merely reads.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Turn, TurnError,
+    again::{Again, Attempts},
     follow::{Follow, Followed},
     told::{Told, not_run, wall},
 };
@@ -24,9 +26,6 @@ use crate::{
     tools::{Arguments, BadArguments, Prepared, Rendered, Tool},
     transcript,
 };
-
-/// How often a call that only reads is run anew after its operation was lost.
-const RERUNS_AT_MOST: u32 = 2;
 
 /// Where a call stands and what it is run with.
 pub(super) struct Site<'a> {
@@ -114,18 +113,20 @@ impl<'a> Call<'a> {
         let began = clock.monotonic();
         let started = self.placed.unwrap_or_else(|| clock.now());
         let mut settled = Vec::new();
-        let mut attempt = 0;
+        let mut attempts = Attempts::default();
         loop {
-            let mut follow = Follow::new(&self.site, self.operation(plan, attempt));
-            let followed = follow.run_to_its_end().await;
+            let mut follow = Follow::new(&self.site, self.operation(plan, attempts.number));
+            let mut followed = follow.run_to_its_end().await;
             if followed.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
             }
             if followed.is_settled() {
                 settled.push(follow.operation.id);
             }
-            if self.may_rerun(plan, attempt, &followed) {
-                attempt += 1;
+            let limits = &self.site.engine.limits;
+            let again = attempts.after(plan.tool.effect(), limits, &follow, &followed);
+            if self.may_go_on(&again, &mut follow, &mut followed).await {
+                attempts = attempts.next(&again);
                 continue;
             }
             let told = Told {
@@ -179,13 +180,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The policy for what is lost. An idempotent call could only be run again under its own
-    /// key, which is the one that is lost, so it is treated like one with effects.
-    fn may_rerun(&self, plan: &Plan, attempt: u32, followed: &Followed) -> bool {
-        followed.refusal() == Some(RefusalCode::Lost)
-            && plan.tool.effect() == Effect::Pure
-            && attempt < RERUNS_AT_MOST
-            && !self.site.cancel.is_cancelled()
+    /// Waits until the call may be tried again; where it may not, `followed` is its end.
+    async fn may_go_on(
+        &self,
+        again: &Again,
+        follow: &mut Follow<'_>,
+        followed: &mut Followed,
+    ) -> bool {
+        let (after, spent) = match again {
+            Again::Never => return false,
+            Again::Rerun => return !self.site.cancel.is_cancelled(),
+            Again::Retry { after, spent } => (*after, *spent),
+        };
+        follow.wait(followed, after).await;
+        match spent {
+            // Also where the turn is being cancelled: an earlier run of it may have placed the next
+            // operation, which is to be stopped then.
+            true => follow.is_over_for_good().await,
+            false if self.site.cancel.is_cancelled() => {
+                *followed = Followed::NotRun;
+                false
+            }
+            false => true,
+        }
     }
 
     fn done(&self, rendered: Rendered, times: Times) -> Done {

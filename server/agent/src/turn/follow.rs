@@ -1,6 +1,8 @@
 //! Follows one operation to its end: starts it or attaches to it, listens, waits for a runner
 //! that is gone, and stops it when the turn is cancelled. Every wait has an end.
 
+use std::time::Duration;
+
 use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
 use shared_types::{Refusal, RefusalCode, Timestamp};
 use tokio::{
@@ -9,7 +11,10 @@ use tokio::{
 };
 
 use super::call::Site;
-use crate::{session::Live, tools::CommandOutput};
+use crate::{
+    session::{Live, spoken},
+    tools::CommandOutput,
+};
 
 /// How often an operation whose events broke off is attached to again.
 const ATTACH_AT_MOST: u32 = 3;
@@ -99,6 +104,32 @@ impl<'a> Follow<'a> {
     /// Its stream of events, where it is open.
     pub(super) fn into_stream(self) -> Option<mpsc::Receiver<OperationEvent>> {
         self.events
+    }
+
+    /// Waits, and says why, until it is time to try again or the turn is cancelled.
+    pub(super) async fn wait(&mut self, refused: &Followed, time: Duration) {
+        // Whoever holds the stream keeps the sandbox from storing the end.
+        self.events = None;
+        if let Followed::DidNotStart(refusal) | Followed::Refused(refusal) = refused {
+            self.notice(format!("{refusal}; trying again in {}", spoken(time)));
+        }
+        let cancelled = self.site.cancel.cancelled();
+        // Either way the wait is over.
+        let _ = timeout(time, cancelled).await;
+    }
+
+    /// Whether the sandbox knows that it has ended, and will never start it.
+    pub(super) async fn is_over_for_good(&self) -> bool {
+        let within = self.site.engine.limits.stop_within;
+        let asked = self
+            .site
+            .ports
+            .sandbox
+            .cancel(self.operation.id, self.site.epoch);
+        matches!(
+            timeout(within, asked).await,
+            Ok(Ok(CancelAnswer::AlreadyExited))
+        )
     }
 
     /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that

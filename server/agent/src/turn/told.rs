@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use shared_sandbox::{ExitRecord, Outcome};
-use shared_types::{Refusal, RefusalCode, Timestamp, event::CallOutcome};
+use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome};
 
 use super::follow::{Follow, Followed};
-use crate::tools::{Ended, Rendered, Tool, bounded, render};
+use crate::{
+    session::spoken,
+    tools::{Ended, Rendered, Tool, bounded, render},
+};
 
 /// Output that is shown with an unknown outcome, in bytes.
 const LAST_OUTPUT_BYTES: usize = 2 * 1024;
@@ -63,7 +66,7 @@ impl Told<'_> {
     fn did_not_start(&self, refusal: &Refusal) -> Rendered {
         match refusal.code {
             RefusalCode::Lost => self.unknown(&refusal.message),
-            _ => not_run(refusal),
+            _ => not_run(format_args!("{refusal}{}", advice(refusal))),
         }
     }
 
@@ -105,6 +108,24 @@ pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
     }
 }
 
+/// What whoever reads of a refusal can do about it. What is final for an operation alone says
+/// nothing of the next call, which is another one.
+fn advice(refusal: &Refusal) -> String {
+    match (refusal.remedy(), refusal.retry_after_ms) {
+        (Remedy::Retry, Some(wait)) => {
+            format!("; try again in {}", spoken(Duration::from_millis(wait)))
+        }
+        (Remedy::Retry, None) => "; try again later".to_owned(),
+        (Remedy::Person, _) => "; somebody has to see to that first".to_owned(),
+        (Remedy::Final, _) => match refusal.code {
+            RefusalCode::Unsupported | RefusalCode::Invalid => {
+                "; trying again as it is will not change that".to_owned()
+            }
+            _ => String::new(),
+        },
+    }
+}
+
 /// How long the process itself ran: more than what was seen of it where the turn was resumed.
 pub(super) fn wall(followed: &Followed) -> Duration {
     match followed {
@@ -129,6 +150,7 @@ fn says_that_it_never_ran(code: RefusalCode) -> bool {
             | RefusalCode::Expired
             | RefusalCode::Draining
             | RefusalCode::ResourceExhausted
+            | RefusalCode::SpoolFull
             | RefusalCode::Unsupported
             | RefusalCode::Invalid
     )

@@ -62,8 +62,13 @@ pub(super) enum Admission {
 
 /// Decides; the first rule that applies counts.
 pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
-    use RefusalCode::{Conflict, Draining, Expired, Fenced, NotFound, StaleEpoch};
+    use RefusalCode::{
+        Conflict, Draining, Expired, Fenced, NotFound, ResourceExhausted, SpoolFull, StaleEpoch,
+    };
     let refuse = |code, message: &str| Admission::Refuse(Refusal::new(code, message));
+    let refuse_for_now = |code, message: &str| {
+        Admission::Refuse(Refusal::new(code, message).retry_after(RETRY_AFTER))
+    };
     if operation.incarnation.as_ref() != Some(view.incarnation) {
         return refuse(
             Fenced,
@@ -97,30 +102,27 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
         );
     }
     if view.draining {
+        return refuse_for_now(Draining, "the runner is stopping");
+    }
+    let reads = operation.request.as_ref().is_some_and(Request::only_reads);
+    if view.load.disk_short && !reads {
+        // Waiting alone makes no room, so there is no time to wait.
         return refuse(
-            Draining,
-            "the runner is stopping: choose another, or wait until it is back",
+            SpoolFull,
+            "the runner's disk is nearly full, and what is left is kept free: free some",
         );
     }
     let full = [
         (view.load.running >= MAX_RUNNING, "runs"),
         (view.load.remembered >= MAX_REMEMBERED, "remembers"),
-        (
-            view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES,
-            "keeps output of",
-        ),
         (view.load.receipts_full, "keeps receipts of"),
     ];
-    let reads = operation.request.as_ref().is_some_and(Request::only_reads);
-    if view.load.disk_short && !reads {
-        let message = "the runner's disk is nearly full, and what is left is kept free: free some";
-        let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
-        return Admission::Refuse(refusal.retry_after(RETRY_AFTER));
-    }
     if let Some((_, what)) = full.into_iter().find(|(full, _)| *full) {
-        let message = format!("the runner {what} as many operations as it can: try again later");
-        let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
-        return Admission::Refuse(refusal.retry_after(RETRY_AFTER));
+        let message = format!("the runner {what} as many operations as it can");
+        return refuse_for_now(ResourceExhausted, &message);
+    }
+    if view.load.retained_bytes + RESERVED_BYTES > MAX_RETAINED_BYTES {
+        return refuse_for_now(SpoolFull, "the runner keeps as much output as it may");
     }
     Admission::Start
 }

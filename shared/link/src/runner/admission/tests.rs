@@ -46,7 +46,7 @@ fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
     let rules: [Change; 14] = [
-        (|v| v.load.disk_short = true, |_| {}, ResourceExhausted),
+        (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
             |_| {},
@@ -73,14 +73,15 @@ fn each_rule_refuses_with_its_own_code() {
         (
             |v| v.load.retained_bytes = MAX_RETAINED_BYTES - RESERVED_BYTES + 1,
             |_| {},
-            ResourceExhausted,
+            SpoolFull,
         ),
     ];
     for (number, (view, operation, expected)) in rules.into_iter().enumerate() {
         let admission = decide(view, operation);
         assert_eq!(code(&admission), Some(expected), "rule {number}");
         if let Admission::Refuse(refusal) = admission {
-            let retry = expected == ResourceExhausted;
+            // What waits for a person has no time after which it is worth trying again.
+            let retry = matches!(expected, Draining | ResourceExhausted | SpoolFull) && number > 0;
             assert_eq!(refusal.retry_after_ms.is_some(), retry, "rule {number}");
         }
     }
