@@ -19,6 +19,7 @@ soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from
 		cargo test --locked -p shared-link --test simulation -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
 		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
+	GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p runner-supervisor --test supervisor sweeps
 	cargo build --workspace --bins --locked
 	GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000} \
 		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \

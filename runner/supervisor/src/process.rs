@@ -98,6 +98,16 @@ pub fn boot_id() -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
+/// The processes that can be seen.
+pub(crate) fn all_pids() -> io::Result<Vec<i32>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        all.extend(name.to_str().and_then(|name| name.parse::<i32>().ok()));
+    }
+    Ok(all)
+}
+
 /// More than `/proc/PID/stat` has: the kernel writes it whole at the first read.
 const STAT_BYTES: usize = 2048;
 
@@ -120,16 +130,8 @@ impl Stat {
 
     /// All processes that can be seen. Not a snapshot: it can miss one that is born meanwhile.
     pub(crate) fn all() -> io::Result<Vec<Self>> {
-        let mut all = Vec::new();
-        for entry in fs::read_dir("/proc")? {
-            let name = entry?.file_name();
-            if let Some(pid) = name.to_str().and_then(|name| name.parse().ok())
-                && let Ok(stat) = Self::of(pid)
-            {
-                all.push(stat);
-            }
-        }
-        Ok(all)
+        let pids = all_pids()?.into_iter();
+        Ok(pids.filter_map(|pid| Self::of(pid).ok()).collect())
     }
 
     /// Zombies and the dead do not run.
@@ -138,8 +140,13 @@ impl Stat {
     }
 
     /// On a signal, or for a debugger.
-    fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
+    }
+
+    /// In a wait that no signal but a kill ends.
+    pub(crate) fn waits_for_the_host(&self) -> bool {
+        self.state == b'D'
     }
 
     /// proc(5): `pid (name) state ppid pgrp session … starttime` (field 22). The name may hold

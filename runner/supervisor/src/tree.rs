@@ -31,8 +31,8 @@ pub enum KillMethod {
     Freezer,
     /// A version 1 pids cgroup with no room left: kill all until it is empty: exact.
     Pids,
-    /// The supervisor as subreaper looks for descendants in `/proc`: can miss one, so it proves
-    /// nothing.
+    /// The supervisor as subreaper looks for descendants in `/proc`, stops all, then kills all,
+    /// until it finds nobody: what it cannot see it misses, so it proves nothing.
     Sweep,
 }
 
@@ -185,6 +185,13 @@ impl Leaf {
         }
     }
 
+    /// The place of a tree without a cgroup: what comes from this process, which is its subreaper.
+    pub(crate) fn below(root: Pid) -> Self {
+        Self {
+            kind: Kind::Sweep { root },
+        }
+    }
+
     /// How it kills.
     pub fn method(&self) -> KillMethod {
         match &self.kind {
@@ -241,7 +248,7 @@ impl Leaf {
         match &self.kind {
             Kind::V2(v2) => v2.kill(),
             Kind::V1(v1) => v1.kill(),
-            Kind::Sweep { .. } => self.signal(Signal::KILL),
+            Kind::Sweep { root } => sweep::kill_descendants(*root),
         }
     }
 
@@ -250,7 +257,7 @@ impl Leaf {
         match &self.kind {
             Kind::V2(v2) => v2.is_empty(),
             Kind::V1(v1) => v1.members().is_ok_and(|members| members.is_empty()),
-            Kind::Sweep { root } => descendants(*root).is_ok_and(|members| members.is_empty()),
+            Kind::Sweep { root } => sweep::has_no_descendants(*root),
         }
     }
 

@@ -3,6 +3,8 @@
 //! Nobody but the supervisor can say how the command itself ended, so this comes last: a supervisor
 //! that lets the tree be gone, and can still tell, is let tell.
 
+use std::io;
+
 use rustix::process::Signal;
 
 use super::{
@@ -10,10 +12,10 @@ use super::{
     remains::{GONE_WITHIN, empty, kill_tree, put_down, wait_until},
     settle,
 };
-use crate::{Cause, Directory, Fate, Leaf, RecordError, process::boot_id};
+use crate::{Cause, Directory, Fate, Identity, KillMethod, Leaf, RecordError, process::boot_id};
 
 /// Asks a command to end (`SIGTERM`) where its supervisor is stopped and so does not; else nothing
-/// happens. Without a cgroup nobody else can tell whom to ask.
+/// happens.
 ///
 /// # Errors
 /// When the records cannot be read, or the host refuses.
@@ -22,8 +24,9 @@ pub fn ask_to_end(directory: &Directory) -> Result<(), RecordError> {
         return Ok(());
     };
     let identity = &start.identity;
-    if identity.supervisor.is_stopped(&boot_id()?)
-        && let Some(leaf) = Leaf::reopen(identity.kill, identity.cgroup.as_deref())?
+    let boot = boot_id()?;
+    if identity.supervisor.is_stopped(&boot)
+        && let Some(leaf) = tree(identity, &boot)?
     {
         leaf.signal(Signal::TERM);
         // A stopped process acts on its signals only once it goes on.
@@ -46,8 +49,7 @@ pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, Rec
         _ => return settle(directory),
     };
     let identity = &start.identity;
-    // Without a cgroup only the supervisor can see all of the tree.
-    if let Ok(Some(leaf)) = Leaf::reopen(identity.kill, identity.cgroup.as_deref()) {
+    if let Ok(Some(leaf)) = tree(identity, &boot) {
         empty(&leaf);
     }
     let supervisor = &identity.supervisor;
@@ -64,4 +66,14 @@ pub fn end_by_force(directory: Directory, cause: Cause) -> Result<Recovered, Rec
     }
     let tree_gone = kill_tree(identity, start.child.as_ref(), &boot);
     lost(directory, Some(&start), identity.kill, cause, tree_gone)
+}
+
+/// The tree of a supervisor that is there. Without a cgroup it is what comes from this, and once it
+/// is gone nobody can tell any more.
+fn tree(identity: &Identity, boot: &str) -> io::Result<Option<Leaf>> {
+    let supervisor = &identity.supervisor;
+    match (identity.kill, supervisor.as_pid()) {
+        (KillMethod::Sweep, Some(pid)) if supervisor.is_alive(boot) => Ok(Some(Leaf::below(pid))),
+        (kill, _) => Leaf::reopen(kill, identity.cgroup.as_deref()),
+    }
 }

@@ -1,35 +1,36 @@
-//! Trees as `/proc` shows them: not a snapshot, so only the last resort.
+//! Trees as `/proc` shows them, where nothing better holds one: so only the last resort.
+//!
+//! A look at `/proc` is not a snapshot. So whoever is found is stopped first, until a look finds
+//! nobody who is not and nothing was born or gone meanwhile, and only then are all killed: who is
+//! stopped makes no other. That a look found nobody proves nothing all the same, because a host may
+//! hide processes (`hidepid`), and may make up what it says of the youngest one.
 
-use std::{collections::HashSet, io};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    time::Duration,
+};
 
-use rustix::process::Pid;
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    time::{ClockId, clock_gettime},
+};
 
-use crate::process::Stat;
+use crate::process::{Stat, all_pids};
+
+/// How long stopping is tried before whoever was found is killed; looked at again later.
+const STOPS_WITHIN: Duration = Duration::from_millis(100);
+
+/// How often it is looked again where processes of others were born or gone during a look.
+const LOOKS: u32 = 4;
 
 /// The running descendants of `root`. One that forks while this looks can be missed.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn descendants(root: Pid) -> io::Result<Vec<Pid>> {
-    let all = Stat::all()?;
-    let mut family = HashSet::from([root.as_raw_nonzero().get()]);
-    loop {
-        let before = family.len();
-        for stat in &all {
-            if family.contains(&stat.parent) {
-                family.insert(stat.pid);
-            }
-        }
-        if family.len() == before {
-            break;
-        }
-    }
-    Ok(all
-        .iter()
-        .filter(|stat| stat.runs() && family.contains(&stat.pid))
-        .filter_map(|stat| Pid::from_raw(stat.pid))
-        .filter(|pid| *pid != root)
-        .collect())
+    let look = Look::at(root, |_| {})?;
+    Ok(look.running)
 }
 
 /// The running processes of a session.
@@ -42,4 +43,139 @@ pub fn members_of_session(session: i32) -> io::Result<Vec<Pid>> {
         .filter(|stat| stat.runs() && stat.session == session)
         .filter_map(|stat| Pid::from_raw(stat.pid))
         .collect())
+}
+
+/// Stops the descendants of `root`, then kills them; to be repeated until nobody is found.
+pub(crate) fn kill_descendants(root: Pid) {
+    let began = clock_gettime(ClockId::Monotonic);
+    loop {
+        let look = Look::at(root, |pid| send(pid, Signal::STOP));
+        let now = clock_gettime(ClockId::Monotonic);
+        let late = Duration::try_from(now - began).is_ok_and(|tried| tried > STOPS_WITHIN);
+        match look {
+            Ok(look) if late || (look.stopped && look.whole) => {
+                return look
+                    .running
+                    .into_iter()
+                    .for_each(|pid| send(pid, Signal::KILL));
+            }
+            Ok(_) => {}
+            // Without `/proc` nobody is found.
+            Err(_) => return,
+        }
+    }
+}
+
+/// Whether nobody who comes from `root` is found running.
+pub(crate) fn has_no_descendants(root: Pid) -> bool {
+    for _ in 0..LOOKS {
+        match Look::at(root, |_| {}) {
+            Ok(look) if look.running.is_empty() && !look.whole => {}
+            Ok(look) => return look.running.is_empty(),
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// What one look at all processes has found.
+#[derive(Debug)]
+struct Look {
+    /// The descendants that run.
+    running: Vec<Pid>,
+    /// None of them does anything before somebody lets it go on.
+    stopped: bool,
+    /// No process was born or gone meanwhile, of anybody.
+    whole: bool,
+}
+
+impl Look {
+    /// Looks for the descendants of `root`, the youngest first, and does this at once to each that
+    /// is not stopped.
+    fn at(root: Pid, act: impl Fn(Pid)) -> io::Result<Self> {
+        let youngest = youngest()?;
+        let mut pids = all_pids()?;
+        pids.sort_unstable_by(|one, other| other.cmp(one));
+        let mut family = Family::of(root);
+        let mut look = Self {
+            running: Vec::new(),
+            stopped: true,
+            whole: true,
+        };
+        for pid in pids {
+            let Some(stat) = family.stat(pid) else {
+                look.whole = false;
+                continue;
+            };
+            let Some(pid) = Pid::from_raw(pid).filter(|pid| *pid != root && stat.runs()) else {
+                continue;
+            };
+            if !family.has(stat) {
+                continue;
+            }
+            look.running.push(pid);
+            if !stat.is_stopped() {
+                act(pid);
+                // In such a wait it cannot fork either, and stops when it is over.
+                look.stopped &= stat.waits_for_the_host();
+            }
+        }
+        look.whole &= youngest == self::youngest()?;
+        Ok(look)
+    }
+}
+
+/// What was read of processes in one look, and who of them is a descendant.
+struct Family {
+    stats: HashMap<i32, Option<Stat>>,
+    members: HashSet<i32>,
+}
+
+impl Family {
+    fn of(root: Pid) -> Self {
+        Self {
+            stats: HashMap::new(),
+            members: HashSet::from([root.as_raw_nonzero().get()]),
+        }
+    }
+
+    /// What is said of this process; `None` where it is gone.
+    fn stat(&mut self, pid: i32) -> Option<Stat> {
+        *self.stats.entry(pid).or_insert_with(|| Stat::of(pid).ok())
+    }
+
+    /// Whether this one comes from the root.
+    fn has(&mut self, stat: Stat) -> bool {
+        let (mut line, mut next) = (vec![stat.pid], stat.parent);
+        let found = loop {
+            if self.members.contains(&next) {
+                break true;
+            }
+            // Reused numbers could make a circle.
+            if line.contains(&next) {
+                break false;
+            }
+            line.push(next);
+            match self.stat(next) {
+                Some(parent) => next = parent.parent,
+                None => break false,
+            }
+        };
+        if found {
+            self.members.extend(line);
+        }
+        found
+    }
+}
+
+/// The number that a process of this host got last (proc(5), `loadavg`).
+fn youngest() -> io::Result<String> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    let last = text.split_ascii_whitespace().last();
+    Ok(last.unwrap_or_default().to_owned())
+}
+
+fn send(pid: Pid, signal: Signal) {
+    // One that is gone needs no signal.
+    let _ = kill_process(pid, signal);
 }

@@ -11,7 +11,7 @@ use crate::scene::{LONG, Scene, event, finish, record, start, until_output};
 const SOON: Duration = Duration::from_millis(200);
 
 /// The pids of everybody who runs a command line with this word in it.
-fn running(word: &str) -> Vec<i32> {
+pub(crate) fn running(word: &str) -> Vec<i32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("a list").flatten() {
         let Some(pid) = entry

@@ -12,3 +12,4 @@ mod resources;
 mod scene;
 mod spools;
 mod stopped;
+mod sweeps;

@@ -11,12 +11,12 @@ use rustix::process::{Signal, kill_process};
 
 use crate::scene::{Scene, finish, record, start, until_output, until_so};
 
-fn signal(process: &ProcessId, signal: Signal) {
+pub(crate) fn signal(process: &ProcessId, signal: Signal) {
     kill_process(process.as_pid().expect("a pid"), signal).expect("it is there");
 }
 
 /// Waits until it is stopped; `false` where it has ended without.
-fn until_stopped(process: &ProcessId) -> bool {
+pub(crate) fn until_stopped(process: &ProcessId) -> bool {
     while process.is_alive(&process.boot_id) {
         let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap_or_default();
         let state = stat.rsplit(')').next();
