@@ -183,8 +183,17 @@ impl Directory {
     /// # Errors
     /// When it is not there.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
+        self.open_with(name, OFlags::RDONLY)
+    }
+
+    /// A file that is there, to be read and written.
+    pub(crate) fn open_to_write(&self, name: &str) -> io::Result<File> {
+        self.open_with(name, OFlags::RDWR)
+    }
+
+    fn open_with(&self, name: &str, access: OFlags) -> io::Result<File> {
         // What is no ordinary file must not make anybody wait.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = access | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.fd, name, flags, Mode::empty())?.into())
     }
 

@@ -8,7 +8,7 @@ use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
     Cause, Directory, End, ExitRecord, Fate, KillMethod, Operation, RecordError, SpoolReader,
-    StartRecord, Stream, StreamEnd, operation::Link, process::boot_id,
+    StartRecord, Stream, StreamEnd, operation::Link, process::boot_id, spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;
@@ -136,6 +136,13 @@ fn lost(
     cause: Cause,
     tree_gone: bool,
 ) -> Result<Recovered, RecordError> {
+    // After the host's death the tail may say more than the disk has of it.
+    if cause != Cause::HostReboot {
+        for stream in Stream::ALL {
+            // What cannot be put there is missing, and the end does not claim to have it.
+            let _ = restore(&directory, stream);
+        }
+    }
     let end = |stream| stream_end(&directory, stream);
     let record = ExitRecord {
         operation: start.map(|start| start.operation),

@@ -84,7 +84,8 @@ pub enum Streams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpoolBounds {
     /// Bytes of a stream that are on disk and not committed yet. A stream that waits may exceed
-    /// it by one pipe (1 MiB) at its end, so that nothing is lost.
+    /// it by one pipe (1 MiB) at its end, so that nothing is lost; one with a tail by twice that,
+    /// while there is no room for it.
     pub bytes: u64,
     /// What happens there.
     pub when_full: WhenFull,
@@ -97,7 +98,7 @@ pub enum WhenFull {
     /// The head is kept, the middle becomes a recorded gap, and this many bytes of the tail are
     /// kept, out of the same bound. The command is never slowed.
     Gap {
-        /// Bytes of the tail; held in memory until there is room or the command has ended.
+        /// Bytes of the tail; in a file of its own until there is room or the command has ended.
         tail: u32,
     },
     /// The command waits until the daemon has committed something.

@@ -3,7 +3,9 @@
 //! A file's offset is the stream's offset. What was dropped or evicted is a hole, and `gaps` says
 //! which: each gap is written there before the bytes behind it appear, and each eviction before
 //! the hole is made. So a reader that looks at the bytes first and at `gaps` second never takes a
-//! hole for output.
+//! hole for output. The newest bytes for which the file has no room wait beside it (see `tail`).
+
+mod tail;
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -11,6 +13,8 @@ use rustix::buffer::spare_capacity;
 use serde::{Deserialize, Serialize};
 
 use crate::{Directory, record};
+pub use tail::Tail;
+pub(crate) use tail::restore;
 
 /// Most gaps of one operation: what the room that is made in advance holds.
 const MAX_GAPS: usize = 30;
@@ -66,6 +70,13 @@ pub struct Gap {
     pub length: u64,
 }
 
+impl Gap {
+    /// Where the output goes on.
+    pub(crate) fn until(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+}
+
 /// The file `gaps`.
 #[derive(Debug)]
 pub struct GapLog {
@@ -87,6 +98,19 @@ impl GapLog {
             gaps: 0,
             evicts: false,
         })
+    }
+
+    /// Opens the one that a dead supervisor has left, to go on with it.
+    pub(crate) fn reopen(directory: &Directory) -> io::Result<Self> {
+        let mut log = Self {
+            file: directory.open_to_write("gaps")?,
+            gaps: 0,
+            evicts: false,
+        };
+        log.gaps = Stream::ALL.into_iter().try_fold(0, |gaps, stream| {
+            Ok::<_, io::Error>(gaps + log.gaps(stream)?.len())
+        })?;
+        Ok(log)
     }
 
     /// Opens the one of an operation.
@@ -277,7 +301,7 @@ impl SpoolReader {
         }
         let end = offset.saturating_add(read as u64);
         for gap in gaps {
-            let until = gap.offset.saturating_add(gap.length);
+            let until = gap.until();
             if gap.offset <= offset && offset < until {
                 return Ok(Found::Gap { until });
             }

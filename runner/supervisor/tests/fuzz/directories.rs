@@ -13,7 +13,7 @@ use std::{
 
 use runner_supervisor::{
     Directory, ExitRecord, Fate, Identity, KillMethod, ProcessId, RecordError, Recovered,
-    StartRecord, boot_id, recover,
+    StartRecord, Stream, Tail, boot_id, recover,
 };
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use shared_fuzz::{Dice, each_seed, mutate};
@@ -191,6 +191,7 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
         ("gaps", gaps()),
         ("out", vec![b'x'; dice.up_to(5000)]),
         ("err", Vec::new()),
+        (Tail::file_name(Stream::Out), tail(operation)),
         ("sock", Vec::new()),
     ];
     let whole: Vec<&[u8]> = files.iter().map(|(_, bytes)| bytes.as_slice()).collect();
@@ -201,6 +202,18 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
         // Most operations have no end yet.
         let _ = fs::remove_file(operation.join("exit"));
     }
+}
+
+/// The tail of a stream that went on for a while.
+fn tail(operation: &Path) -> Vec<u8> {
+    let path = operation.join(Tail::file_name(Stream::Out));
+    let mut tail = Tail::create(&path, 1000, 5000).expect("a tail");
+    for _ in 0..5 {
+        tail.push(&[b'y'; 700]).expect("kept");
+    }
+    let bytes = fs::read(&path).expect("a tail");
+    fs::remove_file(&path).expect("removed");
+    bytes
 }
 
 /// The file as it should be, or not.

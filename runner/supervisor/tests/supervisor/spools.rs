@@ -4,7 +4,7 @@ use std::{os::unix::fs::MetadataExt, path::PathBuf};
 
 use runner_supervisor::{Cause, End, Event, Found, GapLog, SpoolBounds, Stream, Streams, WhenFull};
 
-use crate::scene::{Scene, finish, read, record, until};
+use crate::scene::{Scene, finish, read, record, until, until_so};
 
 const MIB: usize = 1024 * 1024;
 
@@ -65,6 +65,59 @@ fn more_than_fits_leaves_its_head_a_recorded_gap_and_its_tail() {
     assert!(ended.out[..2 * MIB] == data[..2 * MIB], "the head");
     assert!(ended.out[2 * MIB..] == data[9 * MIB..], "the tail");
     assert!(log.gaps(Stream::Err).expect("readable").is_empty());
+}
+
+#[test]
+fn the_tail_outlives_a_supervisor_that_is_killed() {
+    let scene = Scene::new();
+    let data = numbers(&scene, 10 * MIB);
+    let mut request = scene.shell("cat numbers; touch written; sleep 1000");
+    request.terms.spool = SpoolBounds {
+        bytes: 3 * MIB as u64,
+        when_full: WhenFull::Gap { tail: MIB as u32 },
+    };
+    let mut operation = scene.start(&request);
+    let identity = operation.identity().expect("known").clone();
+    let tail = operation.directory().path().join("out.tail");
+    until_so(|| scene.work().join("written").exists());
+    // Nothing tells that it has read the pipe empty.
+    let counts = |to: usize| {
+        let text = std::fs::read(&tail).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text[..text.len().min(512)]).into_owned();
+        text.contains(&format!("\"to\":{to}}}"))
+    };
+    until_so(|| counts(data.len()));
+    let pid = identity.supervisor.as_pid().expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is there");
+    let ended = finish(&mut operation);
+    assert_eq!(ended.record.cause, Cause::SupervisorLost);
+    assert_eq!(ended.record.out.offset, data.len() as u64);
+    assert_eq!(ended.record.out.checksum, None);
+    assert!(ended.out[..2 * MIB] == data[..2 * MIB], "the head");
+    assert!(ended.out[2 * MIB..] == data[9 * MIB..], "the tail");
+    let log = GapLog::open(operation.directory()).expect("a log");
+    let gaps = log.gaps(Stream::Out).expect("readable");
+    let [gap] = gaps.as_slice() else {
+        panic!("{gaps:?}");
+    };
+    assert_eq!((gap.offset, gap.length), (2 * MIB as u64, 7 * MIB as u64));
+}
+
+#[test]
+fn a_command_whose_output_fits_has_no_file_for_a_tail_and_none_is_left_of_one_that_had() {
+    let scene = Scene::new();
+    numbers(&scene, 10 * MIB);
+    let mut request = scene.shell("cat numbers");
+    for (bytes, sizes) in [(11, 10), (3, 3)] {
+        request.terms.spool = SpoolBounds {
+            bytes: bytes * MIB as u64,
+            when_full: WhenFull::Gap { tail: MIB as u32 },
+        };
+        let mut operation = scene.start(&request);
+        let ended = finish(&mut operation);
+        assert_eq!(ended.out.len(), sizes * MIB);
+        assert!(!operation.directory().path().join("out.tail").exists());
+    }
 }
 
 #[test]

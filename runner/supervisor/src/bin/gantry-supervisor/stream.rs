@@ -1,8 +1,14 @@
 //! Takes output from its pipe, counts it, and keeps it within its bounds.
 
-use std::{collections::VecDeque, fs::File, io, os::unix::fs::FileExt, time::Duration};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+    time::Duration,
+};
 
-use runner_supervisor::{Gap, GapLog, SpoolBounds, Stream, StreamEnd, WhenFull};
+use runner_supervisor::{Gap, GapLog, SpoolBounds, Stream, StreamEnd, Tail, WhenFull};
 use rustix::{fd::OwnedFd, fs::FallocateFlags, io::Errno};
 
 /// Bytes that are read at once.
@@ -33,7 +39,7 @@ pub(crate) struct Pump {
     committed: u64,
     evicted: u64,
     /// The newest of what does not fit, and then everything goes through here.
-    tail: Option<VecDeque<u8>>,
+    tail: Option<Tail>,
     /// Whether the disk took no more: from then on output is only counted.
     disk_full: bool,
     last_output: Duration,
@@ -92,24 +98,30 @@ impl Pump {
     }
 
     /// What there is, within the bounds.
-    pub(crate) fn pump(&mut self, buffer: &mut [u8], gaps: &mut GapLog, now: Duration) {
+    pub(crate) fn pump(&mut self, buffer: &mut [u8], now: Duration) {
         for _ in 0..READS_AT_ONCE {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
             let length = buffer.len().min(room);
-            if length == 0 || !self.take(&mut buffer[..length], gaps, now) {
+            if length == 0 || !self.take(&mut buffer[..length], now) {
                 return;
             }
         }
     }
 
     /// What a command that is gone has left in its pipe: all of it, beyond the bounds too.
-    pub(crate) fn take_rest(&mut self, buffer: &mut [u8], gaps: &mut GapLog, now: Duration) {
+    pub(crate) fn take_rest(&mut self, buffer: &mut [u8], now: Duration) {
         let limit = self.taken.saturating_add(REST_BYTES);
-        while self.taken < limit && self.take(buffer, gaps, now) {}
+        while self.taken < limit && self.take(buffer, now) {}
     }
 
     /// What is durable elsewhere makes room here.
-    pub(crate) fn commit(&mut self, offset: u64, gaps: &mut GapLog, now: Duration) {
+    pub(crate) fn commit(
+        &mut self,
+        offset: u64,
+        buffer: &mut [u8],
+        gaps: &mut GapLog,
+        now: Duration,
+    ) {
         if self.is_held() {
             self.last_output = now;
         }
@@ -128,15 +140,15 @@ impl Pump {
         let fits = self
             .tail
             .as_ref()
-            .is_some_and(|tail| tail.len() as u64 <= self.head_room());
+            .is_some_and(|tail| tail.length() <= self.head_room());
         if fits && gaps.has_room() {
-            self.put_tail(gaps);
+            self.put_tail(buffer, gaps);
         }
     }
 
-    /// Writes what is still in memory and says how much it was.
-    pub(crate) fn finish(&mut self, gaps: &mut GapLog) -> StreamEnd {
-        self.put_tail(gaps);
+    /// Writes what has no place yet and says how much it was.
+    pub(crate) fn finish(&mut self, buffer: &mut [u8], gaps: &mut GapLog) -> StreamEnd {
+        self.put_tail(buffer, gaps);
         if self.written < self.taken {
             let gap = self.gap_until(self.taken);
             // Without it the end's offset still tells that bytes are missing.
@@ -154,7 +166,7 @@ impl Pump {
     }
 
     /// Reads once; `false` where there is nothing more now.
-    fn take(&mut self, buffer: &mut [u8], gaps: &mut GapLog, now: Duration) -> bool {
+    fn take(&mut self, buffer: &mut [u8], now: Duration) -> bool {
         let Some(source) = &self.source else {
             return false;
         };
@@ -166,7 +178,7 @@ impl Pump {
             }
             Ok(length) => {
                 self.last_output = now;
-                self.keep(&buffer[..length], gaps);
+                self.keep(&buffer[..length]);
                 true
             }
             Err(Errno::INTR) => true,
@@ -178,7 +190,7 @@ impl Pump {
         }
     }
 
-    fn keep(&mut self, bytes: &[u8], gaps: &mut GapLog) {
+    fn keep(&mut self, bytes: &[u8]) {
         self.checksum.update(bytes);
         self.taken += bytes.len() as u64;
         if self.disk_full {
@@ -188,46 +200,56 @@ impl Pump {
             self.write(bytes);
             return;
         };
-        if self.tail.is_none() {
-            let room = usize::try_from(self.head_room()).unwrap_or(usize::MAX);
-            let (head, rest) = bytes.split_at(bytes.len().min(room));
-            self.write(head);
-            if !rest.is_empty() {
-                self.tail = Some(VecDeque::new());
-                self.keep_tail(rest, tail as usize);
-            }
-            return;
-        }
-        self.keep_tail(bytes, tail as usize);
-        let fits = u64::from(tail) <= self.head_room();
-        if fits && gaps.has_room() {
-            self.put_tail(gaps);
+        let room = match self.tail {
+            Some(_) => 0,
+            None => usize::try_from(self.head_room()).unwrap_or(usize::MAX),
+        };
+        let (head, rest) = bytes.split_at(bytes.len().min(room));
+        self.write(head);
+        if !rest.is_empty() && !self.disk_full {
+            self.keep_tail(rest, tail);
         }
     }
 
-    fn keep_tail(&mut self, bytes: &[u8], most: usize) {
-        let newest = &bytes[bytes.len().saturating_sub(most)..];
-        let tail = self.tail.get_or_insert_default();
-        let excess = (tail.len() + newest.len()).saturating_sub(most);
-        tail.drain(..excess.min(tail.len()));
-        tail.extend(newest);
+    fn keep_tail(&mut self, bytes: &[u8], most: u32) {
+        let tail = match self.tail.take() {
+            Some(tail) => Ok(tail),
+            // The operation's directory is where this process is.
+            None => Tail::create(self.tail_path(), most, self.taken - bytes.len() as u64),
+        };
+        let kept = tail.and_then(|mut tail| {
+            let kept = tail.push(bytes);
+            self.tail = Some(tail);
+            kept
+        });
+        self.disk_full |= kept.is_err();
     }
 
     /// Puts the tail where it belongs, behind a gap of what lies between.
-    fn put_tail(&mut self, gaps: &mut GapLog) {
-        let Some(mut tail) = self.tail.take() else {
+    fn put_tail(&mut self, buffer: &mut [u8], gaps: &mut GapLog) {
+        let Some(tail) = self.tail.take() else {
             return;
         };
-        let from = self.taken - tail.len() as u64;
-        if from > self.written {
-            if gaps.add(self.gap_until(from)).is_err() {
+        if tail.from() > self.written {
+            if gaps.add(self.gap_until(tail.from())).is_err() {
                 self.tail = Some(tail);
                 self.disk_full = true;
                 return;
             }
-            self.written = from;
+            self.written = tail.from();
         }
-        self.write(tail.make_contiguous());
+        while let Ok(length @ 1..) = tail.read(self.written, buffer) {
+            self.write(&buffer[..length]);
+            if self.disk_full {
+                break;
+            }
+        }
+        // It is of no use any more, and removed with its directory at last.
+        let _ = fs::remove_file(self.tail_path());
+    }
+
+    fn tail_path(&self) -> &'static Path {
+        Path::new(Tail::file_name(self.stream))
     }
 
     fn gap_until(&self, offset: u64) -> Gap {

@@ -233,7 +233,8 @@ impl Supervision {
             }
             ToSupervisor::Commit { stream, offset } => {
                 if let Some(pump) = self.pumps.get_mut(stream.index()) {
-                    pump.commit(offset, &mut self.prepared.gaps, clock::monotonic());
+                    let Prepared { buffer, gaps, .. } = &mut self.prepared;
+                    pump.commit(offset, buffer, gaps, clock::monotonic());
                 }
                 Ok(())
             }
@@ -306,7 +307,7 @@ impl Supervision {
     fn pump(&mut self, now: Duration) {
         let before: u64 = self.pumps.iter().map(Pump::readable).sum();
         for pump in &mut self.pumps {
-            pump.pump(&mut self.prepared.buffer, &mut self.prepared.gaps, now);
+            pump.pump(&mut self.prepared.buffer, now);
         }
         if before == 0 && self.pumps.iter().any(|pump| pump.readable() > 0) {
             self.faults

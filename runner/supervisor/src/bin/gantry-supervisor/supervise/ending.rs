@@ -134,8 +134,8 @@ impl Supervision {
             checksum: Some(0),
         }; 2];
         for (end, pump) in ends.iter_mut().zip(&mut self.pumps) {
-            pump.take_rest(buffer, gaps, now);
-            *end = pump.finish(gaps);
+            pump.take_rest(buffer, now);
+            *end = pump.finish(buffer, gaps);
         }
         self.faults.at(FaultPoint::TreeGone, self.client.as_ref());
         if self.request.terms.sync == Sync::All {
