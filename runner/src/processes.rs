@@ -30,7 +30,8 @@ use futures_util::{StreamExt as _, stream};
 use runner_host::Plan;
 use runner_supervisor::{
     Directory, Fate, KillChoice, Operation, OperationError, Place, Pool, PoolError, PoolOptions,
-    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, Times, settle,
+    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, Times, remove_abandoned,
+    settle,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal, limits::KILL_GRACE};
@@ -346,18 +347,24 @@ impl Drop for Waiting {
 
 /// What lies below the root, settled, with the names of the directories.
 async fn left_behind(root: &Path, clock: &Arc<dyn Clock>) -> io::Result<Vec<(String, Left)>> {
-    let root = root.to_owned();
-    let directories = run_blocking(move || directories(&root)).await?;
+    let root: Arc<Path> = Arc::from(root);
+    let of_root = Arc::clone(&root);
+    let directories = run_blocking(move || directories(&of_root)).await?;
     let settling = directories.into_iter().map(|path| async move {
         let name = name(&path).to_owned();
         let settling = path.clone();
         let settled = run_blocking(move || settle(Directory::open(&settling)?));
         (name, left(path, settled.await, clock))
     });
-    Ok(stream::iter(settling)
+    let left = stream::iter(settling)
         .buffer_unordered(SETTLED_AT_ONCE)
         .collect()
-        .await)
+        .await;
+    match run_blocking(move || remove_abandoned(&root)).await? {
+        0 => {}
+        count => tracing::info!(count, "removed cgroups of supervisors that died early"),
+    }
+    Ok(left)
 }
 
 fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn Clock>) -> Left {

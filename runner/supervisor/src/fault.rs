@@ -25,6 +25,8 @@ macro_rules! points {
 }
 
 points! {
+    /// The place for its tree is made, and it is not written down whose that is.
+    Placed = "placed",
     /// It is written down who supervises; there is no child yet.
     Identified = "identified",
     /// Its files are made and the child waits behind its gate; nobody knows that.

@@ -50,5 +50,8 @@ pub use record::{
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream, Tail};
-pub use tree::{Ground, KillChoice, KillMethod, Leaf, descendants, members_of_session};
+pub use tree::{
+    Ground, KillChoice, KillMethod, Leaf, LeafNames, descendants, members_of_session,
+    remove_abandoned,
+};
 pub use wire::{Frame, FrameError, Inbox, MAX_FRAME_BYTES, Outbox};

@@ -5,6 +5,7 @@
 //! A process that may write to the host's cgroups can leave all of them.
 
 mod cgroup;
+mod names;
 mod sweep;
 
 use std::{
@@ -19,6 +20,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use cgroup::{Mounts, V1Kind};
+pub use names::{LeafNames, remove_abandoned};
 pub use sweep::{descendants, members_of_session};
 
 /// How a whole tree is killed.

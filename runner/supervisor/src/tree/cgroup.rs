@@ -65,6 +65,18 @@ impl Mounts {
             .flat_map(|mount| [mount.join(FOLDER), mount.join(&self.own).join(FOLDER)])
     }
 
+    /// Where our leaves can be, and how what is in them is killed.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = (KillMethod, PathBuf)> {
+        let of_v1 = |method, mounts: &[PathBuf]| {
+            let folders = mounts.iter().map(|mount| mount.join(FOLDER));
+            folders.map(|folder| (method, folder)).collect::<Vec<_>>()
+        };
+        let v2 = self.v2_folders();
+        v2.map(|folder| (KillMethod::CgroupKill, folder))
+            .chain(of_v1(KillMethod::Freezer, &self.freezer))
+            .chain(of_v1(KillMethod::Pids, &self.pids))
+    }
+
     fn parse(mounts: &str, own: &str) -> Self {
         let mut found = Self::default();
         for line in mounts.lines() {

@@ -9,10 +9,10 @@ use std::{
 
 use runner_supervisor::{
     Cause, Directory, End, Ended, Event, ExitRecord, Fate, Fault, FaultAction, FaultPoint,
-    KillChoice, Recovered, Stream, StreamEnd, recover,
+    KillChoice, LeafNames, ProcessId, Recovered, Stream, StreamEnd, recover, remove_abandoned,
 };
 
-use crate::scene::{LONG, Scene, event, read, request, start};
+use crate::scene::{LONG, Scene, event, read, request, start, until_so};
 
 /// How the stand-in of a daemon learns where it is to work, and with which fault.
 const PLACE: &str = "STAND_IN_PLACE";
@@ -119,6 +119,31 @@ fn settled(scene: &Scene) -> BTreeMap<PathBuf, Fared> {
             (Recovered::Ended(_, again), Fared::Ended(before, _)) => assert_eq!(again, *before),
             (again, before) => panic!("{before:?} became {again:?}"),
         }
+    }
+    // One whose daemon is killed ends by itself, and removes its place.
+    until_so(|| {
+        remove_abandoned(&scene.root()).expect("a folder");
+        places(scene).is_empty()
+    });
+    all
+}
+
+/// The cgroups for operations of this scene.
+fn places(scene: &Scene) -> Vec<PathBuf> {
+    let nobody = ProcessId {
+        pid: 0,
+        start_ticks: 0,
+        boot_id: String::new(),
+    };
+    let names = LeafNames::below(&scene.root()).expect("names");
+    let name = names.of(&nobody);
+    let prefix = name.strip_suffix("0-0").expect("what all have");
+    let mut all = Vec::new();
+    for mount in ["", "unified", "freezer", "pids"] {
+        let folder = Path::new("/sys/fs/cgroup").join(mount).join("gantry");
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+        all.extend(ours.map(|entry| entry.path()));
     }
     all
 }

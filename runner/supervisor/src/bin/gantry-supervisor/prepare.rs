@@ -3,8 +3,8 @@
 use std::{fs::File, io, path::Path};
 
 use runner_supervisor::{
-    Directory, FaultPoint, GapLog, Ground, Identity, KillChoice, Leaf, ProcessId, RecordFile,
-    Stream, boot_id,
+    Directory, FaultPoint, GapLog, Ground, Identity, KillChoice, Leaf, LeafNames, ProcessId,
+    RecordFile, Stream, boot_id,
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -35,19 +35,23 @@ pub(crate) struct Pipe {
 pub(crate) struct Host {
     boot_id: String,
     ground: Ground,
+    /// How the places of its trees are called.
+    names: LeafNames,
     /// How soon the host would have killed this process for want of memory, before it asked not
     /// to be the first (`oom_score_adj`).
     kill_order: i32,
 }
 
 impl Host {
-    /// Finds it out, and puts this process, and all that it forks, where supervisors are to be.
+    /// Finds it out, and puts this process, and all that it forks, where supervisors are to be. The
+    /// folder of the operations is where this process is.
     pub(crate) fn settle_in(choice: KillChoice) -> io::Result<Self> {
         let ground = Ground::read(choice);
         ground.step_aside();
         Ok(Self {
             boot_id: boot_id()?,
             ground,
+            names: LeafNames::below(Path::new("."))?,
             kill_order: memory::protect(),
         })
     }
@@ -99,9 +103,8 @@ pub(crate) fn prepare(
     let nothing = Some(input::nothing()?);
     let orphan = BootTimer::new()?;
     let ready = RecordFile::create(&directory, "ready")?;
-    // Without its record nobody would know that it is to be removed.
-    let name = format!("{}-{}", supervisor.pid, supervisor.start_ticks);
-    let leaf = Leaf::create(&host.ground, &name)?;
+    let leaf = Leaf::create(&host.ground, &host.names.of(&supervisor))?;
+    failing(FaultPoint::Placed);
     let identity = Identity {
         supervisor,
         kill: leaf.method(),
