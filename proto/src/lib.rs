@@ -7,6 +7,7 @@
 pub mod agreement;
 pub mod codec;
 pub mod convert;
+pub mod http1;
 pub mod signing;
 
 /// `gantry.runner.v1`, as generated from `proto/gantry/runner/v1`.

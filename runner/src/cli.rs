@@ -4,6 +4,8 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::connection::Transports;
+
 /// Lends this machine's hands to agents on a Gantry server.
 #[derive(Debug, Parser)]
 #[command(name = "gantry-runner", version)]
@@ -48,6 +50,9 @@ pub(crate) struct EnrolArgs {
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
     #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
+    /// What carries the link: gRPC, and a WebSocket where gRPC does not pass, or one of them
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) transport: Transports,
     /// A file that holds the join token
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -96,6 +101,9 @@ pub(crate) struct RunArgs {
     /// crash of the whole machine leaves in doubt is reported as lost, and never run again
     #[arg(long)]
     pub(crate) sync_before_start: bool,
+    /// What carries the link: gRPC, and a WebSocket where gRPC does not pass, or one of them
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) transport: Transports,
     /// The program that supervises commands; else gantry-supervisor beside this one
     #[arg(long, value_name = "PATH")]
     pub(crate) supervisor: Option<PathBuf>,

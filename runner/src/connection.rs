@@ -1,5 +1,11 @@
 //! One connection to the server, which lives and dies as one: it never reconnects behind the
 //! caller's back, so what was proved about its other end stays true for everything sent over it.
+//!
+//! It speaks HTTP/2, for gRPC, or HTTP/1.1, for the same messages in plain requests and a WebSocket.
+//! With TLS the two ends agree on that (ALPN): where nothing is agreed on it is HTTP/1.1.
+
+mod http1;
+mod transport;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -14,6 +20,10 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 
+pub(crate) use self::{
+    http1::{Http1, WebSocket},
+    transport::{Offer, Transport, Transports},
+};
 use crate::{endpoints::Route, server_url::ServerUrl};
 
 /// Time to find the server's addresses, and for the TCP and TLS handshakes, each.
@@ -37,8 +47,8 @@ pub(crate) enum Accept {
 
 /// An open connection.
 pub(crate) struct Connection {
-    /// Speaks gRPC over exactly this connection; once it is lost every call fails.
-    pub(crate) channel: Channel,
+    /// Speaks over exactly this connection; once it is lost every call fails.
+    pub(crate) wire: Wire,
     /// SHA-256 of the certificate at the other end; `None` with plain text, and where the
     /// platform's roots vouched for it.
     pub(crate) certificate: Option<[u8; 32]>,
@@ -46,9 +56,29 @@ pub(crate) struct Connection {
     pub(crate) address: SocketAddr,
 }
 
+/// What a connection speaks.
+pub(crate) enum Wire {
+    Grpc(Channel),
+    Http1(Http1),
+}
+
+impl Wire {
+    /// What carries a link over it.
+    pub(crate) fn transport(&self) -> Transport {
+        match self {
+            Self::Grpc(_) => Transport::Grpc,
+            Self::Http1(_) => Transport::WebSocket,
+        }
+    }
+}
+
 impl Connection {
     /// Dials the server: the first of the addresses that answers.
-    pub(crate) async fn open(route: &Route, accept: Accept) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(
+        route: &Route,
+        accept: Accept,
+        offer: Offer,
+    ) -> Result<Self, ConnectError> {
         let url = &route.url;
         let unreachable = |source| ConnectError::Unreachable {
             url: url.to_string(),
@@ -59,7 +89,12 @@ impl Connection {
         socket.set_nodelay(true).map_err(unreachable)?;
         let address = socket.peer_addr().map_err(unreachable)?;
         if !url.is_tls() {
-            return Self::over(url, socket, address, None).await;
+            let wire = speak(url, socket, offer.without_agreement()).await?;
+            return Ok(Self {
+                wire,
+                certificate: None,
+                address,
+            });
         }
         let recorder = Recorder::new();
         let trust = match accept {
@@ -67,52 +102,58 @@ impl Connection {
             Accept::PlatformRoots => Trust::Platform,
         };
         let mut config = (*client_config(trust)?).clone();
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = offer.protocols();
         let name = ServerName::try_from(url.host()).map_err(|_| {
             let reason = "its host is no name that a certificate can carry";
             unreachable(io::Error::new(io::ErrorKind::InvalidInput, reason))
         })?;
         let connector = TlsConnector::from(Arc::new(config));
-        let handshake = within(
-            HANDSHAKE_WITHIN,
-            connector.connect(name, Socket::new(socket)),
-        )
-        .await;
+        let handshake = connector.connect(name, Socket::new(socket));
+        let handshake = within(HANDSHAKE_WITHIN, handshake).await;
         let mut stream = handshake.map_err(|source| ConnectError::Handshake {
             url: url.to_string(),
             source,
         })?;
+        let tls = stream.get_mut().1;
         // A whole frame, so that it leaves at once.
-        let unsent = 2 * FRAME_BYTES as usize;
-        stream.get_mut().1.set_buffer_limit(Some(unsent));
-        Self::over(url, stream, address, recorder.recorded()).await
-    }
-
-    /// Speaks HTTP/2 over this stream and no other.
-    async fn over(
-        url: &ServerUrl,
-        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        address: SocketAddr,
-        certificate: Option<[u8; 32]>,
-    ) -> Result<Self, ConnectError> {
-        let mut once = Some(TokioIo::new(stream));
-        let connector = tower::service_fn(move |_| {
-            let stream = once.take();
-            async { stream.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset)) }
-        });
-        // The dialled scheme is plain for tonic, which would start TLS of its own otherwise.
-        let endpoint = Endpoint::from_shared(format!("http://{}", url.authority()))?
-            .origin(url.origin())
-            .max_frame_size(FRAME_BYTES)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
-        let channel = endpoint.connect_with_connector(connector).await?;
+        tls.set_buffer_limit(Some(2 * FRAME_BYTES as usize));
+        let transport = offer.agreed(tls.alpn_protocol());
         Ok(Self {
-            channel,
-            certificate,
+            wire: speak(url, stream, transport).await?,
+            certificate: recorder.recorded(),
             address,
         })
     }
+}
+
+/// Speaks over this stream and no other.
+async fn speak(
+    url: &ServerUrl,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    transport: Transport,
+) -> Result<Wire, ConnectError> {
+    match transport {
+        Transport::Grpc => Ok(Wire::Grpc(http2(url, stream).await?)),
+        Transport::WebSocket => Ok(Wire::Http1(Http1::over(url, stream).await?)),
+    }
+}
+
+async fn http2(
+    url: &ServerUrl,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<Channel, ConnectError> {
+    let mut once = Some(TokioIo::new(stream));
+    let connector = tower::service_fn(move |_| {
+        let stream = once.take();
+        async { stream.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset)) }
+    });
+    // The dialled scheme is plain for tonic, which would start TLS of its own otherwise.
+    let endpoint = Endpoint::from_shared(format!("http://{}", url.authority()))?
+        .origin(url.origin())
+        .max_frame_size(FRAME_BYTES)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    Ok(endpoint.connect_with_connector(connector).await?)
 }
 
 /// The step, or a failure once it has taken too long.
@@ -135,5 +176,7 @@ pub(crate) enum ConnectError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the server does not speak HTTP/2: {0}")]
-    Http(#[from] tonic::transport::Error),
+    Http2(#[from] tonic::transport::Error),
+    #[error("the server does not speak HTTP/1.1: {0}")]
+    Http1(#[from] hyper::Error),
 }

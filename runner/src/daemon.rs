@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::{
+    connection::Transports,
     endpoints::Endpoints,
     enrolment::EnrolmentError,
     home::{Home, HomeError},
@@ -63,6 +64,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) drain_for: Duration,
     /// The longest wait before the next attempt to reach the server.
     pub(crate) longest_wait: Duration,
+    /// What may carry the link.
+    pub(crate) transports: Transports,
     /// How long commands may go on without a link.
     pub(crate) disconnect_for: Duration,
     /// Whether a command waits until the disk has what is written down of it.
@@ -148,6 +151,7 @@ pub(crate) async fn run(
 async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), DaemonError> {
     let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
     let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
+    let endpoints = endpoints.over(options.transports);
     let key = options.home.key()?;
     let host = Host::open(
         HostOptions {

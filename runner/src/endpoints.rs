@@ -10,7 +10,7 @@ use std::{io, net::SocketAddr};
 use tokio::net::lookup_host;
 
 use crate::{
-    connection::{ConnectError, HANDSHAKE_WITHIN, within},
+    connection::{ConnectError, HANDSHAKE_WITHIN, Offer, Transports, within},
     server_url::{ServerUrl, UrlError},
 };
 
@@ -20,6 +20,7 @@ pub(crate) const MAX_SERVERS: usize = 16;
 /// All of them, and whose turn it is.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
+    transports: Transports,
     all: Vec<Endpoint>,
     last: usize,
 }
@@ -29,6 +30,8 @@ struct Endpoint {
     url: ServerUrl,
     /// Where the last attempt began.
     began_at: Option<SocketAddr>,
+    /// Only a WebSocket has passed here.
+    only_websocket: bool,
 }
 
 /// One attempt's way to the server.
@@ -37,6 +40,8 @@ pub(crate) struct Route {
     pub(crate) url: ServerUrl,
     /// At least one, in the order in which they are dialled.
     pub(crate) addresses: Vec<SocketAddr>,
+    /// What the connection may speak.
+    pub(crate) offer: Offer,
 }
 
 impl Endpoints {
@@ -48,12 +53,24 @@ impl Endpoints {
         }
         let endpoint = |text: &String| {
             let url = ServerUrl::parse(text, allow_plain_text)?;
-            let began_at = None;
-            Ok(Endpoint { url, began_at })
+            Ok(Endpoint {
+                url,
+                began_at: None,
+                only_websocket: false,
+            })
         };
         let all = texts.iter().map(endpoint).collect::<Result<Vec<_>, _>>()?;
         let last = all.len() - 1;
-        Ok(Self { all, last })
+        Ok(Self {
+            transports: Transports::default(),
+            all,
+            last,
+        })
+    }
+
+    /// The same, over what a person lets carry the link.
+    pub(crate) fn over(self, transports: Transports) -> Self {
+        Self { transports, ..self }
     }
 
     /// How many there are, however many addresses each stands for.
@@ -71,10 +88,19 @@ impl Endpoints {
         &self.all[self.last].url
     }
 
+    /// Remembers of the one whose turn it was last whether only a WebSocket passes there.
+    pub(crate) fn remember(&mut self, only_websocket: bool) {
+        self.all[self.last].only_websocket = only_websocket;
+    }
+
     /// The way for the next attempt.
     pub(crate) async fn next(&mut self) -> Result<Route, ConnectError> {
         self.last = (self.last + 1) % self.all.len();
-        let Endpoint { url, began_at } = &mut self.all[self.last];
+        let Endpoint {
+            url,
+            began_at,
+            only_websocket,
+        } = &mut self.all[self.last];
         let found = within(HANDSHAKE_WITHIN, lookup_host((url.host(), url.port()))).await;
         let mut addresses = match found {
             Ok(found) => found.collect::<Vec<_>>(),
@@ -88,6 +114,7 @@ impl Endpoints {
         Ok(Route {
             url: url.clone(),
             addresses,
+            offer: self.transports.offer(*only_websocket),
         })
     }
 }
@@ -112,6 +139,7 @@ fn begin_behind(addresses: &mut [SocketAddr], last: Option<SocketAddr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::Transport;
 
     fn addresses(hosts: &[u8]) -> Vec<SocketAddr> {
         let address = |host: &u8| SocketAddr::from(([10, 0, 0, *host], 7400));
@@ -140,6 +168,20 @@ mod tests {
             assert_eq!(format!("http://{}", route.addresses[0]), *text);
             assert_eq!(endpoints.last(), &route.url);
         }
+    }
+
+    #[tokio::test]
+    async fn where_only_a_websocket_passed_nothing_else_is_offered_until_it_does_not_pass() {
+        let texts = ["http://127.0.0.1:1", "http://127.0.0.1:2"];
+        let mut endpoints = Endpoints::parse(&texts.map(str::to_owned), false).expect("addresses");
+        let mut offers = Vec::new();
+        for only_websocket in [true, false, false, false, false] {
+            offers.push(endpoints.next().await.expect("a route").offer);
+            endpoints.remember(only_websocket);
+        }
+        let websocket = Offer::Only(Transport::WebSocket);
+        let (either, other) = (Offer::Either, Offer::Either);
+        assert_eq!(offers, [either, other, websocket, other, either]);
     }
 
     #[test]

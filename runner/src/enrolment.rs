@@ -8,15 +8,15 @@
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
 use proto::{
-    signing,
+    http1, signing,
     v1::{self, enrolment_client::EnrolmentClient},
 };
 use shared_types::{Entropy, RunnerId, Token};
 use tokio::time::timeout;
-use tonic::{Status, transport::Channel};
+use tonic::{Response, Status, transport::Channel};
 
 use crate::{
-    connection::{Accept, ConnectError, Connection},
+    connection::{Accept, ConnectError, Connection, Offer, Transport, Wire},
     endpoints::Route,
     home::{Home, HomeError},
     key::{RunnerKey, ServerIdentity},
@@ -31,8 +31,8 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A connection whose other end proved to be the server, with a challenge of it.
 pub(crate) struct Proven {
-    /// For calls of other services over the same connection.
-    pub(crate) channel: Channel,
+    /// For what else is said over the same connection.
+    pub(crate) wire: Wire,
     /// SHA-256 of the certificate that the identity vouched for; `None` where the platform's
     /// roots did, or there is no TLS.
     pub(crate) certificate: Option<[u8; 32]>,
@@ -52,15 +52,34 @@ pub(crate) struct Introduction {
 }
 
 impl Proven {
-    /// Connects, and holds the other end to the server's identity.
+    /// Connects, and holds the other end to the server's identity. Where gRPC may be what does not
+    /// pass, because it is not answered as a Gantry server would, it is left for HTTP/1.1.
     pub(crate) async fn connect(
         route: &Route,
         identity: &ServerIdentity,
         entropy: &dyn Entropy,
     ) -> Result<Self, EnrolmentError> {
+        match Self::by(route, route.offer, identity, entropy).await {
+            Err(error) if route.offer == Offer::Either && error.may_be_the_way() => {
+                let plainer = Offer::Only(Transport::WebSocket);
+                match Self::by(route, plainer, identity, entropy).await {
+                    Err(neither) if neither.may_be_the_way() => Err(error),
+                    reached => reached,
+                }
+            }
+            reached => reached,
+        }
+    }
+
+    async fn by(
+        route: &Route,
+        offer: Offer,
+        identity: &ServerIdentity,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, EnrolmentError> {
         let url = &route.url;
-        let connection = Connection::open(route, Accept::Any).await?;
-        let reply = identify(&connection.channel, url, identity, entropy).await?;
+        let mut connection = Connection::open(route, Accept::Any, offer).await?;
+        let reply = identify(&mut connection.wire, url, identity, entropy).await?;
         let at_the_other_end = connection.certificate;
         let Some(seen) = at_the_other_end else {
             return Ok(Self::of(url, connection, reply));
@@ -68,16 +87,16 @@ impl Proven {
         if reply.certificate_sha256 == seen {
             return Ok(Self::of(url, connection, reply));
         }
-        let behind_proxy = Connection::open(route, Accept::PlatformRoots)
+        let mut behind_proxy = Connection::open(route, Accept::PlatformRoots, offer)
             .await
             .map_err(EnrolmentError::Interposed)?;
-        let reply = identify(&behind_proxy.channel, url, identity, entropy).await?;
+        let reply = identify(&mut behind_proxy.wire, url, identity, entropy).await?;
         Ok(Self::of(url, behind_proxy, reply))
     }
 
     /// Spends the join token: the server knows the runner afterwards, or nothing has changed.
     pub(crate) async fn enrol(
-        self,
+        mut self,
         token: &Token,
         key: &RunnerKey,
         introduction: Introduction,
@@ -93,7 +112,7 @@ impl Proven {
             hostname: introduction.hostname,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        let reply = call(client(&self.channel).enrol(request)).await?;
+        let reply = in_time(self.wire.enrol(request)).await?;
         let runner = reply.runner.parse();
         Ok((
             runner.map_err(|_| EnrolmentError::Nonsense("a runner id"))?,
@@ -105,7 +124,7 @@ impl Proven {
     /// join state that comes with it is on disk before the token can be used: without it the
     /// server would take this runner for a copy of itself.
     pub(crate) async fn authenticate(
-        &self,
+        &mut self,
         key: &RunnerKey,
         home: &Home,
         runner: RunnerId,
@@ -118,7 +137,7 @@ impl Proven {
             signature: key.sign(&message),
             join_state,
         };
-        let reply = call(client(&self.channel).authenticate(request)).await?;
+        let reply = in_time(self.wire.authenticate(request)).await?;
         if reply.access_token.is_empty() {
             return Err(EnrolmentError::Nonsense("an access token"));
         }
@@ -128,7 +147,7 @@ impl Proven {
 
     fn of(url: &ServerUrl, connection: Connection, reply: v1::IdentifyReply) -> Self {
         Self {
-            channel: connection.channel,
+            wire: connection.wire,
             certificate: connection.certificate,
             server: url.clone(),
             address: connection.address,
@@ -140,7 +159,7 @@ impl Proven {
 
 /// Asks who is there; only an answer that the identity signed over our nonce is returned.
 async fn identify(
-    channel: &Channel,
+    wire: &mut Wire,
     url: &ServerUrl,
     identity: &ServerIdentity,
     entropy: &dyn Entropy,
@@ -150,7 +169,7 @@ async fn identify(
     let request = v1::IdentifyRequest {
         nonce: nonce.clone(),
     };
-    let answer = call(client(channel).identify(request)).await;
+    let answer = in_time(wire.identify(request)).await;
     let reply = answer.map_err(|error| match error {
         // No Gantry server refuses this, and nobody has proved to be one yet.
         EnrolmentError::Refused(status) => EnrolmentError::NotGantry {
@@ -171,15 +190,47 @@ async fn identify(
     Ok(reply)
 }
 
+/// The service's calls, over what a connection speaks.
+impl Wire {
+    async fn identify(
+        &mut self,
+        request: v1::IdentifyRequest,
+    ) -> Result<v1::IdentifyReply, Status> {
+        match self {
+            Self::Grpc(channel) => inner(client(channel).identify(request).await),
+            Self::Http1(connection) => connection.call(http1::IDENTIFY, &request).await,
+        }
+    }
+
+    async fn enrol(&mut self, request: v1::EnrolRequest) -> Result<v1::EnrolReply, Status> {
+        match self {
+            Self::Grpc(channel) => inner(client(channel).enrol(request).await),
+            Self::Http1(connection) => connection.call(http1::ENROL, &request).await,
+        }
+    }
+
+    async fn authenticate(
+        &mut self,
+        request: v1::AuthenticateRequest,
+    ) -> Result<v1::AuthenticateReply, Status> {
+        match self {
+            Self::Grpc(channel) => inner(client(channel).authenticate(request).await),
+            Self::Http1(connection) => connection.call(http1::AUTHENTICATE, &request).await,
+        }
+    }
+}
+
 fn client(channel: &Channel) -> EnrolmentClient<Channel> {
     EnrolmentClient::new(channel.clone()).max_decoding_message_size(MAX_ANSWER_BYTES)
 }
 
-async fn call<T>(
-    answer: impl Future<Output = Result<tonic::Response<T>, Status>>,
-) -> Result<T, EnrolmentError> {
+fn inner<T>(answer: Result<Response<T>, Status>) -> Result<T, Status> {
+    answer.map(Response::into_inner)
+}
+
+async fn in_time<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, EnrolmentError> {
     match timeout(CALL_WITHIN, answer).await {
-        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Ok(answer)) => Ok(answer),
         Ok(Err(status)) => Err(EnrolmentError::Refused(status)),
         Err(_) => Err(EnrolmentError::Silent),
     }
@@ -208,4 +259,17 @@ pub(crate) enum EnrolmentError {
     Nonsense(&'static str),
     #[error(transparent)]
     Home(#[from] HomeError),
+}
+
+impl EnrolmentError {
+    /// Whether something on the way may be the cause, which does not pass what is spoken. A server
+    /// that proved to be another one, or refuses, has been reached.
+    fn may_be_the_way(&self) -> bool {
+        matches!(
+            self,
+            Self::NotGantry { .. }
+                | Self::Silent
+                | Self::Connect(ConnectError::Http2(_) | ConnectError::Http1(_))
+        )
+    }
 }

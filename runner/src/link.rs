@@ -4,6 +4,7 @@
 //! What will not get better by trying again (revoked, another protocol) ends the daemon with one
 //! clear line; everything else is tried again, with full jitter.
 
+mod frames;
 mod session;
 mod tickets;
 
@@ -21,6 +22,7 @@ use tickets::Unproven;
 
 use crate::{
     backoff,
+    connection::Transport,
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Proven},
     home::{Enrolled, Home},
@@ -92,6 +94,7 @@ impl Link {
             () = goodbye.cancelled() => return Ok(()),
         };
         self.remember(proven.certificate);
+        let transport = proven.wire.transport();
         let session = Session {
             introduction: &self.introduction,
             key: &self.key,
@@ -101,14 +104,24 @@ impl Link {
             clock: &self.clock,
             goodbye: &self.goodbye,
         };
-        session.run(proven, &token, welcomed).await
+        let ended = session.run(proven, &token, welcomed).await;
+        // It passes calls, and perhaps no stream.
+        if welcomed.is_none() && matches!(ended, Err(LinkError::Ended(Ended::Silent(_)))) {
+            self.endpoints.remember(transport == Transport::Grpc);
+        }
+        ended
     }
 
     /// The access token lives in memory only, and serves one link.
     async fn connect(&mut self) -> Result<(Proven, String), EnrolmentError> {
         let route = self.endpoints.next().await?;
         let identity = &self.enrolled.server_identity;
-        let proven = Proven::connect(&route, identity, self.entropy.as_ref()).await?;
+        let proven = Proven::connect(&route, identity, self.entropy.as_ref()).await;
+        let over = proven.as_ref().map(|proven| proven.wire.transport());
+        // What passed is tried first the next time, and what did not is not.
+        self.endpoints
+            .remember(matches!(over, Ok(Transport::WebSocket)));
+        let mut proven = proven?;
         let token = proven
             .authenticate(&self.key, &self.home, self.enrolled.runner)
             .await?;

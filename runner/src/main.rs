@@ -95,6 +95,7 @@ fn act(cli: Cli) -> anyhow::Result<()> {
 
 fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
     let endpoints = Endpoints::parse(&args.servers, args.allow_plain_text)?;
+    let endpoints = endpoints.over(args.transport);
     let variable = variable(token_source::VARIABLE);
     let token = Sources {
         argument: args.token.as_deref(),
@@ -148,6 +149,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
     let options = DaemonOptions {
         home,
         sync_before_start: args.sync_before_start,
+        transports: args.transport,
         disconnect_for: args.disconnect_for,
         supervisor,
         drain_for: args.drain_for,

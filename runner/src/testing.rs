@@ -1,5 +1,6 @@
 //! A server double that speaks the real protocol over real connections, and builders of frames.
 
+mod http1;
 mod small_disk;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
 };
 
 use aws_lc_rs::hmac;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
@@ -39,6 +41,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Response, Status, Streaming, service::Routes};
 
 use crate::{
+    connection::Transport,
     endpoints::Endpoints,
     journal::Journal,
     key::{RunnerKey, ServerIdentity},
@@ -65,6 +68,8 @@ pub(crate) struct FakeServer {
 }
 
 struct State {
+    /// All that passes.
+    over: Transport,
     identity: RunnerKey,
     seed: u64,
     /// The certificate's hash that it signs, whatever it presents.
@@ -79,21 +84,32 @@ struct State {
 impl FakeServer {
     /// With plain text.
     pub(crate) async fn plain(seed: u64) -> Self {
-        Self::start(seed, None, Vec::new()).await
+        Self::over(Transport::Grpc, seed).await
+    }
+
+    /// With plain text, where nothing else passes than this.
+    pub(crate) async fn over(over: Transport, seed: u64) -> Self {
+        Self::start(over, seed, None, Vec::new()).await
     }
 
     /// With TLS, signing for the certificate that it presents.
-    pub(crate) async fn tls(seed: u64, tls: &ServerTls) -> Self {
-        Self::start(seed, Some(tls), tls.certificate_sha256().to_vec()).await
+    pub(crate) async fn tls(over: Transport, seed: u64, tls: &ServerTls) -> Self {
+        Self::start(over, seed, Some(tls), tls.certificate_sha256().to_vec()).await
     }
 
     /// With this certificate in front, signing for that hash.
-    pub(crate) async fn start(seed: u64, tls: Option<&ServerTls>, claims: Vec<u8>) -> Self {
+    pub(crate) async fn start(
+        over: Transport,
+        seed: u64,
+        tls: Option<&ServerTls>,
+        claims: Vec<u8>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
         let (sender, links) = mpsc::channel(8);
         let state = Arc::new(State {
+            over,
             identity: RunnerKey::generate(&SeededEntropy::new(seed)),
             seed,
             claims,
@@ -101,7 +117,14 @@ impl FakeServer {
             refusal: Mutex::default(),
             links: sender,
         });
-        let acceptor = tls.map(|tls| TlsAcceptor::from(tls.config()));
+        let acceptor = tls.map(|tls| {
+            let mut config = (*tls.config()).clone();
+            if over == Transport::WebSocket {
+                // It agrees on nothing, as what knows no HTTP/2 may do.
+                config.alpn_protocols.clear();
+            }
+            TlsAcceptor::from(Arc::new(config))
+        });
         tokio::spawn(accept(listener, acceptor, state.clone()));
         Self { url, links, state }
     }
@@ -151,6 +174,9 @@ async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, state: Arc
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, state: Arc<State>) {
+    if state.over == Transport::WebSocket {
+        return http1::serve(stream, state).await;
+    }
     let routes = Routes::new(enrolment::EnrolmentServer::from_arc(state.clone()))
         .add_service(runner_link::RunnerLinkServer::from_arc(state));
     let service = TowerToHyperService::new(routes.prepare());
@@ -164,6 +190,21 @@ impl State {
     fn check(&self) -> Result<(), Status> {
         let refusal = self.refusal.lock().expect("no panic").clone();
         refusal.map_or(Ok(()), Err)
+    }
+
+    /// Hands a link to the test.
+    async fn linked(
+        &self,
+        from_runner: FromRunner,
+        to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+    ) {
+        let link = FakeLink {
+            identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
+            key: None,
+            from_runner,
+            to_runner,
+        };
+        self.links.send(link).await.expect("a test that waits");
     }
 }
 
@@ -232,23 +273,19 @@ impl runner_link::RunnerLink for State {
         let bearer = request.metadata().get("authorization");
         assert_eq!(bearer.expect("a token"), "Bearer access");
         let (to_runner, stream) = mpsc::channel(8);
-        let link = FakeLink {
-            identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
-            key: None,
-            from_runner: request.into_inner(),
-            to_runner,
-        };
-        self.links.send(link).await.expect("a test that waits");
+        self.linked(request.into_inner().boxed(), to_runner).await;
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
+
+type FromRunner = BoxStream<'static, Result<v1::RunnerFrame, Status>>;
 
 /// The server's end of one link. Dropping it ends the link.
 pub(crate) struct FakeLink {
     identity: RunnerKey,
     /// What tickets are made with, once it is welcome.
     key: Option<LinkKey>,
-    from_runner: Streaming<v1::RunnerFrame>,
+    from_runner: FromRunner,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
 
@@ -296,8 +333,8 @@ impl FakeLink {
 
     /// The next frame; `None` at the end of the link.
     pub(crate) async fn next_of_all(&mut self) -> Option<v1::runner_frame::Kind> {
-        let frame = timeout(SOON, self.from_runner.message()).await;
-        frame.expect("a frame in time").ok()??.kind
+        let frame = timeout(SOON, self.from_runner.next()).await;
+        frame.expect("a frame in time")?.ok()?.kind
     }
 
     /// Challenge and hello.
@@ -355,6 +392,25 @@ pub(crate) fn endpoints(urls: &[&str]) -> Endpoints {
     let texts: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
     Endpoints::parse(&texts, false).expect("addresses")
 }
+
+/// Runs each of these tests for each of what may carry a link.
+macro_rules! over_both {
+    ($($test:ident,)*) => {
+        mod over_grpc {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::connection::Transport::Grpc).await;
+            })*
+        }
+        mod over_a_websocket {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test($crate::connection::Transport::WebSocket).await;
+            })*
+        }
+    };
+}
+pub(crate) use over_both;
 
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been
 /// used before, in this boot of the host.

@@ -22,7 +22,7 @@ pub use route::{Route, connector};
 
 use crate::{
     gantry::Gantry,
-    peer::{Peer, PeerLink},
+    peer::{Line, Over, Peer, PeerLink},
 };
 
 /// Runners that one join token may enrol.
@@ -38,6 +38,7 @@ const GOOD_LINK: Duration = Duration::from_secs(10);
 /// Enrolled runners.
 pub struct Fleet {
     route: Route,
+    over: Over,
     idle: Vec<Peer>,
     running: JoinSet<()>,
     tally: watch::Sender<Tally>,
@@ -57,8 +58,8 @@ pub struct Tally {
 }
 
 impl Fleet {
-    /// Enrols this many runners with fleet tokens.
-    pub async fn enrol(gantry: &Gantry, count: usize) -> Self {
+    /// Enrols this many runners with fleet tokens, whose links go over this.
+    pub async fn enrol(gantry: &Gantry, over: Over, count: usize) -> Self {
         let route = Route::to(gantry);
         let mut idle = Vec::with_capacity(count);
         for first in (0..count).step_by(PER_TOKEN) {
@@ -85,6 +86,7 @@ impl Fleet {
         }
         Self {
             route,
+            over,
             idle,
             running: JoinSet::new(),
             tally: watch::Sender::new(Tally::default()),
@@ -98,6 +100,7 @@ impl Fleet {
             let member = Member {
                 peer,
                 route: self.route.clone(),
+                over: self.over,
                 tally: self.tally.clone(),
                 generation: 0,
             };
@@ -132,6 +135,7 @@ impl Fleet {
 struct Member {
     peer: Peer,
     route: Route,
+    over: Over,
     tally: watch::Sender<Tally>,
     /// Of its last link.
     generation: u64,
@@ -165,7 +169,13 @@ impl Member {
     async fn link(&mut self) -> Result<(PeerLink, Duration), Status> {
         let lost = |error: anyhow::Error| Status::unavailable(format!("{error:#}"));
         self.peer.move_to(self.route.connect().await.map_err(lost)?);
+        if self.over == Over::WebSocket {
+            self.peer.link_on(Line::WebSocket(self.route.clone()));
+        }
         let (mut link, token) = self.peer.try_dial().await?;
+        if self.over == Over::WebSocket {
+            self.peer.hang_up();
+        }
         let hello = self.peer.hello(&link, &token);
         link.send(runner_frame::Kind::Hello(hello)).await;
         match link.next().await? {

@@ -1,6 +1,7 @@
 //! A runner that says whatever a test wants: it enrols with a key of its own and speaks the real
 //! protocol frame by frame, also wrongly.
 
+mod line;
 mod raw;
 
 use std::{
@@ -12,12 +13,11 @@ use aws_lc_rs::{
     agreement::{PrivateKey, X25519},
     signature::{Ed25519KeyPair, KeyPair as _},
 };
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use line::FromServer;
 use proto::{
     PROTOCOL_VERSION, signing,
-    v1::{
-        self, enrolment_client::EnrolmentClient, runner_frame,
-        runner_link_client::RunnerLinkClient, server_frame,
-    },
+    v1::{self, enrolment_client::EnrolmentClient, runner_frame, server_frame},
 };
 use shared_api::CreateJoinToken;
 use shared_types::{Entropy as _, Incarnation, JournalId, OsEntropy, RunnerId, SandboxId};
@@ -25,13 +25,13 @@ use tokio::{
     sync::mpsc,
     time::{interval, timeout},
 };
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
-    Request, Status, Streaming,
+    Status,
     transport::{Channel, Endpoint},
 };
 
-pub use raw::{call_raw, link_raw};
+pub use line::{Line, Over, Socket, Stream, websocket};
+pub use raw::{call_raw, link_raw, messages_raw};
 
 use crate::gantry::{Gantry, PATIENCE};
 
@@ -73,12 +73,20 @@ pub struct Peer {
     /// Its id.
     pub runner: RunnerId,
     channel: Channel,
+    line: Line,
     incarnation: Incarnation,
     /// The newest one that the server gave.
     join_state: AtomicU64,
 }
 
 impl Peer {
+    /// Enrols with a token of its own, and opens its links over this.
+    pub async fn enrol_for(over: Over, gantry: &Gantry, name: &str) -> Self {
+        let mut peer = Self::enrol(gantry, name).await;
+        peer.line = Line::to(over, gantry.url()).await;
+        peer
+    }
+
     /// Enrols with a token of its own.
     pub async fn enrol(gantry: &Gantry, name: &str) -> Self {
         let wish = CreateJoinToken::one(name);
@@ -119,6 +127,7 @@ impl Peer {
         Ok(Self {
             key,
             runner: runner.parse().expect("a runner's id"),
+            line: Line::Grpc(channel.clone()),
             channel,
             join_state: AtomicU64::new(0),
             incarnation: Incarnation {
@@ -156,7 +165,18 @@ impl Peer {
 
     /// Speaks over this connection from now on.
     pub fn move_to(&mut self, channel: Channel) {
+        self.line = Line::Grpc(channel.clone());
         self.channel = channel;
+    }
+
+    /// Opens its links there from now on.
+    pub fn link_on(&mut self, line: Line) {
+        self.line = line;
+    }
+
+    /// Lets go of the connection for calls: the next one must be given.
+    pub fn hang_up(&mut self) {
+        self.channel = Endpoint::from_static("http://127.0.0.1:1").connect_lazy();
     }
 
     /// A link on its own connection, up to the server's challenge.
@@ -170,7 +190,7 @@ impl Peer {
     /// What the server says where it does not let it in.
     pub async fn try_dial(&self) -> Result<(PeerLink, String), Status> {
         let token = self.try_access_token().await?;
-        let link = PeerLink::dial(&self.channel, &token).await?;
+        let link = PeerLink::dial(&self.line, &token).await?;
         Ok((link, token))
     }
 
@@ -221,7 +241,7 @@ pub struct PeerLink {
     /// What the server wants to have signed.
     pub nonce: Vec<u8>,
     to_server: mpsc::Sender<v1::RunnerFrame>,
-    from_server: Streaming<v1::ServerFrame>,
+    from_server: FromServer,
 }
 
 impl PeerLink {
@@ -229,16 +249,12 @@ impl PeerLink {
     ///
     /// # Errors
     /// What the server says where it does not let it in.
-    pub async fn dial(channel: &Channel, token: &str) -> Result<Self, Status> {
+    pub async fn dial(line: &Line, token: &str) -> Result<Self, Status> {
         let (to_server, frames) = mpsc::channel(FRAMES);
-        let mut request = Request::new(ReceiverStream::new(frames));
-        let bearer = format!("Bearer {token}").parse().expect("a header's value");
-        request.metadata_mut().insert("authorization", bearer);
-        let mut client = RunnerLinkClient::new(channel.clone());
         let mut link = Self {
             nonce: Vec::new(),
             to_server,
-            from_server: client.link(request).await?.into_inner(),
+            from_server: line.open(token, frames).await?,
         };
         match link.next().await? {
             Some(server_frame::Kind::Challenge(challenge)) => link.nonce = challenge.nonce,
@@ -249,9 +265,10 @@ impl PeerLink {
     }
 
     /// Sends a frame; returns whether the link took it.
-    pub async fn send(&self, kind: runner_frame::Kind) -> bool {
+    pub fn send(&self, kind: runner_frame::Kind) -> impl Future<Output = bool> + use<> {
         let frame = v1::RunnerFrame { kind: Some(kind) };
-        self.to_server.send(frame).await.is_ok()
+        let to_server = self.to_server.clone();
+        async move { to_server.send(frame).await.is_ok() }
     }
 
     /// The next frame that is not a heartbeat; nothing at the end of the link.
@@ -264,7 +281,7 @@ impl PeerLink {
     pub async fn next(&mut self) -> Result<Option<server_frame::Kind>, Status> {
         let next = async {
             loop {
-                match self.from_server.message().await? {
+                match self.from_server.try_next().await? {
                     Some(v1::ServerFrame {
                         kind: Some(server_frame::Kind::Heartbeat(_)),
                         ..
@@ -286,7 +303,7 @@ impl PeerLink {
                 _ = beats.tick() => {
                     self.send(runner_frame::Kind::Heartbeat(v1::Heartbeat {})).await;
                 }
-                frame = self.from_server.message() => if !matches!(frame, Ok(Some(_))) {
+                frame = self.from_server.next() => if !matches!(frame, Some(Ok(_))) {
                     return;
                 }
             }

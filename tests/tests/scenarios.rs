@@ -31,6 +31,7 @@ mod scenarios {
     mod terminal;
     mod tools;
     mod websocket;
+    mod websocket_links;
     mod wire;
     mod wire_abuse;
 }

@@ -61,6 +61,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
         sync_before_start: false,
         disconnect_for: LONG,
         supervisor: supervisor(),
+        transports: Transports::Auto,
         longest_wait: crate::backoff::LONGEST,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         facts: HostFacts {

@@ -6,8 +6,8 @@ use tonic::Status;
 
 use super::*;
 use crate::{
-    connection::ConnectError,
-    testing::{FakeServer, RUNNER, endpoints, nowhere},
+    connection::{ConnectError, Transport},
+    testing::{FakeServer, RUNNER, endpoints, nowhere, over_both},
 };
 
 struct Place {
@@ -45,11 +45,22 @@ async fn enrol_with(
     enrol(&place.home, wanted, &SeededEntropy::new(5)).await
 }
 
-#[tokio::test]
-async fn an_enrolled_runner_remembers_its_server_its_certificate_and_its_key() {
+over_both! {
+    an_enrolled_runner_remembers_its_server_its_certificate_and_its_key,
+    a_token_never_reaches_a_server_with_another_identity,
+    a_token_never_passes_a_certificate_that_nobody_vouches_for,
+    a_refused_token_leaves_nothing_behind_and_says_what_the_server_said,
+    a_second_enrolment_in_one_home_must_be_meant,
+    what_cannot_work_is_said_before_the_token_is_spent,
+    a_server_that_is_not_there_is_named,
+    of_several_addresses_the_first_that_answers_enrols_and_all_are_remembered,
+    a_stranger_among_the_addresses_ends_the_enrolment_and_sees_no_token,
+}
+
+async fn an_enrolled_runner_remembers_its_server_its_certificate_and_its_key(over: Transport) {
     let place = place();
     let tls = certificate(&place, "tls");
-    let server = FakeServer::tls(1, &tls).await;
+    let server = FakeServer::tls(over, 1, &tls).await;
     let report = enrol_with(&place, &server, |_| {})
         .await
         .expect("an enrolment");
@@ -76,10 +87,12 @@ async fn an_enrolled_runner_remembers_its_server_its_certificate_and_its_key() {
     assert!(!line.contains('\n'));
 }
 
-#[tokio::test]
-async fn a_token_never_reaches_a_server_with_another_identity() {
+async fn a_token_never_reaches_a_server_with_another_identity(over: Transport) {
     let place = place();
-    let (expected, other) = (FakeServer::plain(1).await, FakeServer::plain(2).await);
+    let (expected, other) = (
+        FakeServer::over(over, 1).await,
+        FakeServer::over(over, 2).await,
+    );
     let refused = enrol_with(&place, &other, |wanted| {
         wanted.token = expected.join_token()
     })
@@ -93,12 +106,11 @@ async fn a_token_never_reaches_a_server_with_another_identity() {
     assert_eq!(place.home.enrolled().expect("a home"), None);
 }
 
-#[tokio::test]
-async fn a_token_never_passes_a_certificate_that_nobody_vouches_for() {
+async fn a_token_never_passes_a_certificate_that_nobody_vouches_for(over: Transport) {
     let place = place();
     let (shown, real) = (certificate(&place, "shown"), certificate(&place, "real"));
     let claims = real.certificate_sha256().to_vec();
-    let relay = FakeServer::start(1, Some(&shown), claims).await;
+    let relay = FakeServer::start(over, 1, Some(&shown), claims).await;
     let error = enrol_with(&place, &relay, |_| {})
         .await
         .expect_err("a relay");
@@ -116,10 +128,9 @@ async fn a_token_never_passes_a_certificate_that_nobody_vouches_for() {
     assert_eq!(relay.tokens_seen(), 0);
 }
 
-#[tokio::test]
-async fn a_refused_token_leaves_nothing_behind_and_says_what_the_server_said() {
+async fn a_refused_token_leaves_nothing_behind_and_says_what_the_server_said(over: Transport) {
     let place = place();
-    let server = FakeServer::plain(1).await;
+    let server = FakeServer::over(over, 1).await;
     server.refuse(Status::permission_denied("the join token is spent"));
     let error = enrol_with(&place, &server, |_| {})
         .await
@@ -131,10 +142,9 @@ async fn a_refused_token_leaves_nothing_behind_and_says_what_the_server_said() {
     assert_eq!(place.home.enrolled().expect("a home"), None);
 }
 
-#[tokio::test]
-async fn a_second_enrolment_in_one_home_must_be_meant() {
+async fn a_second_enrolment_in_one_home_must_be_meant(over: Transport) {
     let place = place();
-    let server = FakeServer::plain(1).await;
+    let server = FakeServer::over(over, 1).await;
     enrol_with(&place, &server, |_| {})
         .await
         .expect("an enrolment");
@@ -147,10 +157,9 @@ async fn a_second_enrolment_in_one_home_must_be_meant() {
     again.expect("an enrolment that replaces the first");
 }
 
-#[tokio::test]
-async fn what_cannot_work_is_said_before_the_token_is_spent() {
+async fn what_cannot_work_is_said_before_the_token_is_spent(over: Transport) {
     let place = place();
-    let server = FakeServer::plain(1).await;
+    let server = FakeServer::over(over, 1).await;
     let missing = place.directory.path().join("missing");
     let error = enrol_with(&place, &server, |wanted| wanted.workspace = missing).await;
     assert!(matches!(error, Err(EnrolError::Workspace { .. })));
@@ -166,10 +175,9 @@ async fn what_cannot_work_is_said_before_the_token_is_spent() {
     assert_eq!(server.tokens_seen(), 0);
 }
 
-#[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn a_server_that_is_not_there_is_named(over: Transport) {
     let place = place();
-    let server = FakeServer::plain(1).await;
+    let server = FakeServer::over(over, 1).await;
     let url = nowhere();
     let error = enrol_with(&place, &server, |wanted| {
         wanted.endpoints = endpoints(&[&url]);
@@ -182,10 +190,11 @@ async fn a_server_that_is_not_there_is_named() {
     );
 }
 
-#[tokio::test]
-async fn of_several_addresses_the_first_that_answers_enrols_and_all_are_remembered() {
+async fn of_several_addresses_the_first_that_answers_enrols_and_all_are_remembered(
+    over: Transport,
+) {
     let place = place();
-    let server = FakeServer::plain(1).await;
+    let server = FakeServer::over(over, 1).await;
     let urls = [nowhere(), server.url.clone()];
     let report = enrol_with(&place, &server, |wanted| {
         wanted.endpoints = endpoints(&[&urls[0], &urls[1]]);
@@ -198,10 +207,12 @@ async fn of_several_addresses_the_first_that_answers_enrols_and_all_are_remember
     assert_eq!(server.tokens_seen(), 1);
 }
 
-#[tokio::test]
-async fn a_stranger_among_the_addresses_ends_the_enrolment_and_sees_no_token() {
+async fn a_stranger_among_the_addresses_ends_the_enrolment_and_sees_no_token(over: Transport) {
     let place = place();
-    let (server, other) = (FakeServer::plain(1).await, FakeServer::plain(2).await);
+    let (server, other) = (
+        FakeServer::over(over, 1).await,
+        FakeServer::over(over, 2).await,
+    );
     let refused = enrol_with(&place, &server, |wanted| {
         wanted.endpoints = endpoints(&[&other.url, &server.url]);
     })

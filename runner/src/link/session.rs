@@ -4,23 +4,23 @@ use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use proto::{
     PROTOCOL_VERSION, signing,
-    v1::{self, runner_frame, runner_link_client::RunnerLinkClient},
+    v1::{self, runner_frame},
 };
-use shared_link::runner::{self, Ended, Opened, Todo};
-use shared_types::{
-    Clock, Entropy, RunnerId,
-    limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
-};
+use shared_link::runner::{self, Opened, Todo};
+use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until, timeout},
 };
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Streaming, metadata::MetadataValue, transport::Channel};
 
-use super::{LinkError, tickets::Tickets};
+use super::{
+    LinkError,
+    frames::{self, Frames},
+    tickets::Tickets,
+};
 use crate::{
+    connection::Transport,
     enrolment::Proven,
     key::{RunnerKey, ServerIdentity},
     memory,
@@ -61,6 +61,7 @@ struct Link<'a> {
     token: &'a str,
     server: &'a ServerUrl,
     address: SocketAddr,
+    transport: Transport,
     /// Its times are counted from here.
     began: Instant,
     tickets: Tickets<'a>,
@@ -85,7 +86,9 @@ impl Session<'_> {
         welcomed: &mut Option<Instant>,
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
-        let mut incoming = call(proven.channel, token, waiting).await?;
+        let transport = proven.wire.transport();
+        let entropy = self.entropy.as_ref();
+        let mut incoming = frames::open(proven.wire, token, waiting, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
         let link = Link {
             outgoing: &outgoing,
@@ -93,6 +96,7 @@ impl Session<'_> {
             token,
             server: &proven.server,
             address: proven.address,
+            transport,
             began: Instant::now(),
             tickets: Tickets::new(self.server, self.introduction.runner),
             welcomed,
@@ -118,16 +122,12 @@ impl Session<'_> {
         *self.operations.unfinished().borrow() == Unfinished::default()
     }
 
-    async fn serve(
-        &self,
-        incoming: &mut Streaming<v1::ServerFrame>,
-        mut link: Link<'_>,
-    ) -> Result<(), LinkError> {
+    async fn serve(&self, incoming: &mut Frames, mut link: Link<'_>) -> Result<(), LinkError> {
         let (began, outgoing) = (link.began, link.outgoing);
         let mut session = runner::Session::new(Duration::ZERO);
         loop {
             let event = tokio::select! {
-                frame = incoming.message() => {
+                frame = incoming.next() => {
                     let frame = frame.map_err(LinkError::of)?;
                     Event::Frame(Box::new(frame.ok_or(LinkError::Closed)?))
                 }
@@ -195,6 +195,7 @@ impl Session<'_> {
                     link.generation = generation,
                     server = %link.server,
                     server.address = %link.address,
+                    transport = link.transport.name(),
                     "runner connected"
                 );
                 memory::give_back();
@@ -224,29 +225,8 @@ impl Session<'_> {
     }
 }
 
-async fn call(
-    channel: Channel,
-    token: &str,
-    waiting: mpsc::Receiver<v1::RunnerFrame>,
-) -> Result<Streaming<v1::ServerFrame>, LinkError> {
-    let mut request = Request::new(ReceiverStream::new(waiting));
-    let mut bearer: MetadataValue<_> = format!("Bearer {token}")
-        .parse()
-        .map_err(|_| LinkError::AccessToken)?;
-    bearer.set_sensitive(true);
-    request.metadata_mut().insert("authorization", bearer);
-    let mut client = RunnerLinkClient::new(channel).max_decoding_message_size(MAX_FRAME_BYTES);
-    let answer = timeout(HELLO_WITHIN, client.link(request)).await;
-    let answer = answer.map_err(|_| Ended::Silent(HELLO_WITHIN))?;
-    Ok(answer.map_err(LinkError::of)?.into_inner())
-}
-
 /// Says goodbye, and gives it and what was sent before it the time to leave.
-async fn leave(
-    mut incoming: Streaming<v1::ServerFrame>,
-    outgoing: mpsc::Sender<v1::RunnerFrame>,
-    for_good: bool,
-) {
+async fn leave(mut incoming: Frames, outgoing: mpsc::Sender<v1::RunnerFrame>, for_good: bool) {
     let goodbye = frame(runner_frame::Kind::Goodbye(v1::Goodbye {
         reason: "the runner stops".to_owned(),
         for_good,
@@ -254,7 +234,7 @@ async fn leave(
     let mut left = pin!(async move {
         let _ = outgoing.send(goodbye).await;
         drop(outgoing);
-        while let Ok(Some(_)) = incoming.message().await {}
+        while let Ok(Some(_)) = incoming.next().await {}
     });
     let _ = timeout(GOODBYE_WITHIN, &mut left).await;
 }

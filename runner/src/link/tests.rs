@@ -16,7 +16,7 @@ use tokio::{task::JoinHandle, time::timeout};
 use super::*;
 use crate::testing::{
     FakeLink, FakeServer, RUNNER, SOON, endpoints, incarnation, incoming, nowhere, operation_frame,
-    operations, shell,
+    operations, over_both, shell,
 };
 
 /// Orders that no queue before the table holds.
@@ -98,9 +98,29 @@ async fn welcomed(server: &mut FakeServer) -> FakeLink {
     link
 }
 
-#[tokio::test]
-async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
-    let mut server = FakeServer::plain(1).await;
+over_both! {
+    a_command_that_outlives_its_link_ends_on_the_next_one,
+    only_a_link_that_was_welcomed_counts_as_one_that_served,
+    a_silent_server_is_left_and_dialled_again,
+    a_runner_that_the_server_does_not_know_any_more_gives_up,
+    a_link_that_is_refused_for_good_is_not_tried_again,
+    another_protocol_version_ends_the_runner_with_what_to_do,
+    a_welcome_that_the_server_did_not_sign_for_this_link_is_none,
+    nonsense_instead_of_a_challenge_is_not_the_end,
+    a_server_that_does_not_welcome_now_is_asked_again,
+    a_runner_that_remembers_too_little_begins_a_new_journal,
+    what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing,
+    a_stopping_runner_says_goodbye_after_all_that_it_had_to_say,
+    heartbeats_come_unasked,
+    heartbeats_come_while_the_table_takes_no_more_orders,
+    a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_again,
+    every_address_is_held_to_the_servers_identity,
+    what_one_address_refuses_for_good_is_not_tried_at_the_next,
+    a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it,
+}
+
+async fn a_command_that_outlives_its_link_ends_on_the_next_one(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let runner = Runner::start(&server, None).await;
     let script =
         "echo ran >> effects; echo first; until test -e go; do sleep 0.01; done; echo second";
@@ -128,9 +148,8 @@ async fn a_command_that_outlives_its_link_ends_on_the_next_one() {
     assert_eq!(effects.expect("the effect"), "ran\n");
 }
 
-#[tokio::test]
-async fn only_a_link_that_was_welcomed_counts_as_one_that_served() {
-    let mut server = FakeServer::plain(1).await;
+async fn only_a_link_that_was_welcomed_counts_as_one_that_served(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
     let mut served = None;
@@ -147,9 +166,8 @@ async fn only_a_link_that_was_welcomed_counts_as_one_that_served() {
     assert!(ended.is_err() && served.is_some(), "it served");
 }
 
-#[tokio::test]
-async fn a_silent_server_is_left_and_dialled_again() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_silent_server_is_left_and_dialled_again(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut silent = server.next_link().await;
     silent.welcome(1, Duration::from_millis(300)).await;
@@ -157,9 +175,8 @@ async fn a_silent_server_is_left_and_dialled_again() {
     assert_eq!(silent.next().await, None, "the silent link is over");
 }
 
-#[tokio::test]
-async fn a_runner_that_the_server_does_not_know_any_more_gives_up() {
-    let server = FakeServer::plain(1).await;
+async fn a_runner_that_the_server_does_not_know_any_more_gives_up(over: Transport) {
+    let server = FakeServer::over(over, 1).await;
     server.refuse(Status::permission_denied("the runner was removed"));
     let error = Runner::start(&server, None)
         .await
@@ -169,9 +186,8 @@ async fn a_runner_that_the_server_does_not_know_any_more_gives_up() {
     assert_eq!(error.to_string(), "the server says: the runner was removed");
 }
 
-#[tokio::test]
-async fn a_link_that_is_refused_for_good_is_not_tried_again() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_link_that_is_refused_for_good_is_not_tried_again(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let runner = Runner::start(&server, None).await;
     let link = server.next_link().await;
     link.end(Status::unauthenticated("revoked")).await;
@@ -179,9 +195,8 @@ async fn a_link_that_is_refused_for_good_is_not_tried_again() {
     assert!(error.to_string().contains("revoked"), "{error}");
 }
 
-#[tokio::test]
-async fn another_protocol_version_ends_the_runner_with_what_to_do() {
-    let mut server = FakeServer::plain(1).await;
+async fn another_protocol_version_ends_the_runner_with_what_to_do(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let runner = Runner::start(&server, None).await;
     server.next_link().await.welcome(99, LONG).await;
     let error = runner.end().await.expect_err("an end").to_string();
@@ -189,9 +204,8 @@ async fn another_protocol_version_ends_the_runner_with_what_to_do() {
     assert!(error.contains("install the gantry-runner"), "{error}");
 }
 
-#[tokio::test]
-async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
     let mut before = server_frame::Kind::Welcome(v1::Welcome::default());
@@ -229,9 +243,8 @@ async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none() {
     }
 }
 
-#[tokio::test]
-async fn nonsense_instead_of_a_challenge_is_not_the_end() {
-    let mut server = FakeServer::plain(1).await;
+async fn nonsense_instead_of_a_challenge_is_not_the_end(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let link = server.next_link().await;
     link.send(server_frame::Kind::Heartbeat(v1::Heartbeat {}))
@@ -239,9 +252,8 @@ async fn nonsense_instead_of_a_challenge_is_not_the_end() {
     welcomed(&mut server).await;
 }
 
-#[tokio::test]
-async fn a_server_that_does_not_welcome_now_is_asked_again() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_server_that_does_not_welcome_now_is_asked_again(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut link = server.next_link().await;
     link.challenge().await;
@@ -254,9 +266,8 @@ async fn a_server_that_does_not_welcome_now_is_asked_again() {
     welcomed(&mut server).await;
 }
 
-#[tokio::test]
-async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_runner_that_remembers_too_little_begins_a_new_journal(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     link.send(operation_frame(&incoming(1, shell("sleep 600"))))
@@ -274,9 +285,8 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal() {
     assert_eq!((after.journal_sequence, after.inventory.len()), (0, 0));
 }
 
-#[tokio::test]
-async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing() {
-    let mut server = FakeServer::plain(1).await;
+async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let running = incoming(1, shell("sleep 600"));
     let operation = || match operation_frame(&running) {
@@ -310,9 +320,8 @@ async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing(
     }
 }
 
-#[tokio::test]
-async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
-    let mut server = FakeServer::plain(1).await;
+async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     link.send(operation_frame(&incoming(1, shell("echo done"))))
@@ -325,9 +334,8 @@ async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say() {
     runner.end().await.expect("a polite end");
 }
 
-#[tokio::test]
-async fn heartbeats_come_unasked() {
-    let mut server = FakeServer::plain(1).await;
+async fn heartbeats_come_unasked(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut link = welcomed(&mut server).await;
     for _ in 0..2 {
@@ -335,9 +343,8 @@ async fn heartbeats_come_unasked() {
     }
 }
 
-#[tokio::test]
-async fn heartbeats_come_while_the_table_takes_no_more_orders() {
-    let mut server = FakeServer::plain(1).await;
+async fn heartbeats_come_while_the_table_takes_no_more_orders(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let (operations, service) = operations(directory.path(), &incarnation().boot).await;
     let mut table = Box::pin(service.run());
@@ -361,9 +368,11 @@ async fn heartbeats_come_while_the_table_takes_no_more_orders() {
     runner.abort();
 }
 
-#[tokio::test]
-async fn a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_again() {
-    let (mut first, mut second) = (FakeServer::plain(1).await, FakeServer::plain(1).await);
+async fn a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_again(over: Transport) {
+    let (mut first, mut second) = (
+        FakeServer::over(over, 1).await,
+        FakeServer::over(over, 1).await,
+    );
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &first, None).await;
     link.endpoints = endpoints(&[&first.url, &nowhere(), &second.url]);
@@ -375,9 +384,11 @@ async fn a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_agai
     runner.abort();
 }
 
-#[tokio::test]
-async fn every_address_is_held_to_the_servers_identity() {
-    let (mut server, mut stranger) = (FakeServer::plain(1).await, FakeServer::plain(2).await);
+async fn every_address_is_held_to_the_servers_identity(over: Transport) {
+    let (mut server, mut stranger) = (
+        FakeServer::over(over, 1).await,
+        FakeServer::over(over, 2).await,
+    );
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
     link.endpoints = endpoints(&[&stranger.url, &server.url]);
@@ -389,9 +400,11 @@ async fn every_address_is_held_to_the_servers_identity() {
     runner.abort();
 }
 
-#[tokio::test]
-async fn what_one_address_refuses_for_good_is_not_tried_at_the_next() {
-    let (first, mut second) = (FakeServer::plain(1).await, FakeServer::plain(1).await);
+async fn what_one_address_refuses_for_good_is_not_tried_at_the_next(over: Transport) {
+    let (first, mut second) = (
+        FakeServer::over(over, 1).await,
+        FakeServer::over(over, 1).await,
+    );
     first.refuse(Status::permission_denied("the runner was removed"));
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &first, None).await;
@@ -402,12 +415,13 @@ async fn what_one_address_refuses_for_good_is_not_tried_at_the_next() {
     assert!(second.links.try_recv().is_err());
 }
 
-#[tokio::test]
-async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it() {
+async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it(
+    over: Transport,
+) {
     let directory = tempfile::tempdir().expect("a directory");
     let tls = ServerTls::self_signed(directory.path(), &["127.0.0.1".into()]);
     let tls = tls.expect("a certificate");
-    let mut server = FakeServer::tls(1, &tls).await;
+    let mut server = FakeServer::tls(over, 1, &tls).await;
     let runner = Runner::start(&server, Some(Digest::of(b"the certificate before"))).await;
     welcomed(&mut server).await;
     let enrolled = runner

@@ -8,6 +8,7 @@
 mod grpc;
 mod in_time;
 mod limits;
+mod link;
 mod rest;
 mod serve;
 mod ws;

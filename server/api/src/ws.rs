@@ -1,4 +1,5 @@
-//! `GET /api/v1/stream`: a WebSocket on which a client follows sessions.
+//! `GET /api/v1/stream`: a WebSocket on which a client follows sessions; and the one that carries a
+//! runner's link (`link`).
 //!
 //! Each subscription is a task that reads the log and then what happens; all write to one bounded
 //! queue, so a client that reads slowly makes only its own subscriptions wait. A connection does
@@ -29,6 +30,7 @@ use crate::{
     ws::live::LiveText,
 };
 
+mod link;
 mod live;
 
 /// Messages that may wait for a slow client; each may have the size of a message or of an answer.
@@ -41,7 +43,9 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 const CREDENTIAL_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) fn router() -> Router<Doors> {
-    Router::new().route("/api/v1/stream", get(upgrade))
+    Router::new()
+        .route("/api/v1/stream", get(upgrade))
+        .merge(link::router())
 }
 
 async fn upgrade(

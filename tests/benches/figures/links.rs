@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tests::{fleet::Fleet, gantry::Gantry};
+use tests::{fleet::Fleet, gantry::Gantry, peer::Over};
 use tokio::time::sleep;
 
 use crate::{
@@ -20,14 +20,20 @@ const GIB: f64 = 1024.0 * MIB;
 /// Descriptors beside those of the links.
 const OTHER_DESCRIPTORS: u64 = 256;
 
-/// What this many idle links cost.
+/// What this many idle links cost, over gRPC and as WebSockets.
 pub(crate) async fn idle(count: usize) -> Vec<Figure> {
     if !descriptors_for(count) {
         eprintln!("{count} links are left out: this process may not open as many descriptors");
         return Vec::new();
     }
+    let mut figures = idle_over(Over::Grpc, count, "TLS links", 20_000.0).await;
+    figures.extend(idle_over(Over::WebSocket, count, "TLS WebSocket links", 45_000.0).await);
+    figures
+}
+
+async fn idle_over(over: Over, count: usize, links: &str, per_gib: f64) -> Vec<Figure> {
     let gantry = Gantry::with_tls().await;
-    let mut fleet = Fleet::enrol(&gantry, count).await;
+    let mut fleet = Fleet::enrol(&gantry, over, count).await;
     sleep(SETTLES_WITHIN).await;
     let resident = || memory(gantry.server_pid(), "VmRSS");
     let before = resident();
@@ -43,19 +49,19 @@ pub(crate) async fn idle(count: usize) -> Vec<Figure> {
     let alone = |what: String, unit, goal, value| Figure::alone(what, unit, goal, value);
     vec![
         alone(
-            format!("memory of the server for each of {count} idle TLS links"),
+            format!("memory of the server for each of {count} idle {links}"),
             Unit::SmallMemory,
-            Goal::AtMost(GIB / 20_000.0),
+            Goal::AtMost(GIB / per_gib),
             each,
         ),
         alone(
-            format!("idle runners per GiB of its memory, by {count}"),
+            format!("idle runners per GiB of its memory, by {count} {links}"),
             Unit::Count,
-            Goal::AtLeast(20_000.0),
+            Goal::AtLeast(per_gib),
             GIB / each,
         ),
         alone(
-            format!("its memory with {count} links"),
+            format!("its memory with {count} {links}"),
             Unit::Memory,
             Goal::None,
             with,

@@ -13,6 +13,7 @@ use shared_types::{Clock as _, SystemClock};
 use tests::{
     fleet::{Fleet, connector},
     gantry::Gantry,
+    peer::Over,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -38,7 +39,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
     let what = format!("memory of the server at most while {RUNNERS} runners came back");
     let mut peak = Figure::new(what, Unit::Memory, Goal::None);
     let mut gantry = Gantry::with_tls().await;
-    let mut fleet = Fleet::enrol(&gantry, RUNNERS).await;
+    let mut fleet = Fleet::enrol(&gantry, Over::Grpc, RUNNERS).await;
     fleet.link().await;
     for _ in 0..ROUNDS {
         gantry.kill_server().await;

@@ -16,7 +16,7 @@ use tokio_rustls::{
 };
 use tonic::transport::{Channel, Endpoint};
 
-use crate::gantry::Gantry;
+use crate::{gantry::Gantry, peer::Stream};
 
 /// The way to a server.
 #[derive(Clone)]
@@ -39,18 +39,40 @@ impl Route {
         }
     }
 
+    /// The way to a server at this address, which speaks plain text.
+    pub fn plain(url: &str) -> Self {
+        let (_, authority) = url.split_once("://").expect("an address");
+        Self {
+            authority: authority.to_owned(),
+            tls: None,
+        }
+    }
+
+    /// Whom requests are addressed to.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// A new connection, which speaks nothing yet.
+    ///
+    /// # Errors
+    /// Where there is nobody, or no handshake.
+    pub async fn socket(&self) -> anyhow::Result<Box<dyn Stream>> {
+        let socket = TcpStream::connect(&self.authority).await;
+        let socket = socket.context("the server cannot be reached")?;
+        socket.set_nodelay(true)?;
+        Ok(match &self.tls {
+            Some(tls) => Box::new(self.shake_hands(tls, socket).await?),
+            None => Box::new(socket),
+        })
+    }
+
     /// A new connection, which lives and dies as one.
     ///
     /// # Errors
     /// Where there is nobody, or no handshake.
     pub async fn connect(&self) -> anyhow::Result<Channel> {
-        let socket = TcpStream::connect(&self.authority).await;
-        let socket = socket.context("the server cannot be reached")?;
-        socket.set_nodelay(true)?;
-        match &self.tls {
-            Some(tls) => self.speak(self.shake_hands(tls, socket).await?).await,
-            None => self.speak(socket).await,
-        }
+        self.speak(self.socket().await?).await
     }
 
     async fn shake_hands(
@@ -78,13 +100,12 @@ impl Route {
     }
 }
 
-/// Makes every handshake a whole one: each runner is a host of its own, and none may profit from
+/// Agrees on no protocol, so that either is spoken, and makes every handshake a whole one: each runner is a host of its own, and none may profit from
 /// another's.
 pub fn connector(trust: Trust) -> TlsConnector {
     shared_tls::install_provider();
     let config = client_config(trust).expect("a pin needs no roots");
     let mut config = (*config).clone();
-    config.alpn_protocols = vec![b"h2".to_vec()];
     config.resumption = Resumption::disabled();
     TlsConnector::from(Arc::new(config))
 }

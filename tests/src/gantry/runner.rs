@@ -11,7 +11,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-use super::process::{Process, log_of, path, processes_in, program, signal, tell_in_a_panic};
+use super::{
+    eventually,
+    process::{Process, log_of, path, processes_in, program, signal, tell_in_a_panic},
+};
 
 /// The longest wait before another attempt to connect, in seconds: a test cuts links more often
 /// than a network does.
@@ -217,6 +220,12 @@ impl Runner {
     /// A file of the workspace; `None` where there is none.
     pub fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.workspace().join(name)).ok()
+    }
+
+    /// Waits until the daemon has logged this.
+    pub async fn until_logged(&self, words: &str) {
+        let logged = || async { self.log().contains(words).then_some(()) };
+        eventually(&format!("the runner logs {words}"), logged).await;
     }
 
     /// What the daemon has logged.

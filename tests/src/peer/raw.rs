@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
+use futures_util::{SinkExt as _, StreamExt as _};
+use proto::http1;
 use tokio::time::timeout;
-use tokio_stream::StreamExt as _;
+use tokio_tungstenite::tungstenite::Message;
 use tonic::{
     Request, Status,
     client::Grpc,
@@ -12,7 +14,8 @@ use tonic::{
     transport::Channel,
 };
 
-use crate::gantry::PATIENCE;
+use super::{Line, websocket};
+use crate::{fleet::Route, gantry::PATIENCE};
 
 /// The method by which a runner links.
 const LINK: &str = "/gantry.runner.v1.RunnerLink/Link";
@@ -22,11 +25,18 @@ const LINK: &str = "/gantry.runner.v1.RunnerLink/Link";
 ///
 /// # Panics
 /// If it gave none in time.
-pub async fn link_raw(channel: &Channel, token: &str, frames: Vec<Bytes>) -> Status {
+pub async fn link_raw(line: &Line, token: &str, frames: Vec<Bytes>) -> Status {
+    let channel = match line {
+        Line::Grpc(channel) => channel,
+        Line::WebSocket(route) => {
+            let frames = frames.into_iter().map(Message::Binary).collect();
+            return messages_raw(route, token, frames).await;
+        }
+    };
     let mut client = Grpc::new(channel.clone());
     client.ready().await.expect("the connection stands");
     // The stream stays open: it is the server that is to end it.
-    let frames = tokio_stream::iter(frames).chain(tokio_stream::pending());
+    let frames = futures_util::stream::iter(frames).chain(futures_util::stream::pending());
     let mut request = Request::new(frames);
     let bearer = format!("Bearer {token}").parse().expect("a header's value");
     request.metadata_mut().insert("authorization", bearer);
@@ -43,6 +53,37 @@ pub async fn link_raw(channel: &Channel, token: &str, frames: Vec<Bytes>) -> Sta
                 Ok(Some(_)) => {}
                 Ok(None) => panic!("the server ended the link without a word"),
                 Err(status) => return status,
+            }
+        }
+    };
+    timeout(PATIENCE, end).await.expect("an end in time")
+}
+
+/// Opens a link on a WebSocket, sends these messages and pieces of messages, and reads to the end
+/// of the link: the status in the close frame.
+///
+/// # Panics
+/// If there was none in time.
+pub async fn messages_raw(route: &Route, token: &str, messages: Vec<Message>) -> Status {
+    let mut socket = match websocket(route, token).await {
+        Ok(socket) => socket,
+        Err(status) => return status,
+    };
+    let end = async {
+        for message in messages {
+            // The server may have heard enough.
+            if socket.send(message).await.is_err() {
+                break;
+            }
+        }
+        loop {
+            match socket.next().await {
+                Some(Ok(Message::Close(Some(last)))) => {
+                    let code = http1::closed(last.code.into()).expect("a status");
+                    return Status::new(code, last.reason.as_str());
+                }
+                Some(Ok(_)) => {}
+                other => panic!("the server ended the link without a word: {other:?}"),
             }
         }
     };

@@ -6,6 +6,8 @@ use std::time::Duration;
 use shared_types::event::CallOutcome;
 use tests::{
     gantry::{Gantry, Runner, Setup},
+    over_both,
+    peer::Over,
     proxy::{Proxy, Way},
     work::{Job, Work},
 };
@@ -38,12 +40,24 @@ keep_alive_every_ms = 666
 keep_alive_within_ms = 1000
 ";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup {
-        tls: true,
-        ..Setup::with_short_links()
-    })
+over_both! {
+    a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on,
+    a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost,
+    a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_lost,
+    a_large_output_over_a_link_that_is_cut_every_few_pieces_is_told_without_a_wrong_byte,
+    a_server_that_refuses_connections_for_a_while_finds_the_whole_output_later,
+    a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything,
+    a_command_that_is_silent_for_many_times_every_limit_survives_every_hop,
+}
+
+async fn a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on(over: Over) {
+    let (gantry, proxy, runner) = behind_a_proxy(
+        over,
+        Setup {
+            tls: true,
+            ..Setup::with_short_links()
+        },
+    )
     .await;
     let job = Job::begin(&gantry, &runner, Work(41)).await;
     proxy.set(|weather| {
@@ -62,9 +76,8 @@ async fn a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake
     assert!(!runners[0].locked, "it was never taken for a copy");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+async fn a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost(over: Over) {
+    let (gantry, proxy, runner) = behind_a_proxy(over, Setup::with_short_links()).await;
     for (seed, way) in [(42, Way::ToServer), (43, Way::ToRunner)] {
         let job = Job::begin(&gantry, &runner, Work(seed)).await;
         proxy.half_close(way);
@@ -74,9 +87,8 @@ async fn a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_lost() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+async fn a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_lost(over: Over) {
+    let (gantry, proxy, runner) = behind_a_proxy(over, Setup::with_short_links()).await;
     for (seed, way) in [(44, Way::ToServer), (45, Way::ToRunner)] {
         let mut job = Job::begin(&gantry, &runner, Work(seed)).await;
         proxy.stall(way);
@@ -88,9 +100,10 @@ async fn a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_l
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_large_output_over_a_link_that_is_cut_every_few_pieces_is_told_without_a_wrong_byte() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+async fn a_large_output_over_a_link_that_is_cut_every_few_pieces_is_told_without_a_wrong_byte(
+    over: Over,
+) {
+    let (gantry, proxy, runner) = behind_a_proxy(over, Setup::with_short_links()).await;
     let work = Work(48);
     proxy.set(|weather| weather.cut_after = CUT_EVERY_BYTES);
     let made = proxy.passed().connections;
@@ -105,9 +118,8 @@ async fn a_large_output_over_a_link_that_is_cut_every_few_pieces_is_told_without
     assert!(cuts > 1, "it was cut");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_refuses_connections_for_a_while_finds_the_whole_output_later() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup::with_short_links()).await;
+async fn a_server_that_refuses_connections_for_a_while_finds_the_whole_output_later(over: Over) {
+    let (gantry, proxy, runner) = behind_a_proxy(over, Setup::with_short_links()).await;
     let job = Job::begin(&gantry, &runner, Work(46)).await;
     proxy.set(|weather| weather.refuses = true);
     proxy.cut();
@@ -120,12 +132,14 @@ async fn a_server_that_refuses_connections_for_a_while_finds_the_whole_output_la
     job.finish(&runner).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything() {
-    let (gantry, proxy, runner) = behind_a_proxy(Setup {
-        tls: true,
-        ..Setup::default()
-    })
+async fn a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything(over: Over) {
+    let (gantry, proxy, runner) = behind_a_proxy(
+        over,
+        Setup {
+            tls: true,
+            ..Setup::default()
+        },
+    )
     .await;
     proxy.set(|weather| {
         weather.slice = 13;
@@ -137,13 +151,15 @@ async fn a_link_that_passes_a_few_bytes_at_a_time_and_late_carries_everything() 
     assert_eq!(proxy.passed().connections, made, "a slow link is a link");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_is_silent_for_many_times_every_limit_survives_every_hop() {
-    let (gantry, to_runner, _runner) = behind_a_proxy(Setup {
-        tls: true,
-        settings: EVERY_LIMIT_SHORT.to_owned(),
-        ..Setup::default()
-    })
+async fn a_command_that_is_silent_for_many_times_every_limit_survives_every_hop(over: Over) {
+    let (gantry, to_runner, _runner) = behind_a_proxy(
+        over,
+        Setup {
+            tls: true,
+            settings: EVERY_LIMIT_SHORT.to_owned(),
+            ..Setup::default()
+        },
+    )
     .await;
     let to_client = Proxy::before(gantry.url()).await;
     let ping_every = Duration::from_millis(500);
@@ -162,9 +178,13 @@ async fn a_command_that_is_silent_for_many_times_every_limit_survives_every_hop(
 }
 
 /// A server, and a runner that reaches it through a proxy.
-async fn behind_a_proxy(setup: Setup) -> (Gantry, Proxy, Runner) {
+async fn behind_a_proxy(over: Over, setup: Setup) -> (Gantry, Proxy, Runner) {
     let gantry = Gantry::with(setup).await;
     let proxy = Proxy::before(gantry.url()).await;
-    let runner = gantry.runner_by_way_of(proxy.url(), "laptop").await;
+    let token = gantry.join_token("laptop").await;
+    let mut runner = Runner::enrol(proxy.url(), &token, "laptop").await;
+    runner.options(&["--transport", over.name()]);
+    runner.start();
+    gantry.until_online("laptop", true).await;
     (gantry, proxy, runner)
 }

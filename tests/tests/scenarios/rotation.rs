@@ -3,13 +3,13 @@
 use proto::v1::{runner_frame, server_frame};
 use tests::{
     gantry::Gantry,
-    peer::{Peer, PeerLink, connect},
+    peer::{Line, Over, Peer, PeerLink, connect},
 };
 use tonic::{Code, Status};
 
 /// A link with a token that was given earlier, up to the welcome.
 async fn link_with(gantry: &Gantry, peer: &Peer, token: &str) -> Result<PeerLink, Status> {
-    let mut link = PeerLink::dial(&connect(gantry.url()).await, token).await?;
+    let mut link = PeerLink::dial(&Line::to(Over::Grpc, gantry.url()).await, token).await?;
     let hello = peer.hello(&link, token);
     link.send(runner_frame::Kind::Hello(hello)).await;
     match link.next().await? {

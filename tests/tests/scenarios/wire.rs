@@ -13,13 +13,25 @@ use shared_types::{
 use tests::{
     footprint::behaving,
     gantry::Gantry,
-    peer::{Key, Peer, PeerLink, connect},
+    over_both,
+    peer::{Key, Line, Over, Peer, PeerLink},
 };
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_first_frame_that_is_wrong_is_refused_with_its_reason() {
+over_both! {
+    a_first_frame_that_is_wrong_is_refused_with_its_reason,
+    a_link_that_does_not_say_hello_is_ended_after_ten_seconds,
+    a_newer_runner_is_welcomed_with_the_version_that_both_speak,
+    a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody,
+    a_runner_without_a_key_for_its_link_is_not_let_in,
+    a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason,
+    what_a_runner_says_of_operations_that_it_was_never_given_changes_nothing,
+    broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one,
+    many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind,
+}
+
+async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     type Spoil = fn(&mut v1::Hello);
     let spoiled: [(&str, Spoil); 9] = [
         // The code that a runner takes for final.
@@ -30,7 +42,7 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason() {
         ("64 KiB", |hello| {
             hello.software_version = "x".repeat(MAX_HELLO_BYTES)
         }),
-        ("message length too large", |hello| {
+        ("64 KiB", |hello| {
             hello.software_version = "x".repeat(MAX_FRAME_BYTES);
         }),
         ("no incarnation", |hello| hello.incarnation = None),
@@ -68,10 +80,9 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason() {
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds() {
+async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut link, _) = peer.dial().await;
     let reason = link.reason().await;
     assert!(reason.contains("no hello came within 10 s"), "{reason}");
@@ -79,10 +90,9 @@ async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds() {
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak() {
+async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak(over: Over) {
     let gantry = Gantry::practice().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut link, token) = peer.dial().await;
     let mut hello = peer.hello(&link, &token);
     hello.protocol_version = PROTOCOL_VERSION + 7;
@@ -93,10 +103,9 @@ async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak() {
     assert_eq!(welcome.protocol_version, PROTOCOL_VERSION);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody() {
+async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut own, token) = peer.dial().await;
     let hello = peer.hello(&own, &token);
     let copied = hello.clone();
@@ -104,7 +113,7 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
     gantry.until_online("peer", true).await;
 
     let thief = Key::generate();
-    let elsewhere = connect(gantry.url()).await;
+    let elsewhere = Line::to(over, gantry.url()).await;
     for forged in [
         "none",
         "the thief's",
@@ -150,10 +159,9 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_runner_without_a_key_for_its_link_is_not_let_in() {
+async fn a_runner_without_a_key_for_its_link_is_not_let_in(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     for key in [vec![], vec![1; 31], vec![1; 33], vec![0; 32]] {
         let (mut link, token) = peer.dial().await;
         let mut hello = peer.hello(&link, &token);
@@ -170,10 +178,9 @@ async fn a_runner_without_a_key_for_its_link_is_not_let_in() {
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason() {
+async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let nobody = OperationId::from_u128(1).to_string();
     let cases = [
         ("a second first message", Kind::Hello(Box::default())),
@@ -221,10 +228,9 @@ async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason() {
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_runner_says_of_operations_that_it_was_never_given_changes_nothing() {
+async fn what_a_runner_says_of_operations_that_it_was_never_given_changes_nothing(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut link, _) = peer.link().await;
     let nobody = OperationId::from_u128(1).to_string();
     let chunk = vec![b'x'; OUTPUT_CHUNK_BYTES];
@@ -241,10 +247,9 @@ async fn what_a_runner_says_of_operations_that_it_was_never_given_changes_nothin
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one() {
+async fn broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut link, _) = peer.link().await;
     gantry
         .client()
@@ -295,10 +300,9 @@ async fn broken_output_ends_the_link_and_the_operation_goes_on_over_the_next_one
     before.is_restored(&gantry).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind() {
+async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
-    let peer = Peer::enrol(&gantry, "peer").await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let token = peer.access_token().await;
     let huge = || {
         Kind::Goodbye(v1::Goodbye {
@@ -309,7 +313,7 @@ async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind(
     for _ in 0..16 {
         let mut links = Vec::new();
         for _ in 0..8 {
-            let channel = connect(gantry.url()).await;
+            let channel = Line::to(over, gantry.url()).await;
             let link = PeerLink::dial(&channel, &token).await.expect("a challenge");
             link.send(huge()).await;
             links.push(link);

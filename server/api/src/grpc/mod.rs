@@ -1,27 +1,32 @@
-//! gRPC: enrolment and the runner link.
+//! gRPC: enrolment and the runner link; and enrolment where gRPC does not pass.
 
 mod enrolment;
+mod first_message;
 mod link;
+mod posted;
 
-use axum::Router;
+pub(crate) use posted::Refused;
+
+use axum::{Router, middleware::map_request};
 use proto::v1::{enrolment_server::EnrolmentServer, runner_link_server::RunnerLinkServer};
 use server_app::{App, AppError};
 use shared_types::limits::{MAX_FRAME_BYTES, MAX_HELLO_BYTES};
-use tonic::{Code, Status};
+use tonic::{Code, Status, service::Routes};
 
 pub(crate) fn router(app: App) -> Router {
     let enrolment = EnrolmentServer::new(enrolment::Service::new(app.clone()))
         .max_decoding_message_size(MAX_HELLO_BYTES);
-    let link =
-        RunnerLinkServer::new(link::Service::new(app)).max_decoding_message_size(MAX_FRAME_BYTES);
-    let mut routes = tonic::service::Routes::builder();
-    routes.add_service(enrolment).add_service(link);
+    let link = RunnerLinkServer::new(link::Service::new(app.clone()))
+        .max_decoding_message_size(MAX_FRAME_BYTES);
+    let posted = posted::router(app.clone());
     // The REST side has the fallback for addresses that do not exist.
-    routes.routes().into_axum_router().reset_fallback()
+    let routes = |routes: Routes| routes.into_axum_router().reset_fallback();
+    let link = routes(Routes::new(link)).layer(map_request(first_message::is_short));
+    routes(Routes::new(enrolment)).merge(link).merge(posted)
 }
 
 /// A use case's error in gRPC's words.
-fn status(error: &AppError) -> Status {
+pub(crate) fn status(error: &AppError) -> Status {
     let code = match error {
         AppError::NotFound(_) => Code::NotFound,
         AppError::Invalid(_) => Code::InvalidArgument,

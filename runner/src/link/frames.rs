@@ -1,0 +1,146 @@
+//! What carries the frames of one link: a stream of gRPC, or a WebSocket with one frame in each
+//! binary message (see [`proto::http1`]). A link ends with a status either way.
+
+use bytes::Bytes;
+use futures_util::{
+    SinkExt as _, StreamExt as _,
+    stream::{SplitSink, SplitStream},
+};
+use http::HeaderValue;
+use prost::Message as _;
+use proto::{
+    http1,
+    v1::{self, runner_link_client::RunnerLinkClient},
+};
+use shared_link::runner::Ended;
+use shared_types::{
+    Entropy,
+    limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::{Code, Request, Status, Streaming, metadata::MetadataValue, transport::Channel};
+
+use super::LinkError;
+use crate::connection::{Http1, WebSocket, Wire};
+
+/// What the server says on a link. Dropping it hangs up.
+pub(super) enum Frames {
+    Grpc(Box<Streaming<v1::ServerFrame>>),
+    WebSocket {
+        stream: Box<SplitStream<WebSocket>>,
+        /// Sends what the runner says.
+        _writer: AbortOnDropHandle<()>,
+    },
+}
+
+/// Opens a link, on which the runner says what comes out of `waiting`.
+pub(super) async fn open(
+    wire: Wire,
+    token: &str,
+    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    entropy: &dyn Entropy,
+) -> Result<Frames, LinkError> {
+    let bearer = HeaderValue::try_from(format!("Bearer {token}"));
+    let mut bearer = bearer.map_err(|_| LinkError::AccessToken)?;
+    bearer.set_sensitive(true);
+    let opened = async {
+        match wire {
+            Wire::Grpc(channel) => call(channel, bearer, waiting).await,
+            Wire::Http1(connection) => upgrade(connection, bearer, waiting, entropy).await,
+        }
+    };
+    let opened = timeout(HELLO_WITHIN, opened).await;
+    let opened = opened.map_err(|_| Ended::Silent(HELLO_WITHIN))?;
+    opened.map_err(LinkError::of)
+}
+
+impl Frames {
+    /// The next frame; nothing at the end of the link. What was dropped while it waited is not lost.
+    ///
+    /// # Errors
+    /// The status with which the server ended the link, or what became of the connection.
+    pub(super) async fn next(&mut self) -> Result<Option<v1::ServerFrame>, Status> {
+        let stream = match self {
+            Self::Grpc(stream) => return stream.message().await,
+            Self::WebSocket { stream, .. } => stream,
+        };
+        loop {
+            return match stream.next().await {
+                Some(Ok(Message::Binary(bytes))) => decode(bytes).map(Some),
+                // The library answers pings.
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Close(Some(last)))) => match http1::closed(last.code.into()) {
+                    Some(code) if code != Code::Ok => Err(Status::new(code, last.reason.as_str())),
+                    _ => Ok(None),
+                },
+                Some(Ok(Message::Close(None))) | None => Ok(None),
+                Some(Ok(Message::Text(_) | Message::Frame(_))) => Err(Status::internal(
+                    "the server sent something else than binary messages",
+                )),
+                Some(Err(error)) => Err(lost(&error)),
+            };
+        }
+    }
+}
+
+async fn call(
+    channel: Channel,
+    bearer: HeaderValue,
+    waiting: mpsc::Receiver<v1::RunnerFrame>,
+) -> Result<Frames, Status> {
+    let mut request = Request::new(ReceiverStream::new(waiting));
+    let bearer = MetadataValue::try_from(bearer.as_bytes());
+    let mut bearer = bearer.map_err(|_| Status::internal("the access token is no header"))?;
+    bearer.set_sensitive(true);
+    request.metadata_mut().insert("authorization", bearer);
+    let mut client = RunnerLinkClient::new(channel).max_decoding_message_size(MAX_FRAME_BYTES);
+    let stream = client.link(request).await?.into_inner();
+    Ok(Frames::Grpc(Box::new(stream)))
+}
+
+async fn upgrade(
+    connection: Http1,
+    bearer: HeaderValue,
+    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    entropy: &dyn Entropy,
+) -> Result<Frames, Status> {
+    let socket = connection.upgrade(http1::LINK, bearer, entropy).await?;
+    let (sink, stream) = socket.split();
+    let writer = tokio::spawn(write(sink, waiting));
+    Ok(Frames::WebSocket {
+        stream: Box::new(stream),
+        _writer: AbortOnDropHandle::new(writer),
+    })
+}
+
+/// Sends what the runner says until it says no more; then the link ends in order. Where nothing
+/// can be sent any more the runner sees it, because nobody waits for its frames.
+async fn write(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut waiting: mpsc::Receiver<v1::RunnerFrame>,
+) {
+    while let Some(frame) = waiting.recv().await {
+        let message = Message::Binary(frame.encode_to_vec().into());
+        let more = !waiting.is_empty();
+        let sent = match more {
+            true => sink.feed(message).await,
+            false => sink.send(message).await,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+    // A connection that is gone needs no goodbye.
+    let _ = sink.send(Message::Close(None)).await;
+}
+
+fn decode(bytes: Bytes) -> Result<v1::ServerFrame, Status> {
+    v1::ServerFrame::decode(bytes).map_err(|error| Status::internal(error.to_string()))
+}
+
+fn lost(error: &Error) -> Status {
+    Status::unavailable(error.to_string())
+}

@@ -1,0 +1,145 @@
+//! The door of the link, whatever carries it: authenticates the stream, then hands its frames to
+//! the router.
+//!
+//! Before the runner has proved itself it may hold one stream for ten seconds and send one frame
+//! of 64 KiB; everything behind [`server_app::App::attach`] is bounded by the protocol itself.
+
+use futures_util::{Stream, StreamExt as _, future::ready, stream::BoxStream};
+use http::{HeaderMap, header::AUTHORIZATION};
+use prost::Message as _;
+use proto::{
+    OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
+    v1::{self, runner_frame, server_frame},
+};
+use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
+use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+
+use crate::grpc::status;
+
+/// Frames that may wait in each direction.
+pub(crate) const FRAMES: usize = 64;
+
+/// Who shows an access token that holds.
+pub(crate) struct Caller {
+    token: String,
+    claims: LinkClaims,
+}
+
+impl Caller {
+    /// Reads the token of a call.
+    pub(crate) fn of(headers: &HeaderMap, app: &App) -> Result<Self, Status> {
+        let token = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .ok_or_else(|| Status::unauthenticated("an access token is needed"))?
+            .to_owned();
+        let claims = app
+            .enrolment
+            .check_link_token(&token)
+            .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
+        Ok(Self { token, claims })
+    }
+}
+
+/// A link from its challenge on.
+pub(crate) struct Link<S> {
+    pub(crate) app: App,
+    pub(crate) caller: Caller,
+    /// What the runner says; an error is the last of it.
+    pub(crate) inbound: S,
+}
+
+impl<S> Link<S>
+where
+    S: Stream<Item = Result<v1::RunnerFrame, Status>> + Send + Unpin + 'static,
+{
+    /// Serves the link to its end; an error is what the runner is told at last.
+    pub(crate) async fn run(
+        mut self,
+        challenge: LinkChallenge,
+        outbound: mpsc::Sender<Box<v1::ServerFrame>>,
+    ) -> Result<(), Status> {
+        // On the heap, and gone once it is proved: a link that waits needs none of it.
+        let (identity, hello) = match Box::pin(self.hello(challenge, &outbound)).await {
+            Ok(proved) => proved,
+            Err(refused) => {
+                tracing::info!(runner.id = %self.caller.claims.runner, reason = refused.message(), "a link was refused");
+                return Err(refused);
+            }
+        };
+        let Self { app, inbound, .. } = self;
+        let (inbound, mut broken) = readable(inbound);
+        app.attach(identity, hello, inbound, outbound).await;
+        broken.try_recv().map_or(Ok(()), Err)
+    }
+
+    /// The runner's first frame, once it has proved that it holds the key which the token names.
+    async fn hello(
+        &mut self,
+        challenge: LinkChallenge,
+        outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
+    ) -> Result<(LinkIdentity, v1::Hello), Status> {
+        let kind = server_frame::Kind::Challenge(v1::Challenge {
+            nonce: challenge.nonce().to_vec(),
+        });
+        outbound
+            .send(Box::new(kind.into()))
+            .await
+            .map_err(|_| Status::cancelled("the runner is gone"))?;
+        let frame = tokio::time::timeout(HELLO_WITHIN, self.inbound.next())
+            .await
+            .map_err(|_| Status::deadline_exceeded("no hello came within 10 s"))?
+            .ok_or_else(|| Status::cancelled("the runner is gone"))??;
+        if frame.encoded_len() > MAX_HELLO_BYTES {
+            return Err(too_large_a_hello());
+        }
+        let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
+            return Err(Status::invalid_argument("the first frame must be a hello"));
+        };
+        if hello.protocol_version < OLDEST_PROTOCOL_VERSION {
+            // The runner takes this code for final: trying again would not help it.
+            return Err(Status::failed_precondition(format!(
+                "the runner speaks version {} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner",
+                hello.protocol_version
+            )));
+        }
+        let Caller { token, claims } = &self.caller;
+        let identity = self
+            .app
+            .enrolment
+            .prove_link(claims, challenge, token, &hello)
+            .await
+            .map_err(|error| status(&error))?;
+        Ok((identity, *hello))
+    }
+}
+
+/// What a first frame is refused with that is not short enough.
+pub(crate) fn too_large_a_hello() -> Status {
+    Status::resource_exhausted("a hello may have 64 KiB")
+}
+
+/// The frames up to the first that cannot be read, such as one that is too large, and what is
+/// wrong with that.
+fn readable(
+    inbound: impl Stream<Item = Result<v1::RunnerFrame, Status>> + Send + 'static,
+) -> (
+    BoxStream<'static, v1::RunnerFrame>,
+    oneshot::Receiver<Status>,
+) {
+    let (breaks, broken) = oneshot::channel();
+    let frames = inbound.scan(Some(breaks), |breaks, frame| {
+        if let Err(unreadable) = &frame
+            && let Some(breaks) = breaks.take()
+        {
+            tracing::info!(reason = unreadable.message(), "a link broke");
+            // A link that ends meanwhile has its own reason.
+            let _ = breaks.send(unreadable.clone());
+        }
+        ready(frame.ok())
+    });
+    (frames.boxed(), broken)
+}

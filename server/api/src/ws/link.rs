@@ -1,0 +1,175 @@
+//! The link as a WebSocket, for runners whose way here passes no gRPC: one frame in each binary
+//! message, see [`proto::http1`].
+//!
+//! An idle link is to cost little, so buffers begin small. Whoever breaks the protocol hears why in
+//! the close frame: what it still sends is thrown away for a while, because a connection that is
+//! closed with something unread is reset, and the reason with it.
+
+mod doorstep;
+mod inbound;
+
+use std::{pin::pin, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use futures_util::{SinkExt as _, StreamExt as _, future::join, stream::SplitSink};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use prost::Message as _;
+use proto::{http1, v1};
+use server_app::{App, Tickets};
+use shared_types::limits::MAX_FRAME_BYTES;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Message,
+        handshake::derive_accept_key,
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+    },
+};
+use tonic::Status;
+
+use self::{
+    doorstep::Doorstep,
+    inbound::{Inbound, Kept},
+};
+use crate::{
+    Doors,
+    grpc::Refused,
+    link::{Caller, FRAMES, Link},
+    serve::Place,
+};
+
+/// Bytes that each direction of a connection holds from its beginning on, at most.
+const BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes that may wait for a runner that takes none: a frame, and what answers its pings.
+const UNSENT_BYTES: usize = MAX_FRAME_BYTES + 64 * 1024;
+/// A runner that does not take a frame within this time is gone.
+const TAKEN_WITHIN: Duration = Duration::from_secs(60);
+/// How long the last word to a runner may take.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
+
+type Socket = WebSocketStream<Doorstep<TokioIo<Upgraded>>>;
+
+pub(crate) fn router() -> Router<Doors> {
+    Router::new().route(http1::LINK, get(upgrade))
+}
+
+async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Response, Refused> {
+    let (mut parts, _) = request.into_parts();
+    let caller = Caller::of(&parts.headers, &doors.app)?;
+    let accept = accepted(&parts.headers)
+        .ok_or_else(|| Status::invalid_argument("this address speaks WebSocket, version 13"))?;
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let upgrade = upgrade.ok_or_else(|| Status::invalid_argument("speak HTTP/1.1 here"))?;
+    let place = parts.extensions.remove::<Place>();
+    tokio::spawn(async move {
+        match upgrade.await {
+            Ok(connection) => serve(connection, doors.app, caller).await,
+            Err(error) => tracing::debug!(%error, "a link did not come about"),
+        }
+        drop(place);
+    });
+    let upgraded = [
+        (header::CONNECTION, HeaderValue::from_static("upgrade")),
+        (header::UPGRADE, HeaderValue::from_static("websocket")),
+        (header::SEC_WEBSOCKET_ACCEPT, accept),
+    ];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, upgraded).into_response())
+}
+
+/// The answer to a client that wants a WebSocket (RFC 6455, 4.2.1).
+fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
+    let says = |name, word: &str| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        let mut words = value.unwrap_or_default().split(',').map(str::trim);
+        words.any(|said| said.eq_ignore_ascii_case(word))
+    };
+    let wanted = says(header::CONNECTION, "upgrade")
+        && says(header::UPGRADE, "websocket")
+        && says(header::SEC_WEBSOCKET_VERSION, "13");
+    let key = headers.get(header::SEC_WEBSOCKET_KEY)?;
+    let accept = derive_accept_key(key.as_bytes()).parse();
+    accept.ok().filter(|_| wanted)
+}
+
+async fn serve(connection: Upgraded, app: App, caller: Caller) {
+    let (doorstep, known) = Doorstep::before(TokioIo::new(connection));
+    let limits = WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_write_buffer_size(UNSENT_BYTES)
+        .max_message_size(Some(MAX_FRAME_BYTES))
+        .max_frame_size(Some(MAX_FRAME_BYTES));
+    let socket = WebSocketStream::from_raw_socket(doorstep, Role::Server, Some(limits)).await;
+    let (sink, stream) = socket.split();
+    let (inbound, kept) = Inbound::of(stream, known);
+    let (challenge, tickets) = app.enrolment.challenge_link();
+    let (outbound, frames) = mpsc::channel(FRAMES);
+    let link = Link {
+        app,
+        caller,
+        inbound,
+    };
+    let served = link.run(challenge, outbound);
+    let (ended, sink) = join(served, write(sink, frames, tickets)).await;
+    let _ = timeout(GOODBYE_WITHIN, say_goodbye(sink, kept, ended)).await;
+}
+
+/// Sends what the server has to say until it says no more, or the runner takes no more.
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut frames: mpsc::Receiver<Box<v1::ServerFrame>>,
+    mut tickets: Tickets,
+) -> SplitSink<Socket, Message> {
+    while let Some(mut frame) = frames.recv().await {
+        tickets.sign(&mut frame);
+        let message = Message::Binary(frame.encode_to_vec().into());
+        let sent = timeout(TAKEN_WITHIN, sink.send(message)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            break;
+        }
+    }
+    sink
+}
+
+/// Says why it ended, and waits until the runner has heard it.
+async fn say_goodbye(
+    mut sink: SplitSink<Socket, Message>,
+    kept: oneshot::Receiver<Kept>,
+    ended: Result<(), Status>,
+) {
+    let last = match &ended {
+        Ok(()) => CloseFrame {
+            code: CloseCode::Normal,
+            reason: "".into(),
+        },
+        Err(status) => {
+            let (code, reason) = http1::close(status.code(), status.message());
+            CloseFrame {
+                code: code.into(),
+                reason: reason.into(),
+            }
+        }
+    };
+    let said = sink.send(Message::Close(Some(last))).await;
+    let Some(mut connection) = kept.await.ok().and_then(|stream| stream.reunite(sink).ok()) else {
+        return;
+    };
+    let mut connection = pin!(connection.get_mut());
+    if said.is_err() || connection.shutdown().await.is_err() {
+        return;
+    }
+    let mut unread = [0; 1024];
+    while matches!(connection.read(&mut unread).await, Ok(1..)) {}
+}

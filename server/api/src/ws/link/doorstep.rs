@@ -1,0 +1,102 @@
+//! What a runner may send before it is known: as much as a hello has, whatever it calls it.
+//!
+//! A WebSocket's own limits are those of the frames that come later. Here the bytes of the
+//! connection are counted, so that pings and pieces of messages count as well.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use shared_types::limits::MAX_HELLO_BYTES;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes beside those of the hello: what makes it a message, and signs of life before it.
+const BESIDE_BYTES: usize = 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Doorstep<S> {
+    inner: S,
+    known: Known,
+    /// Bytes that may still be read.
+    left: usize,
+}
+
+/// Whether the runner's first message is there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known(Arc<AtomicBool>);
+
+impl Known {
+    /// It is: from here on nothing is counted.
+    pub(super) fn yes(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_it(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What reading fails with behind the last byte that is allowed.
+#[derive(Debug, thiserror::Error)]
+#[error("too much was sent before the first message")]
+pub(super) struct TooMuch;
+
+impl<S> Doorstep<S> {
+    /// Before this connection.
+    pub(super) fn before(inner: S) -> (Self, Known) {
+        let known = Known::default();
+        let left = MAX_HELLO_BYTES + BESIDE_BYTES;
+        let doorstep = Self {
+            inner,
+            known: known.clone(),
+            left,
+        };
+        (doorstep, known)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Doorstep<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        room: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = room.filled().len();
+        ready!(Pin::new(&mut this.inner).poll_read(context, room))?;
+        if this.known.is_it() {
+            return Poll::Ready(Ok(()));
+        }
+        let read = room.filled().len() - before;
+        match this.left.checked_sub(read) {
+            Some(left) => this.left = left,
+            None => return Poll::Ready(Err(io::Error::other(TooMuch))),
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Doorstep<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,110 @@
+//! What a runner says on a WebSocket, as frames of the link.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream::SplitStream};
+use prost::Message as _;
+use proto::v1;
+use shared_types::limits::MAX_HELLO_BYTES;
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::{
+    Error, Message,
+    error::{CapacityError, ProtocolError},
+};
+use tonic::Status;
+
+use super::{
+    Socket,
+    doorstep::{Known, TooMuch},
+};
+use crate::link::too_large_a_hello;
+
+/// Half of a connection, which its last word needs whole.
+pub(super) type Kept = SplitStream<Socket>;
+
+/// The frames; once nobody wants more of them the half is given back.
+pub(super) struct Inbound {
+    stream: Option<Kept>,
+    give_back: Option<oneshot::Sender<Kept>>,
+    known: Known,
+}
+
+impl Inbound {
+    pub(super) fn of(stream: Kept, known: Known) -> (Self, oneshot::Receiver<Kept>) {
+        let (give_back, kept) = oneshot::channel();
+        let inbound = Self {
+            stream: Some(stream),
+            give_back: Some(give_back),
+            known,
+        };
+        (inbound, kept)
+    }
+}
+
+impl Drop for Inbound {
+    fn drop(&mut self) {
+        if let (Some(stream), Some(give_back)) = (self.stream.take(), self.give_back.take()) {
+            // A connection that is gone needs no last word.
+            let _ = give_back.send(stream);
+        }
+    }
+}
+
+impl Stream for Inbound {
+    type Item = Result<v1::RunnerFrame, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
+        loop {
+            let frame = match ready!(stream.poll_next_unpin(context)) {
+                Some(Ok(Message::Binary(bytes))) => Some(this.decode(bytes)),
+                // The library answers pings.
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Text(_) | Message::Frame(_))) => Some(Err(
+                    Status::invalid_argument("a frame must be a binary message"),
+                )),
+                Some(Ok(Message::Close(_))) | None => None,
+                Some(Err(error)) => Some(Err(status(error, &this.known))),
+            };
+            return Poll::Ready(frame);
+        }
+    }
+}
+
+impl Inbound {
+    fn decode(&self, bytes: Bytes) -> Result<v1::RunnerFrame, Status> {
+        if !self.known.is_it() && bytes.len() > MAX_HELLO_BYTES {
+            return Err(too_large_a_hello());
+        }
+        self.known.yes();
+        v1::RunnerFrame::decode(bytes).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+/// What is wrong with what came, in gRPC's words.
+fn status(error: Error, known: &Known) -> Status {
+    match error {
+        Error::Capacity(_) if !known.is_it() => too_large_a_hello(),
+        Error::Capacity(CapacityError::MessageTooLong { size, max_size }) => Status::out_of_range(
+            format!("message length too large: found {size} bytes, the limit is {max_size} bytes"),
+        ),
+        Error::Io(error) if is_too_much(&error) => too_large_a_hello(),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
+        | Error::ConnectionClosed
+        | Error::AlreadyClosed
+        | Error::Io(_) => Status::unavailable("the connection broke"),
+        error => Status::invalid_argument(error.to_string()),
+    }
+}
+
+fn is_too_much(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|error| error.is::<TooMuch>())
+}

@@ -1,0 +1,123 @@
+//! A proxy that knows HTTP/1.1 and nothing newer: it passes requests on one by one, and what
+//! becomes of a connection that both ends upgrade.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use hyper::{
+    Request, Response, StatusCode,
+    body::Incoming,
+    client::conn::http1::handshake,
+    server::conn::http1,
+    service::service_fn,
+    upgrade::{OnUpgrade, on},
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    task::AbortHandle,
+};
+
+/// The proxy; it listens until it is dropped.
+pub struct Http1Proxy {
+    url: String,
+    upgraded: Arc<AtomicU64>,
+    serving: AbortHandle,
+}
+
+impl Http1Proxy {
+    /// A proxy on loopback before a server at this address, which speaks plain text.
+    ///
+    /// # Panics
+    /// If loopback has no free port.
+    pub async fn before(url: &str) -> Self {
+        let (_, target) = url.split_once("://").expect("an address with a scheme");
+        let target: SocketAddr = target.parse().expect("an address and a port");
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback has a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let upgraded = Arc::new(AtomicU64::new(0));
+        let serving = tokio::spawn(serve(listener, target, upgraded.clone()));
+        Self {
+            url: format!("http://{address}"),
+            upgraded,
+            serving: serving.abort_handle(),
+        }
+    }
+
+    /// Where a runner finds the server behind it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Connections that both ends have upgraded so far.
+    pub fn upgraded(&self) -> u64 {
+        self.upgraded.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Http1Proxy {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, target: SocketAddr, upgraded: Arc<AtomicU64>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let upgraded = upgraded.clone();
+        let service = service_fn(move |request| {
+            let upgraded = upgraded.clone();
+            async move { Ok::<_, Infallible>(pass_on(request, target, upgraded).await) }
+        });
+        let serving = http1::Builder::new()
+            .serve_connection(TokioIo::new(client), service)
+            .with_upgrades();
+        // What is no HTTP/1.1 ends its connection.
+        tokio::spawn(async { drop(serving.await) });
+    }
+}
+
+/// Asks the server on a connection of this request's own.
+async fn pass_on(
+    mut request: Request<Incoming>,
+    target: SocketAddr,
+    upgraded: Arc<AtomicU64>,
+) -> Response<axum::body::Body> {
+    let near = on(&mut request);
+    let asked = async {
+        let server = TokioIo::new(TcpStream::connect(target).await?);
+        let (mut requests, connection) = handshake(server).await?;
+        tokio::spawn(connection.with_upgrades());
+        anyhow::Ok(requests.send_request(request).await?)
+    };
+    let mut response = match asked.await {
+        Ok(response) => response,
+        Err(_) => {
+            let mut nobody = Response::new(axum::body::Body::empty());
+            *nobody.status_mut() = StatusCode::BAD_GATEWAY;
+            return nobody;
+        }
+    };
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let far = on(&mut response);
+        tokio::spawn(couple(near, far, upgraded));
+    }
+    response.map(axum::body::Body::new)
+}
+
+async fn couple(near: OnUpgrade, far: OnUpgrade, upgraded: Arc<AtomicU64>) {
+    let (Ok(near), Ok(far)) = tokio::join!(near, far) else {
+        return;
+    };
+    upgraded.fetch_add(1, Ordering::Relaxed);
+    let (mut near, mut far) = (TokioIo::new(near), TokioIo::new(far));
+    // It ends as either end wishes.
+    let _ = copy_bidirectional(&mut near, &mut far).await;
+}
