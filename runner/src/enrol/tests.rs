@@ -110,7 +110,7 @@ async fn a_token_never_passes_a_certificate_that_nobody_vouches_for(over: Transp
     let place = place();
     let (shown, real) = (certificate(&place, "shown"), certificate(&place, "real"));
     let claims = real.certificate_sha256().to_vec();
-    let relay = FakeServer::start(over, 1, Some(&shown), claims).await;
+    let relay = FakeServer::start(Some(over), 1, Some(&shown), claims).await;
     let error = enrol_with(&place, &relay, |_| {})
         .await
         .expect_err("a relay");

@@ -415,6 +415,23 @@ async fn what_one_address_refuses_for_good_is_not_tried_at_the_next(over: Transp
     assert!(second.links.try_recv().is_err());
 }
 
+#[tokio::test]
+async fn where_calls_pass_and_the_stream_brings_nothing_the_next_link_is_a_websocket() {
+    let mut server = FakeServer::any(1).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &server, None).await;
+    let mut over = Vec::new();
+    for _ in 0..2 {
+        let mut served = None;
+        let (ended, silent) = tokio::join!(link.once(&mut served), server.links.recv());
+        let ended = ended.expect_err("nothing came");
+        let silence = matches!(ended, LinkError::Ended(Ended::Silent(_)));
+        assert!(silence, "{ended}");
+        over.push(silent.expect("a link").over);
+    }
+    assert_eq!(over, [Transport::Grpc, Transport::WebSocket]);
+}
+
 async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it(
     over: Transport,
 ) {

@@ -113,7 +113,7 @@ async fn serve(connection: Upgraded, app: App, caller: Caller) {
         .max_frame_size(Some(MAX_FRAME_BYTES));
     let socket = WebSocketStream::from_raw_socket(doorstep, Role::Server, Some(limits)).await;
     let (sink, stream) = socket.split();
-    let (inbound, kept) = Inbound::of(stream, known);
+    let (inbound, kept) = Inbound::of(stream, known.clone());
     let (challenge, tickets) = app.enrolment.challenge_link();
     let (outbound, frames) = mpsc::channel(FRAMES);
     let link = Link {
@@ -123,6 +123,8 @@ async fn serve(connection: Upgraded, app: App, caller: Caller) {
     };
     let served = link.run(challenge, outbound);
     let (ended, sink) = join(served, write(sink, frames, tickets)).await;
+    // What is thrown away need not be counted.
+    known.yes();
     let _ = timeout(GOODBYE_WITHIN, say_goodbye(sink, kept, ended)).await;
 }
 

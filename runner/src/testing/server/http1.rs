@@ -31,6 +31,7 @@ use tokio_tungstenite::{
 use tonic::Status;
 
 use super::State;
+use crate::connection::Transport;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -104,7 +105,10 @@ fn upgrade(state: Arc<State>, request: Request<Incoming>) -> Response<Full<Bytes
         let (sink, stream) = socket.split();
         let (to_runner, frames) = mpsc::channel(8);
         tokio::spawn(write(sink, frames));
-        state.linked(frames_of(stream).boxed(), to_runner).await;
+        let from_runner = frames_of(stream).boxed();
+        state
+            .linked(Transport::WebSocket, from_runner, to_runner)
+            .await;
     });
     let response = Response::builder()
         .status(StatusCode::SWITCHING_PROTOCOLS)

@@ -1,0 +1,391 @@
+//! A server double that speaks the real protocol over real connections.
+
+mod http1;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use aws_lc_rs::hmac;
+use futures_util::{StreamExt as _, stream::BoxStream};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+    service::TowerToHyperService,
+};
+use proto::{
+    PROTOCOL_VERSION,
+    agreement::{Ephemeral, LinkKey},
+    signing,
+    v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
+};
+use shared_tls::ServerTls;
+use shared_types::{OsEntropy, RunnerId, Token, entropy::SeededEntropy};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::mpsc,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Response, Status, Streaming, service::Routes};
+
+use super::SOON;
+use crate::{
+    connection::Transport,
+    key::{RunnerKey, ServerIdentity},
+};
+
+/// The id that the double gives to every runner.
+pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(7);
+
+/// The challenge of every link.
+const NONCE: [u8; 32] = [9; 32];
+
+/// A server that enrols everybody and hands every link to its test.
+pub(crate) struct FakeServer {
+    pub(crate) url: String,
+    pub(crate) links: mpsc::Receiver<FakeLink>,
+    state: Arc<State>,
+}
+
+struct State {
+    /// All that passes, if not everything does.
+    over: Option<Transport>,
+    identity: RunnerKey,
+    seed: u64,
+    /// The certificate's hash that it signs, whatever it presents.
+    claims: Vec<u8>,
+    /// Tokens that came with Enrol.
+    tokens: Mutex<Vec<String>>,
+    /// What Enrol and Authenticate are answered with, where it is not yes.
+    refusal: Mutex<Option<Status>>,
+    links: mpsc::Sender<FakeLink>,
+}
+
+impl FakeServer {
+    /// With plain text.
+    pub(crate) async fn plain(seed: u64) -> Self {
+        Self::over(Transport::Grpc, seed).await
+    }
+
+    /// With plain text, where nothing else passes than this.
+    pub(crate) async fn over(over: Transport, seed: u64) -> Self {
+        Self::start(Some(over), seed, None, Vec::new()).await
+    }
+
+    /// With plain text, where everything passes.
+    pub(crate) async fn any(seed: u64) -> Self {
+        Self::start(None, seed, None, Vec::new()).await
+    }
+
+    /// With TLS, signing for the certificate that it presents.
+    pub(crate) async fn tls(over: Transport, seed: u64, tls: &ServerTls) -> Self {
+        let claims = tls.certificate_sha256().to_vec();
+        Self::start(Some(over), seed, Some(tls), claims).await
+    }
+
+    /// With this certificate in front, signing for that hash.
+    pub(crate) async fn start(
+        over: Option<Transport>,
+        seed: u64,
+        tls: Option<&ServerTls>,
+        claims: Vec<u8>,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
+        let (sender, links) = mpsc::channel(8);
+        let state = Arc::new(State {
+            over,
+            identity: RunnerKey::generate(&SeededEntropy::new(seed)),
+            seed,
+            claims,
+            tokens: Mutex::default(),
+            refusal: Mutex::default(),
+            links: sender,
+        });
+        let acceptor = tls.map(|tls| {
+            let mut config = (*tls.config()).clone();
+            if over == Some(Transport::WebSocket) {
+                // It agrees on nothing, as what knows no HTTP/2 may do.
+                config.alpn_protocols.clear();
+            }
+            TlsAcceptor::from(Arc::new(config))
+        });
+        tokio::spawn(accept(listener, acceptor, state.clone()));
+        Self { url, links, state }
+    }
+
+    pub(crate) fn identity(&self) -> ServerIdentity {
+        ServerIdentity(self.state.identity.public().try_into().expect("32 bytes"))
+    }
+
+    /// A join token that pins this server.
+    pub(crate) fn join_token(&self) -> Token {
+        Token::join(self.identity().0, &SeededEntropy::new(99))
+    }
+
+    /// How often a token was sent.
+    pub(crate) fn tokens_seen(&self) -> usize {
+        self.state.tokens.lock().expect("no panic").len()
+    }
+
+    /// Refuses from now on.
+    pub(crate) fn refuse(&self, status: Status) {
+        *self.state.refusal.lock().expect("no panic") = Some(status);
+    }
+
+    /// The next link of a runner, before its first frame.
+    pub(crate) async fn next_link(&mut self) -> FakeLink {
+        let link = timeout(SOON, self.links.recv()).await;
+        link.expect("a link in time").expect("a running server")
+    }
+}
+
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, state: Arc<State>) {
+    loop {
+        let (socket, _) = listener.accept().await.expect("a connection");
+        let (acceptor, state) = (acceptor.clone(), state.clone());
+        tokio::spawn(async move {
+            match acceptor {
+                None => {
+                    let mut first = [0; 3];
+                    let peeked = socket.peek(&mut first).await;
+                    let spoken = match peeked {
+                        Ok(3) if first == *b"PRI" => Transport::Grpc,
+                        _ => Transport::WebSocket,
+                    };
+                    let over = state.over.unwrap_or(spoken);
+                    serve(over, socket, state).await;
+                }
+                // A client may well dislike the certificate.
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(socket).await {
+                        let over = state.over.expect("the test says what passes");
+                        serve(over, stream, state).await;
+                    }
+                }
+            }
+        });
+    }
+}
+
+async fn serve(
+    over: Transport,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    state: Arc<State>,
+) {
+    if over == Transport::WebSocket {
+        return http1::serve(stream, state).await;
+    }
+    let routes = Routes::new(enrolment::EnrolmentServer::from_arc(state.clone()))
+        .add_service(runner_link::RunnerLinkServer::from_arc(state));
+    let service = TowerToHyperService::new(routes.prepare());
+    let _ = auto::Builder::new(TokioExecutor::new())
+        .http2_only()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+impl State {
+    fn check(&self) -> Result<(), Status> {
+        let refusal = self.refusal.lock().expect("no panic").clone();
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// Hands a link to the test.
+    async fn linked(
+        &self,
+        over: Transport,
+        from_runner: FromRunner,
+        to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+    ) {
+        let link = FakeLink {
+            over,
+            identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
+            key: None,
+            from_runner,
+            to_runner,
+        };
+        self.links.send(link).await.expect("a test that waits");
+    }
+}
+
+#[tonic::async_trait]
+impl enrolment::Enrolment for State {
+    async fn identify(
+        &self,
+        request: tonic::Request<v1::IdentifyRequest>,
+    ) -> Result<Response<v1::IdentifyReply>, Status> {
+        let (challenge, audience) = (vec![5; 32], "test".to_owned());
+        let nonce = request.into_inner().nonce;
+        let signed = signing::identify(&nonce, &challenge, &self.claims, &audience);
+        Ok(Response::new(v1::IdentifyReply {
+            identity_key: self.identity.public().to_vec(),
+            signature: self.identity.sign(&signed),
+            certificate_sha256: self.claims.clone(),
+            challenge,
+            audience,
+        }))
+    }
+
+    async fn enrol(
+        &self,
+        request: tonic::Request<v1::EnrolRequest>,
+    ) -> Result<Response<v1::EnrolReply>, Status> {
+        let request = request.into_inner();
+        let key = ServerIdentity(request.public_key.try_into().expect("32 bytes"));
+        let signed = signing::enrol(&request.challenge, &request.join_token);
+        assert!(
+            key.signed(&signed, &request.signature),
+            "signed by the runner"
+        );
+        self.tokens
+            .lock()
+            .expect("no panic")
+            .push(request.join_token);
+        self.check()?;
+        Ok(Response::new(v1::EnrolReply {
+            runner: RUNNER.to_string(),
+            name: "laptop".to_owned(),
+        }))
+    }
+
+    async fn authenticate(
+        &self,
+        request: tonic::Request<v1::AuthenticateRequest>,
+    ) -> Result<Response<v1::AuthenticateReply>, Status> {
+        assert_eq!(request.into_inner().runner, RUNNER.to_string());
+        self.check()?;
+        Ok(Response::new(v1::AuthenticateReply {
+            access_token: "access".to_owned(),
+            expires_in_s: 600,
+            join_state: 1,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl runner_link::RunnerLink for State {
+    type LinkStream = ReceiverStream<Result<v1::ServerFrame, Status>>;
+
+    async fn link(
+        &self,
+        request: tonic::Request<Streaming<v1::RunnerFrame>>,
+    ) -> Result<Response<Self::LinkStream>, Status> {
+        let bearer = request.metadata().get("authorization");
+        assert_eq!(bearer.expect("a token"), "Bearer access");
+        let (to_runner, stream) = mpsc::channel(8);
+        let from_runner = request.into_inner().boxed();
+        self.linked(Transport::Grpc, from_runner, to_runner).await;
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+type FromRunner = BoxStream<'static, Result<v1::RunnerFrame, Status>>;
+
+/// The server's end of one link. Dropping it ends the link.
+pub(crate) struct FakeLink {
+    /// What carries it.
+    pub(crate) over: Transport,
+    identity: RunnerKey,
+    /// What tickets are made with, once it is welcome.
+    key: Option<LinkKey>,
+    from_runner: FromRunner,
+    to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+}
+
+impl FakeLink {
+    /// Sends a frame with its ticket or signature, as the real server does.
+    pub(crate) async fn send(&self, mut kind: server_frame::Kind) {
+        let mut ticket = None;
+        if let Some(key) = &self.key {
+            let seal = |message: Vec<u8>| v1::Ticket {
+                issued_ms: 0,
+                mac: hmac::sign(&key.hmac(), &message).as_ref().to_vec(),
+            };
+            ticket = signing::order(&NONCE, 1, RUNNER, 0, &kind).map(seal);
+            if let server_frame::Kind::Operation(operation) = &mut kind {
+                operation.ticket = Some(seal(signing::ticket(&NONCE, 1, RUNNER, 0, operation)));
+            }
+        }
+        if let server_frame::Kind::NewJournal(new_journal) = &mut kind {
+            new_journal.signature = self.identity.sign(&signing::new_journal(&NONCE, RUNNER));
+        }
+        let kind = Some(kind);
+        let frame = v1::ServerFrame { kind, ticket };
+        self.to_runner.send(Ok(frame)).await.expect("a link");
+    }
+
+    /// Sends a frame as somebody would who does not hold the link's key.
+    pub(crate) async fn send_bare(&self, kind: server_frame::Kind) {
+        self.to_runner.send(Ok(kind.into())).await.expect("a link");
+    }
+
+    /// Ends the link with this status.
+    pub(crate) async fn end(self, status: Status) {
+        self.to_runner.send(Err(status)).await.expect("a link");
+    }
+
+    /// The next frame that is not a heartbeat; `None` at the end of the link.
+    pub(crate) async fn next(&mut self) -> Option<v1::runner_frame::Kind> {
+        loop {
+            match self.next_of_all().await {
+                Some(v1::runner_frame::Kind::Heartbeat(_)) => {}
+                kind => return kind,
+            }
+        }
+    }
+
+    /// The next frame; `None` at the end of the link.
+    pub(crate) async fn next_of_all(&mut self) -> Option<v1::runner_frame::Kind> {
+        let frame = timeout(SOON, self.from_runner.next()).await;
+        frame.expect("a frame in time")?.ok()?.kind
+    }
+
+    /// Challenge and hello.
+    pub(crate) async fn challenge(&mut self) -> v1::Hello {
+        let nonce = NONCE.to_vec();
+        self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
+            .await;
+        match self.next().await {
+            Some(v1::runner_frame::Kind::Hello(hello)) => *hello,
+            other => panic!("no hello: {other:?}"),
+        }
+    }
+
+    /// Challenge, hello, and a welcome with this version and silence.
+    pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
+        let hello = self.challenge().await;
+        let welcome = self.proof(&hello);
+        self.send(server_frame::Kind::Welcome(v1::Welcome {
+            protocol_version: version,
+            silence_ms: silence.as_millis() as u32,
+            ..welcome
+        }))
+        .await;
+        hello
+    }
+
+    /// A welcome in which everything is right; what follows has tickets.
+    pub(crate) fn proof(&mut self, hello: &v1::Hello) -> v1::Welcome {
+        let ephemeral = Ephemeral::generate(&OsEntropy);
+        let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
+        let signed = signing::welcome(&NONCE, 1, RUNNER, theirs, &ours);
+        let info = signing::link_key(1, RUNNER, theirs, &ours);
+        self.key = ephemeral
+            .agree(theirs, &NONCE)
+            .map(|secret| secret.key(&info));
+        v1::Welcome {
+            generation: 1,
+            protocol_version: PROTOCOL_VERSION,
+            heartbeat_every_ms: 100,
+            silence_ms: 0,
+            signature: self.identity.sign(&signed),
+            ephemeral_key: ours,
+        }
+    }
+}
