@@ -11,6 +11,7 @@
 
 mod control;
 mod ending;
+mod left;
 mod outcome;
 mod overdue;
 mod passing;
@@ -18,38 +19,31 @@ mod spool;
 mod task;
 
 use std::{
-    fs::DirBuilder,
     io,
-    os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use futures_util::{StreamExt as _, stream};
 use runner_host::Plan;
 use runner_supervisor::{
-    Directory, Fate, KillChoice, Operation, OperationError, Place, Pool, PoolError, PoolOptions,
-    RecordError, Recovered, Request, SpoolBounds, Streams, Sync, Terms, Times, remove_abandoned,
-    settle,
+    KillChoice, Place, Pool, PoolError, PoolOptions, Request, SpoolBounds, Streams, Sync, Terms,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
-use shared_types::{Clock, Entropy, OperationId, Refusal, limits::KILL_GRACE};
+use shared_types::{Clock, Entropy, OperationId, Refusal};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::spawn_blocking,
 };
 
 pub(crate) use control::Control;
+pub(crate) use left::Left;
 use overdue::Overdue;
 pub(crate) use passing::Passing;
 pub(crate) use spool::{Found, Spool};
 
 /// Supervisors that are started at once where none waits.
 const STARTS_AT_ONCE: usize = 8;
-
-/// Operations of earlier daemons that are settled at once.
-const SETTLED_AT_ONCE: usize = 16;
 
 /// Events that wait for a slow reader; what is new of the output is told in one.
 const EVENTS_WAITING: usize = 2;
@@ -102,27 +96,6 @@ pub(crate) struct Waiting {
     supervisor: Option<runner_supervisor::Waiting>,
     name: String,
     pool: Arc<Pool>,
-}
-
-/// What an earlier daemon has left in one directory.
-#[derive(Debug)]
-pub(crate) enum Left {
-    /// Nothing ran in it, and nothing ever will: the operation may be started anew.
-    Fenced(Spool),
-    /// It runs, and is attached; its output is told from the beginning.
-    Running(Process),
-    /// It has ended.
-    Ended {
-        /// Which operation, where the record says so. A record of another one was to be written
-        /// over when the host died, and was not.
-        operation: Option<OperationId>,
-        /// How.
-        outcome: Outcome,
-        /// Its output.
-        files: Spool,
-    },
-    /// Its records cannot be read, and what became of it is not known. It stays for a person.
-    Unreadable(String),
 }
 
 /// A command under its supervisor. Dropping it changes nothing for the command.
@@ -201,7 +174,7 @@ impl Processes {
         let mut prefix = [0; 8];
         entropy.fill(&mut prefix);
         let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
-        let left = left_behind(&options.root, &clock).await;
+        let left = left::left_behind(&options.root, &clock).await;
         let left = left.map_err(|source| OpenError::Root {
             root: options.root.clone(),
             source,
@@ -343,81 +316,6 @@ impl Drop for Waiting {
             self.pool.discard(supervisor);
         }
     }
-}
-
-/// What lies below the root, settled, with the names of the directories.
-async fn left_behind(root: &Path, clock: &Arc<dyn Clock>) -> io::Result<Vec<(String, Left)>> {
-    let root: Arc<Path> = Arc::from(root);
-    let of_root = Arc::clone(&root);
-    let directories = run_blocking(move || directories(&of_root)).await?;
-    let settling = directories.into_iter().map(|path| async move {
-        let name = name(&path).to_owned();
-        let settling = path.clone();
-        let settled = run_blocking(move || settle(Directory::open(&settling)?));
-        (name, left(path, settled.await, clock))
-    });
-    let left = stream::iter(settling)
-        .buffer_unordered(SETTLED_AT_ONCE)
-        .collect()
-        .await;
-    match run_blocking(move || remove_abandoned(&root)).await? {
-        0 => {}
-        count => tracing::info!(count, "removed cgroups of supervisors that died early"),
-    }
-    Ok(left)
-}
-
-fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn Clock>) -> Left {
-    match settled {
-        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
-        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation), clock)),
-        Ok(Recovered::Ended(_, record)) => Left::Ended {
-            operation: record.operation,
-            outcome: outcome::of(record),
-            files: Spool::new(path),
-        },
-        // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
-        Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            Left::Running(attend(path, Err(error.into()), clock))
-        }
-        Err(error) => Left::Unreadable(error.to_string()),
-    }
-}
-
-/// Listens to a command of an earlier daemon.
-fn attend(
-    path: PathBuf,
-    attached: Result<Operation, OperationError>,
-    clock: &Arc<dyn Clock>,
-) -> Process {
-    // One without times is of an earlier program: only its supervisor counts.
-    let times = times(&path);
-    let run_left = times.as_ref().and_then(Times::run_left);
-    let orphan_for = times.as_ref().and_then(|times| times.orphan_for);
-    let overdue = Overdue::new(Arc::clone(clock), run_left, orphan_for);
-    let kill_grace = times.map_or(KILL_GRACE, |times| times.kill_grace);
-    task::spawn(path, attached, Passing::new(), overdue, kill_grace, None)
-}
-
-/// The times that a command of an earlier daemon was given.
-fn times(path: &Path) -> Option<Times> {
-    match Directory::open(path).ok()?.fate().ok()?? {
-        Fate::Started(start) => start.times,
-        Fate::Fenced { .. } => None,
-    }
-}
-
-/// The directories below the root, which is made where it is missing.
-fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
-    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-    let mut directories = Vec::new();
-    for entry in std::fs::read_dir(root)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            directories.push(entry.path());
-        }
-    }
-    Ok(directories)
 }
 
 /// Names are made here, of letters and digits.

@@ -3,7 +3,9 @@
 use std::{path::PathBuf, process::Command as Program, sync::Arc, time::Duration};
 
 use runner_host::{Host, HostOptions, allowed_environment};
-pub(super) use runner_supervisor::{Identity, KillChoice, KillMethod, SpoolBounds, Sync, WhenFull};
+pub(super) use runner_supervisor::{
+    Directory, Identity, KillChoice, KillMethod, SpoolBounds, Sync, WhenFull,
+};
 use rustix::process::{Pid, Signal};
 pub(super) use shared_sandbox::{
     Command, Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, OutputStream, StreamEnd,

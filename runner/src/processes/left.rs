@@ -1,0 +1,122 @@
+//! What earlier daemons have left: each directory is settled, a command that runs is attached to, and
+//! its time goes on to be counted.
+
+use std::{
+    fs::DirBuilder,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use futures_util::{StreamExt as _, stream};
+use runner_supervisor::{
+    Directory, Fate, Operation, OperationError, RecordError, Recovered, Times, remove_abandoned,
+    settle,
+};
+use shared_sandbox::Outcome;
+use shared_types::{Clock, OperationId, limits::KILL_GRACE};
+
+use super::{Passing, Process, Spool, name, outcome, overdue::Overdue, run_blocking, task};
+
+/// Operations of earlier daemons that are settled at once.
+const SETTLED_AT_ONCE: usize = 16;
+
+/// What an earlier daemon has left in one directory.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// Nothing ran in it, and nothing ever will: the operation may be started anew.
+    Fenced(Spool),
+    /// It runs, and is attached; its output is told from the beginning.
+    Running(Process),
+    /// It has ended.
+    Ended {
+        /// Which operation, where the record says so. A record of another one was to be written
+        /// over when the host died, and was not.
+        operation: Option<OperationId>,
+        /// How.
+        outcome: Outcome,
+        /// Its output.
+        files: Spool,
+    },
+    /// Its records cannot be read, and what became of it is not known. It stays for a person.
+    Unreadable(String),
+}
+
+/// What lies below the root, settled, with the names of the directories.
+pub(super) async fn left_behind(
+    root: &Path,
+    clock: &Arc<dyn Clock>,
+) -> io::Result<Vec<(String, Left)>> {
+    let root: Arc<Path> = Arc::from(root);
+    let of_root = Arc::clone(&root);
+    let directories = run_blocking(move || directories(&of_root)).await?;
+    let settling = directories.into_iter().map(|path| async move {
+        let name = name(&path).to_owned();
+        let settling = path.clone();
+        let settled = run_blocking(move || settle(Directory::open(&settling)?));
+        (name, left(path, settled.await, clock))
+    });
+    let left = stream::iter(settling)
+        .buffer_unordered(SETTLED_AT_ONCE)
+        .collect()
+        .await;
+    match run_blocking(move || remove_abandoned(&root)).await? {
+        0 => {}
+        count => tracing::info!(count, "removed cgroups of supervisors that died early"),
+    }
+    Ok(left)
+}
+
+fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn Clock>) -> Left {
+    match settled {
+        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
+        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation), clock)),
+        Ok(Recovered::Ended(_, record)) => Left::Ended {
+            operation: record.operation,
+            outcome: outcome::of(record),
+            files: Spool::new(path),
+        },
+        // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
+        Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+            Left::Running(attend(path, Err(error.into()), clock))
+        }
+        Err(error) => Left::Unreadable(error.to_string()),
+    }
+}
+
+/// Listens to a command of an earlier daemon.
+fn attend(
+    path: PathBuf,
+    attached: Result<Operation, OperationError>,
+    clock: &Arc<dyn Clock>,
+) -> Process {
+    // One without times is of an earlier program: only its supervisor counts.
+    let times = times(&path);
+    let run_left = times.as_ref().and_then(Times::run_left);
+    let orphan_for = times.as_ref().and_then(|times| times.orphan_for);
+    let overdue = Overdue::new(Arc::clone(clock), run_left, orphan_for);
+    let kill_grace = times.map_or(KILL_GRACE, |times| times.kill_grace);
+    task::spawn(path, attached, Passing::new(), overdue, kill_grace, None)
+}
+
+/// The times that a command of an earlier daemon was given.
+fn times(path: &Path) -> Option<Times> {
+    match Directory::open(path).ok()?.fate().ok()?? {
+        Fate::Started(start) => start.times,
+        Fate::Fenced { .. } => None,
+    }
+}
+
+/// The directories below the root, which is made where it is missing.
+fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    let mut directories = Vec::new();
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            directories.push(entry.path());
+        }
+    }
+    Ok(directories)
+}
