@@ -158,10 +158,11 @@ impl Follow {
                 // A slow reader holds up nothing that is passed on.
                 Step::Tell(event) => {
                     self.recording.keep(&event).await;
-                    let mut untold = Some(event);
-                    while untold.is_some() {
-                        let event = self.next_event(&mut untold).await;
-                        self.handle(event);
+                    let mut rest = Some(event);
+                    while let Some(event) = rest {
+                        let (event, later) = self.recording.filled(event).await;
+                        self.tell(event).await;
+                        rest = later;
                     }
                 }
                 Step::Over => return Ok(()),
@@ -171,6 +172,14 @@ impl Follow {
                     }
                 }
             }
+        }
+    }
+
+    async fn tell(&mut self, event: OperationEvent) {
+        let mut untold = Some(event);
+        while untold.is_some() {
+            let event = self.next_event(&mut untold).await;
+            self.handle(event);
         }
     }
 

@@ -74,6 +74,37 @@ impl Recording {
         told
     }
 
+    /// The first part of what a reader is told of this, and the rest. What the runner does not keep
+    /// any more, because another reader had it and it is durable here, is read here.
+    pub(super) async fn filled(
+        &mut self,
+        event: OperationEvent,
+    ) -> (OperationEvent, Option<OperationEvent>) {
+        let (&OperationEvent::Gap { stream, from, to }, false) = (&event, self.gone) else {
+            return (event, None);
+        };
+        let gap = |from, to| OperationEvent::Gap { stream, from, to };
+        match self.outputs.read(self.id, stream, from).await {
+            Ok(Some((offset, mut data))) if offset == from => {
+                data.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
+                let from = from + data.len() as u64;
+                let rest = (from < to).then(|| gap(from, to));
+                let kept = OperationEvent::Output {
+                    stream,
+                    offset,
+                    data,
+                };
+                (kept, rest)
+            }
+            Ok(Some((kept, _))) if kept < to => (gap(from, kept), Some(gap(kept, to))),
+            Ok(_) => (event, None),
+            Err(error) => {
+                tracing::warn!(%error, "output that was kept cannot be read");
+                (event, None)
+            }
+        }
+    }
+
     /// Keeps what a reader is told.
     pub(super) async fn keep(&mut self, event: &OperationEvent) {
         let OperationEvent::Output {

@@ -70,6 +70,23 @@ async fn what_is_durable_is_told_to_the_runner_and_never_falls() {
 }
 
 #[tokio::test]
+async fn what_the_runner_dropped_because_another_reader_had_it_is_read_here() {
+    let (world, _, link, id, mut running) = half_said().await;
+    // Another reader of the same operation had some of what follows, and committed it.
+    let outputs = world.store.outputs();
+    let appended = outputs.append(exec(10).id, OutputStream::Stdout, 6, "to all".into());
+    appended.await.expect("it is kept");
+    link.gap(&id, 6, 20).await;
+    assert_eq!(next(&mut running).await, stdout(6, "to all"));
+    let missing = OperationEvent::Gap {
+        stream: OutputStream::Stdout,
+        from: 12,
+        to: 20,
+    };
+    assert_eq!(next(&mut running).await, missing);
+}
+
+#[tokio::test]
 async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
     let (world, _, mut link, id, mut running) = half_said().await;
     world.store.fill_the_disk();

@@ -4,17 +4,25 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use shared_link::runner::{Piece, Spool};
 use shared_sandbox::{
-    ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, ReadContent, Request, StreamEnd,
+    ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, ReadContent, Request, Retention,
+    StreamEnd,
 };
 use shared_types::{OperationId, limits::RETAINED_TAIL_BYTES};
 
 use super::{
     dice::Dice,
+    keeping::retention,
     passing::{Given, Passed, Took},
 };
 
 /// What is kept of the head of each stream.
 pub(crate) const HEAD_BYTES: u64 = 1024 * 1024;
+
+/// What may be kept of each stream where all of it is wanted: then the process waits for commits.
+const SPOOL_BYTES: u64 = 512 * 1024;
+
+/// What is given up at once.
+const EVICT_BYTES: u64 = 64 * 1024;
 
 /// Not a divisor of anything in the protocol, so that bytes at a wrong place look wrong.
 const PERIOD: usize = 65_521;
@@ -57,6 +65,8 @@ pub(crate) struct Process {
     pub(crate) to_write: [u64; 2],
     pub(crate) written: [u64; 2],
     pub(crate) stopped: bool,
+    retention: Retention,
+    committed: [u64; 2],
     takes_input: bool,
     /// What is passed on to it.
     pub(crate) given: Given,
@@ -69,16 +79,20 @@ pub(crate) enum Happened {
     Ended(Outcome),
 }
 
-/// The head of each stream and, once it has ended, its tail.
+/// All of each stream or its head and, once it has ended, its tail.
 #[derive(Clone, Copy, Default)]
 struct Files {
     written: [u64; 2],
     ended: bool,
+    retention: Retention,
+    /// Everything below was committed, and is gone.
+    evicted: [u64; 2],
 }
 
 impl Files {
     fn readable(&self) -> [u64; 2] {
-        let head = if self.ended { u64::MAX } else { HEAD_BYTES };
+        let all = self.ended || self.retention != Retention::Bounded;
+        let head = if all { u64::MAX } else { HEAD_BYTES };
         self.written.map(|written| written.min(head))
     }
 }
@@ -94,9 +108,14 @@ impl Spool for Host {
         let Some(files) = self.files.get(&operation) else {
             return Piece::Nothing;
         };
+        let evicted = files.evicted[stream as usize];
+        if from < evicted {
+            return Piece::Gap(evicted);
+        }
         let end = files.readable()[stream as usize];
         let tail = end.saturating_sub(RETAINED_TAIL_BYTES as u64);
         let up_to = match from < HEAD_BYTES {
+            _ if files.retention != Retention::Bounded => end,
             true => end.min(HEAD_BYTES),
             false if from < tail => return Piece::Gap(tail),
             false => end,
@@ -119,16 +138,46 @@ impl Host {
             to_write,
             written: [0, 0],
             stopped: false,
+            retention: retention(request),
+            committed: [0, 0],
             takes_input: request.takes_input(),
             given: Given::default(),
         };
         self.running.insert(id, process);
-        self.files.insert(id, Files::default());
+        let files = Files {
+            retention: retention(request),
+            ..Files::default()
+        };
+        self.files.insert(id, files);
     }
 
     /// How far its output can be read.
     pub(crate) fn readable(&self, id: OperationId) -> [u64; 2] {
         self.files.get(&id).map_or([0, 0], Files::readable)
+    }
+
+    /// What is committed need not be kept; returns whether something was not.
+    pub(crate) fn commit(&mut self, id: OperationId, stream: OutputStream, up_to: u64) -> bool {
+        let (Some(process), Some(files)) = (self.running.get_mut(&id), self.files.get_mut(&id))
+        else {
+            return false;
+        };
+        let committed = &mut process.committed[stream as usize];
+        *committed = up_to.min(process.written[stream as usize]).max(*committed);
+        let evicted = &mut files.evicted[stream as usize];
+        let before = std::mem::replace(evicted, *committed - *committed % EVICT_BYTES);
+        *evicted > before
+    }
+
+    /// Up to where a gap that begins here is recorded.
+    pub(crate) fn gap_recorded(&self, id: OperationId, stream: OutputStream, from: u64) -> u64 {
+        match self.files.get(&id) {
+            // How much of the tail is kept is checked at the end.
+            Some(files) if files.retention == Retention::Bounded && from >= HEAD_BYTES => u64::MAX,
+            // Its reader has had it.
+            Some(files) if files.retention == Retention::None => files.evicted[stream as usize],
+            _ => 0,
+        }
     }
 
     /// Nobody asks for its output any more.
@@ -158,7 +207,11 @@ impl Host {
             process.to_write[stream as usize],
             process.written[stream as usize],
         );
-        if !process.reads && written < to_write && !(process.stopped && dice.one_in(2)) {
+        let has_room = process.has_room(stream);
+        // What nobody will ever read has its time, and no more.
+        process.stopped |= !has_room && process.given.abandoned;
+        if !process.reads && has_room && written < to_write && !(process.stopped && dice.one_in(2))
+        {
             let len = 1 + dice.below((to_write - written).min(65_536));
             process.written[stream as usize] += len;
             if let Some(files) = self.files.get_mut(&id) {
@@ -200,6 +253,12 @@ impl Host {
 }
 
 impl Process {
+    /// Whether it need not wait until more is committed.
+    fn has_room(&self, stream: OutputStream) -> bool {
+        let uncommitted = self.written[stream as usize] - self.committed[stream as usize];
+        self.retention == Retention::Bounded || uncommitted < SPOOL_BYTES
+    }
+
     fn end(&self) -> Outcome {
         if self.reads {
             return Outcome::Read(ReadContent {

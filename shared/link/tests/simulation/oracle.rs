@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proto::v1::{self, server_frame};
-use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request};
+use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request, Retention};
 use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 
 use super::{
-    host::{HEAD_BYTES, Host, bytes_at},
+    host::{Host, bytes_at},
     store::Store,
 };
 
@@ -27,6 +27,10 @@ pub(crate) struct Tally {
     pub(crate) server_crashes: u64,
     pub(crate) fed: u64,
     pub(crate) resized: u64,
+    /// Output that the runner gave up because it was committed.
+    pub(crate) evicted: u64,
+    /// Readers that went on behind what was kept.
+    pub(crate) gone_on: u64,
 }
 
 /// What is noted on the way.
@@ -37,6 +41,7 @@ pub(crate) struct Checks {
     /// What readers were told.
     ended: BTreeMap<OperationId, Outcome>,
     credit: HashMap<(u64, String, i32), u64>,
+    committed: HashMap<(u64, String, i32), u64>,
     pub(crate) tally: Tally,
 }
 
@@ -54,6 +59,8 @@ impl Tally {
         self.server_crashes += other.server_crashes;
         self.fed += other.fed;
         self.resized += other.resized;
+        self.evicted += other.evicted;
+        self.gone_on += other.gone_on;
     }
 
     pub(crate) fn is_complete(&self) -> bool {
@@ -70,13 +77,14 @@ impl Tally {
             self.server_crashes,
             self.fed,
             self.resized,
+            self.evicted,
+            self.gone_on,
         ];
         each.into_iter().all(|times| times > 0)
     }
 }
 
 /// What one reader was told.
-#[derive(Default)]
 pub(crate) struct Reading {
     at: [u64; 2],
     /// Where the last gap ended.
@@ -84,13 +92,34 @@ pub(crate) struct Reading {
     ended: bool,
 }
 
+/// What a reader may miss.
+pub(crate) struct Rules<'a> {
+    /// The runner that had the output forgot it.
+    pub(crate) may_be_cut: bool,
+    pub(crate) retention: Retention,
+    pub(crate) host: &'a Host,
+}
+
 impl Reading {
+    /// Of one that has so much, because it is kept.
+    pub(crate) fn after(at: [u64; 2], gap_up_to: [u64; 2]) -> Self {
+        Self {
+            at,
+            gap_up_to,
+            ended: false,
+        }
+    }
+
+    pub(crate) fn at(&self) -> [u64; 2] {
+        self.at
+    }
+
     pub(crate) fn check_resume(&self, offsets: [u64; 2]) {
         assert_eq!(offsets, self.at, "reading goes on at another offset");
     }
 
-    /// `may_be_cut`: the runner that had the output forgot it.
-    pub(crate) fn event(&mut self, id: OperationId, event: &OperationEvent, may_be_cut: bool) {
+    pub(crate) fn event(&mut self, id: OperationId, event: &OperationEvent, rules: &Rules<'_>) {
+        let may_be_cut = rules.may_be_cut;
         assert!(!self.ended, "{id}: something follows the end");
         match event {
             OperationEvent::Output {
@@ -110,8 +139,11 @@ impl Reading {
             OperationEvent::Gap { stream, from, to } => {
                 let at = &mut self.at[*stream as usize];
                 assert_eq!(from, at, "{id}: a gap of {stream} begins elsewhere");
-                let dropped = *from >= HEAD_BYTES;
-                assert!(may_be_cut || dropped, "{id}: {stream} misses {from}..{to}");
+                let recorded = rules.host.gap_recorded(id, *stream, *from);
+                assert!(
+                    may_be_cut || *to <= recorded,
+                    "{id}: {stream} misses {from}..{to}"
+                );
                 self.gap_up_to[*stream as usize] = *to;
                 *at = *to;
             }
@@ -124,7 +156,7 @@ impl Reading {
                     let mut gaps = self.gap_up_to.into_iter().zip(ends);
                     let kept = gaps.all(|(gap, end)| gap <= tail(end));
                     assert!(
-                        may_be_cut || kept,
+                        may_be_cut || kept || rules.retention == Retention::None,
                         "{id}: the tail of the output is missing"
                     );
                 }
@@ -148,7 +180,7 @@ impl Checks {
         );
     }
 
-    /// Credit never goes back on a link.
+    /// Credit and what is committed never go back on a link.
     pub(crate) fn sent_down(&mut self, wire: u64, frame: &v1::ServerFrame) {
         match &frame.kind {
             Some(server_frame::Kind::Credit(credit)) => {
@@ -156,10 +188,16 @@ impl Checks {
                 let before = self.credit.insert(key, credit.up_to).unwrap_or(0);
                 assert!(credit.up_to > before, "credit went back: {credit:?}");
             }
+            Some(server_frame::Kind::Commit(commit)) => {
+                let key = (wire, commit.operation.clone(), commit.stream);
+                let before = self.committed.insert(key, commit.up_to).unwrap_or(0);
+                assert!(commit.up_to >= before, "a commit went back: {commit:?}");
+            }
             // Whoever reads from now on counts from its own place.
             Some(server_frame::Kind::Operation(operation)) => {
                 let id = &operation.operation;
                 self.credit.retain(|(w, o, _), _| *w != wire || o != id);
+                self.committed.retain(|(w, o, _), _| *w != wire || o != id);
             }
             _ => {}
         }

@@ -205,7 +205,12 @@ impl World {
             Some(Act::Stop(operation)) => self.runner.host.stop(operation),
             Some(Act::Drop(operation)) => self.runner.host.drop_output(operation),
             Some(act @ (Act::Input(..) | Act::Control { .. })) => self.pass_to_host(act),
-            Some(Act::Commit { .. }) | None => {}
+            Some(Act::Commit {
+                operation,
+                stream,
+                up_to,
+            }) => self.commit_to_host(operation, stream, up_to),
+            None => {}
         }
     }
 

@@ -8,6 +8,8 @@ use shared_link::server::{
 use shared_sandbox::{Operation, Outcome};
 use shared_types::{Epoch, Generation, OperationId};
 
+use super::keeping::Kept;
+
 #[derive(Default)]
 pub(crate) struct Store {
     pub(crate) generation: u64,
@@ -16,6 +18,8 @@ pub(crate) struct Store {
     /// Of the newest link.
     pub(crate) seen: Option<Seen>,
     pub(crate) rows: BTreeMap<OperationId, Row>,
+    /// What is kept of output; unlike the rest it is not stored at once.
+    pub(crate) outputs: BTreeMap<OperationId, Kept>,
 }
 
 pub(crate) struct Row {

@@ -6,7 +6,9 @@ use std::{
 };
 
 use shared_link::server::StoredIntent;
-use shared_sandbox::{Command, Exec, Operation, OperationLimits, Read, Request, TerminalSize};
+use shared_sandbox::{
+    Command, Exec, Operation, OperationLimits, Read, Request, Retention, TerminalSize,
+};
 use shared_types::{
     Effect, Epoch, OperationId, OperationKey, Owner, SessionId, Timestamp, event::Place,
 };
@@ -32,6 +34,10 @@ const TRACE: usize = 400;
 
 pub(crate) struct World {
     pub(crate) dice: Dice,
+    /// Chance in what is kept of output.
+    pub(crate) keeping: Dice,
+    /// Whether output is kept and committed.
+    pub(crate) keeps: bool,
     /// Whether anything may fail.
     pub(crate) faults: bool,
     pub(crate) server_time: Duration,
@@ -59,13 +65,23 @@ pub(crate) struct World {
 pub(crate) struct Crashed;
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, keeps: bool) -> Self {
         let mut dice = Dice::new(seed);
+        let mut keeping = Dice::new(!seed);
         let operations = 1 + dice.below(8);
-        let plan = (1..=operations).map(|number| operation(number, &mut dice));
+        let plan = (1..=operations).map(|number| {
+            let retention = match keeping.below(4) {
+                0 if keeps => Retention::All,
+                1 if keeps => Retention::None,
+                _ => Retention::Bounded,
+            };
+            operation(number, retention, &mut dice)
+        });
         Self {
             plan: plan.collect(),
             dice,
+            keeping,
+            keeps,
             faults: true,
             server_time: Duration::ZERO,
             runner_time: Duration::ZERO,
@@ -413,6 +429,9 @@ impl World {
         self.say("server: crashes".into());
         self.checks.tally.server_crashes += 1;
         self.server = None;
+        for kept in self.store.outputs.values_mut() {
+            kept.crash(&mut self.keeping);
+        }
         self.to_close.clear();
         for wire in self.wires.values_mut() {
             wire.cut(&mut self.dice);
@@ -420,7 +439,7 @@ impl World {
     }
 }
 
-fn operation(number: u64, dice: &mut Dice) -> Operation {
+fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
     let request = match dice.below(6) {
         0 => Request::Read(Read {
             path: format!("file-{number}"),
@@ -434,6 +453,7 @@ fn operation(number: u64, dice: &mut Dice) -> Operation {
                 rows: 0,
                 columns: 0,
             }),
+            retention,
             ..Exec::new(Command::Shell(format!("work {number}")))
         }),
     };

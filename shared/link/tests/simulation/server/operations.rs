@@ -11,7 +11,8 @@ use shared_types::{Generation, OperationId};
 
 use super::{Fetching, Following, Seated, ServerLink};
 use crate::{
-    oracle::Reading,
+    keeping::retention,
+    oracle::{Reading, Rules},
     world::{Crashed, World},
 };
 
@@ -23,7 +24,8 @@ impl World {
         operation: Unsettled,
         linked: &Linked,
     ) {
-        let inbox = Rc::new(RefCell::new(Inbox::new()));
+        let has = self.has_fetched(operation.id);
+        let inbox = Rc::new(RefCell::new(Inbox::starting_at(has)));
         let (seat, _) = inbox.borrow_mut().attach();
         let post = Seated {
             inbox: inbox.clone(),
@@ -32,7 +34,7 @@ impl World {
         let key = self.fresh();
         link.wishes.push_back(Command::Attach {
             id: operation.id,
-            frame: Box::new(fetch::frame(&operation, &linked.incarnation, [0, 0])),
+            frame: Box::new(fetch::frame(&operation, &linked.incarnation, has)),
             reader: Reader {
                 key,
                 post,
@@ -58,7 +60,9 @@ impl World {
         let mail = fetching.inbox.borrow_mut().take();
         match mail.map(fetch::mail) {
             None => {}
-            Some(Fetched::Taken(stream, up_to, _)) => {
+            Some(Fetched::Taken(stream, up_to, data)) => {
+                self.keep_fetched(id, stream, up_to, &data);
+                self.commit_fetched(&fetching.operation, reader, fetching.link, false);
                 let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
                 if let Some(up_to) = granted {
                     self.server().wish(
@@ -102,14 +106,16 @@ impl World {
             epoch: self.store.epoch,
             ..row.operation.clone()
         };
+        let (has, gaps) = self.has_already(id);
+        self.checks.tally.gone_on += u64::from(has != [0, 0]);
         let following = Following {
             id,
             key,
-            machine: Follow::new(operation, row.intent.clone(), fresh, [0, 0]),
-            inbox: Rc::new(RefCell::new(Inbox::new())),
+            machine: Follow::new(operation, row.intent.clone(), fresh, has),
+            inbox: Rc::new(RefCell::new(Inbox::starting_at(has))),
             seen: None,
             link: None,
-            reading: Reading::default(),
+            reading: Reading::after(has, gaps),
             has_reader: true,
             input: 0,
         };
@@ -131,6 +137,7 @@ impl World {
     /// Returns whether it goes on.
     fn do_follow_step(&mut self, following: &mut Following) -> Result<bool, Crashed> {
         let (id, reader, now) = (following.id, following.key, self.wall());
+        self.commit_step(following);
         self.pass_step(following);
         match following.machine.step() {
             Step::Return if !following.has_reader => return Ok(false),
@@ -170,7 +177,12 @@ impl World {
                     following.machine.mail(mail);
                 }
             }
-            Step::Tell(event) => self.told(following, event),
+            Step::Tell(event) => {
+                self.keep(id, &event);
+                for event in self.filled(id, event) {
+                    self.told(following, event);
+                }
+            }
             Step::Taken(stream, up_to) => {
                 let granted = following.inbox.borrow_mut().taken(stream, up_to);
                 if let Some(up_to) = granted {
@@ -230,8 +242,12 @@ impl World {
 
     fn told(&mut self, following: &mut Following, event: OperationEvent) {
         let id = following.id;
-        let may_be_cut = self.may_be_cut(id);
-        following.reading.event(id, &event, may_be_cut);
+        let rules = Rules {
+            may_be_cut: self.may_be_cut(id),
+            retention: retention(&following.machine.operation().request),
+            host: &self.runner.host,
+        };
+        following.reading.event(id, &event, &rules);
         if let OperationEvent::InputTaken(up_to) = event {
             self.check_taken(id, up_to);
         }
