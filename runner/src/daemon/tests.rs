@@ -163,6 +163,18 @@ async fn a_runner_that_hands_over_comes_back_and_one_with_nothing_left_leaves_fo
 }
 
 #[tokio::test]
+async fn one_that_stops_before_it_has_heard_the_welcome_leaves_for_good_as_well() {
+    let mut server = FakeServer::plain(1).await;
+    let daemon = Daemon::start(&server, LONG);
+    let mut link = server.next_link().await;
+    link.challenge().await;
+    daemon.stop.send(Stop::End).await.expect("a daemon");
+    assert!(goodbye(&mut link).await.for_good);
+    drop(link);
+    daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
 async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
     let mut server = FakeServer::plain(1).await;
     let daemon = Daemon::start(&server, Duration::ZERO);

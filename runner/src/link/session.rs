@@ -103,7 +103,7 @@ impl Session<'_> {
         };
         let served = self.serve(&mut incoming, link).await;
         // Before the table forgets that there is a link: without one, nothing can be forgotten.
-        let for_good = welcomed.is_some() && self.has_nothing_left();
+        let for_good = self.has_nothing_left();
         self.operations.close_link(opened.link).await;
         let reason = served.as_ref().err().map(LinkError::to_string);
         tracing::info!(
