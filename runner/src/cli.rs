@@ -37,7 +37,7 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Change where the server is reached; who it is stays. The daemon must not run
     Servers(ServersArgs),
-    /// Say whether this home is enrolled, where, and whether a daemon runs
+    /// Say whether this home is enrolled, where, whether a daemon runs, and where its link ends
     Status,
 }
 

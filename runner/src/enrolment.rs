@@ -5,7 +5,7 @@
 //! is not, a proxy ends TLS, and then the platform's roots must vouch for the proxy and the server
 //! must prove itself again behind it. Only then is anything secret sent, over that connection.
 
-use std::{collections::HashMap, net::SocketAddr, time::Duration};
+use std::{collections::HashMap, fmt, net::SocketAddr, time::Duration};
 
 use proto::{
     http1, signing,
@@ -36,11 +36,26 @@ pub(crate) struct Proven {
     /// SHA-256 of the certificate that the identity vouched for; `None` where the platform's
     /// roots did, or there is no TLS.
     pub(crate) certificate: Option<[u8; 32]>,
+    pub(crate) reached: Reached,
+    challenge: Vec<u8>,
+    audience: String,
+}
+
+/// Which of the server's endpoints a connection ends at.
+#[derive(Debug, Clone)]
+pub(crate) struct Reached {
     pub(crate) server: ServerUrl,
     /// Who answered there.
     pub(crate) address: SocketAddr,
-    challenge: Vec<u8>,
-    audience: String,
+    /// What carries a link over it.
+    pub(crate) transport: Transport,
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = self.transport.name();
+        write!(f, "{} ({}) by {transport}", self.server, self.address)
+    }
 }
 
 /// What a runner tells of itself when it enrols.
@@ -146,11 +161,15 @@ impl Proven {
     }
 
     fn of(url: &ServerUrl, connection: Connection, reply: v1::IdentifyReply) -> Self {
-        Self {
-            wire: connection.wire,
-            certificate: connection.certificate,
+        let reached = Reached {
             server: url.clone(),
             address: connection.address,
+            transport: connection.wire.transport(),
+        };
+        Self {
+            reached,
+            wire: connection.wire,
+            certificate: connection.certificate,
             challenge: reply.challenge,
             audience: reply.audience,
         }

@@ -1,8 +1,8 @@
 //! Where a runner keeps what it must not forget: `$GANTRY_HOME/runner`.
 //!
 //! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
-//! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `lock`
-//! is held by the one process that uses the folder. Files are put into place whole, so that a crash leaves the old
+//! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `link`
+//! says while there is a link where it ends, `lock` is held by the one process that uses the folder. Files are put into place whole, so that a crash leaves the old
 //! one or the new one; `runner.toml` comes last, and without it the runner is not enrolled.
 
 use std::{
@@ -162,6 +162,26 @@ impl Home {
     pub(crate) fn save_join_state(&self, state: u64) -> Result<(), HomeError> {
         self.put("join-state", &format!("{state}\n"))
             .map_err(self.failed("write", "join-state"))
+    }
+
+    /// Notes, for people, over which endpoint there is a link, or that there is none.
+    pub(crate) fn note_link(&self, over: Option<&str>) {
+        let path = self.directory.join("link");
+        let noted = match over {
+            Some(over) => fs::write(path, over),
+            None => fs::remove_file(path),
+        };
+        match noted {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%error, "it cannot be noted where the link is");
+            }
+            _ => {}
+        }
+    }
+
+    /// What was noted last.
+    pub(crate) fn link(&self) -> Option<String> {
+        fs::read_to_string(self.directory.join("link")).ok()
     }
 
     /// The folder of the journal of operations.

@@ -51,6 +51,8 @@ impl Link {
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
         let mut failures = 0;
+        // Of a daemon that was killed.
+        self.home.note_link(None);
         loop {
             let mut welcomed = None;
             // It watches for the goodbye itself, because it may have something to end.
@@ -94,9 +96,10 @@ impl Link {
             () = goodbye.cancelled() => return Ok(()),
         };
         self.remember(proven.certificate);
-        let transport = proven.wire.transport();
+        let transport = proven.reached.transport;
         let session = Session {
             introduction: &self.introduction,
+            home: &self.home,
             key: &self.key,
             server: &self.enrolled.server_identity,
             operations: &self.operations,
@@ -105,6 +108,7 @@ impl Link {
             goodbye: &self.goodbye,
         };
         let ended = session.run(proven, &token, welcomed).await;
+        self.home.note_link(None);
         // It passes calls, and perhaps no stream.
         if welcomed.is_none() && matches!(ended, Err(LinkError::Ended(Ended::Silent(_)))) {
             self.endpoints.remember(transport == Transport::Grpc);
@@ -117,7 +121,7 @@ impl Link {
         let route = self.endpoints.next().await?;
         let identity = &self.enrolled.server_identity;
         let proven = Proven::connect(&route, identity, self.entropy.as_ref()).await;
-        let over = proven.as_ref().map(|proven| proven.wire.transport());
+        let over = proven.as_ref().map(|proven| proven.reached.transport);
         // What passed is tried first the next time, and what did not is not.
         self.endpoints
             .remember(matches!(over, Ok(Transport::WebSocket)));

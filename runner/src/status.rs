@@ -9,6 +9,8 @@ use crate::home::{Enrolled, Home, HomeError};
 pub(crate) struct Status {
     enrolled: Option<Enrolled>,
     running: bool,
+    /// Over which endpoint there is a link.
+    link: Option<String>,
 }
 
 /// Reads the status of a home.
@@ -16,6 +18,7 @@ pub(crate) fn of(home: &Home) -> Result<Status, HomeError> {
     Ok(Status {
         enrolled: home.enrolled()?,
         running: home.is_taken(),
+        link: home.link(),
     })
 }
 
@@ -24,10 +27,10 @@ impl fmt::Display for Status {
         let Some(enrolled) = &self.enrolled else {
             return f.write_str("not enrolled: run `gantry-runner enrol --server URL`");
         };
-        let daemon = if self.running {
-            "running"
-        } else {
-            "not running: start it with `gantry-runner run`"
+        let daemon = match (self.running, &self.link) {
+            (true, Some(link)) => format!("running; linked to {link}"),
+            (true, None) => "running; no link now".to_owned(),
+            (false, _) => "not running: start it with `gantry-runner run`".to_owned(),
         };
         writeln!(f, "runner     {} ({})", enrolled.name, enrolled.runner)?;
         for (number, server) in enrolled.servers.iter().enumerate() {

@@ -7,6 +7,7 @@ mod scenarios {
     mod bad_input;
     mod clones;
     mod daemon_kills;
+    mod endpoints;
     mod ends;
     mod ends_as_root;
     mod ephemeral;

@@ -1,6 +1,6 @@
 //! One link, from its first frame to its last: drives [`shared_link::runner::Session`].
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use proto::{
     PROTOCOL_VERSION, signing,
@@ -20,12 +20,11 @@ use super::{
     tickets::Tickets,
 };
 use crate::{
-    connection::Transport,
-    enrolment::Proven,
+    enrolment::{Proven, Reached},
+    home::Home,
     key::{RunnerKey, ServerIdentity},
     memory,
     operations::{Operations, Unfinished},
-    server_url::ServerUrl,
 };
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
@@ -44,6 +43,7 @@ pub(crate) struct Introduction {
 /// What a link needs of its daemon.
 pub(crate) struct Session<'a> {
     pub(crate) introduction: &'a Introduction,
+    pub(crate) home: &'a Home,
     pub(crate) key: &'a RunnerKey,
     /// Whose operations are carried out.
     pub(crate) server: &'a ServerIdentity,
@@ -59,9 +59,7 @@ struct Link<'a> {
     outgoing: &'a mpsc::Sender<v1::RunnerFrame>,
     opened: &'a Opened,
     token: &'a str,
-    server: &'a ServerUrl,
-    address: SocketAddr,
-    transport: Transport,
+    reached: &'a Reached,
     /// Its times are counted from here.
     began: Instant,
     tickets: Tickets<'a>,
@@ -86,7 +84,6 @@ impl Session<'_> {
         welcomed: &mut Option<Instant>,
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
-        let transport = proven.wire.transport();
         let entropy = self.entropy.as_ref();
         let mut incoming = frames::open(proven.wire, token, waiting, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
@@ -94,9 +91,7 @@ impl Session<'_> {
             outgoing: &outgoing,
             opened: &opened,
             token,
-            server: &proven.server,
-            address: proven.address,
-            transport,
+            reached: &proven.reached,
             began: Instant::now(),
             tickets: Tickets::new(self.server, self.introduction.runner),
             welcomed,
@@ -193,11 +188,12 @@ impl Session<'_> {
                 tracing::info!(
                     runner.id = %self.introduction.runner,
                     link.generation = generation,
-                    server = %link.server,
-                    server.address = %link.address,
-                    transport = link.transport.name(),
+                    server = %link.reached.server,
+                    server.address = %link.reached.address,
+                    transport = link.reached.transport.name(),
                     "runner connected"
                 );
+                self.home.note_link(Some(&link.reached.to_string()));
                 memory::give_back();
                 return Ok(());
             }

@@ -134,6 +134,27 @@ impl Runner {
         enrol.wait_with_output().await.expect("the runner ends")
     }
 
+    /// Tries to change where it reaches its server, and returns what the program said.
+    pub async fn try_servers(&self, servers: &[&str]) -> std::process::Output {
+        self.say(&[&["servers"], servers].concat()).await
+    }
+
+    /// What the program says of its state.
+    pub async fn status(&self) -> std::process::Output {
+        self.say(&["status"]).await
+    }
+
+    async fn say(&self, words: &[&str]) -> std::process::Output {
+        let said = program(&self.launcher, "gantry-runner")
+            .args(words)
+            .env_clear()
+            .env("PATH", path())
+            .env("GANTRY_HOME", self.home.path())
+            .kill_on_drop(true)
+            .output();
+        said.await.expect("the runner starts")
+    }
+
     /// From its next start on the daemon has these options as well.
     pub fn options(&mut self, options: &[&str]) {
         self.options = options.iter().map(|option| (*option).to_owned()).collect();
