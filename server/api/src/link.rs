@@ -70,9 +70,8 @@ where
                 return Err(refused);
             }
         };
-        let Self { app, inbound, .. } = self;
-        let (inbound, mut broken) = readable(inbound);
-        app.attach(identity, hello, inbound, outbound).await;
+        let (inbound, mut broken) = readable(self.inbound);
+        self.app.attach(identity, hello, inbound, outbound).await;
         broken.try_recv().map_or(Ok(()), Err)
     }
 

@@ -16,7 +16,11 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use futures_util::{SinkExt as _, StreamExt as _, future::join, stream::SplitSink};
+use futures_util::{
+    FutureExt as _, SinkExt as _, StreamExt as _,
+    future::{BoxFuture, join},
+    stream::SplitSink,
+};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -40,7 +44,7 @@ use tokio_tungstenite::{
 use tonic::Status;
 
 use self::{
-    doorstep::Doorstep,
+    doorstep::{Doorstep, Known},
     inbound::{Inbound, Kept},
 };
 use crate::{
@@ -50,8 +54,8 @@ use crate::{
     serve::Place,
 };
 
-/// Bytes that each direction of a connection holds from its beginning on, at most.
-const BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes that are read at once, and for which a connection has room from its beginning on.
+const BUFFER_BYTES: usize = 2 * 1024;
 /// Bytes that may wait for a runner that takes none: a frame, and what answers its pings.
 const UNSENT_BYTES: usize = MAX_FRAME_BYTES + 64 * 1024;
 /// A runner that does not take a frame within this time is gone.
@@ -73,9 +77,11 @@ async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Respons
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let upgrade = upgrade.ok_or_else(|| Status::invalid_argument("speak HTTP/1.1 here"))?;
     let place = parts.extensions.remove::<Place>();
+    // On the heap, and gone once it is open: what it passes through takes more than a link keeps.
+    let opening = Box::pin(open(upgrade, doors.app, caller));
     tokio::spawn(async move {
-        match upgrade.await {
-            Ok(connection) => serve(connection, doors.app, caller).await,
+        match opening.await {
+            Ok(link) => link.serve().await,
             Err(error) => tracing::debug!(%error, "a link did not come about"),
         }
         drop(place);
@@ -103,8 +109,19 @@ fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
     accept.ok().filter(|_| wanted)
 }
 
-async fn serve(connection: Upgraded, app: App, caller: Caller) {
-    let (doorstep, known) = Doorstep::before(TokioIo::new(connection));
+/// A link that is open.
+struct Opened {
+    known: Known,
+    /// Serves the link to its end.
+    served: BoxFuture<'static, Result<(), Status>>,
+    sink: SplitSink<Socket, Message>,
+    frames: mpsc::Receiver<Box<v1::ServerFrame>>,
+    tickets: Tickets,
+    kept: oneshot::Receiver<Kept>,
+}
+
+async fn open(upgrade: OnUpgrade, app: App, caller: Caller) -> Result<Opened, hyper::Error> {
+    let (doorstep, known) = Doorstep::before(TokioIo::new(upgrade.await?));
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
@@ -121,11 +138,25 @@ async fn serve(connection: Upgraded, app: App, caller: Caller) {
         caller,
         inbound,
     };
-    let served = link.run(challenge, outbound);
-    let (ended, sink) = join(served, write(sink, frames, tickets)).await;
-    // What is thrown away need not be counted.
-    known.yes();
-    let _ = timeout(GOODBYE_WITHIN, say_goodbye(sink, kept, ended)).await;
+    Ok(Opened {
+        known,
+        served: link.run(challenge, outbound).boxed(),
+        sink,
+        frames,
+        tickets,
+        kept,
+    })
+}
+
+impl Opened {
+    async fn serve(self) {
+        let said = write(self.sink, self.frames, self.tickets);
+        let (ended, sink) = join(self.served, said).await;
+        // What is thrown away need not be counted.
+        self.known.yes();
+        let goodbye = Box::pin(say_goodbye(sink, self.kept, ended));
+        let _ = timeout(GOODBYE_WITHIN, goodbye).await;
+    }
 }
 
 /// Sends what the server has to say until it says no more, or the runner takes no more.
