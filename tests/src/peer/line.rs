@@ -168,18 +168,18 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<
     let _ = sink.close().await;
 }
 
-/// Runs each of these tests for each of what may carry a link.
+/// Runs each of these tests for each of what may carry a link; the attribute makes it one.
 #[macro_export]
 macro_rules! over_both {
-    ($($test:ident,)*) => {
+    (#[$attribute:meta] $($test:ident,)*) => {
         mod over_grpc {
-            $(#[tokio::test(flavor = "multi_thread")]
+            $(#[$attribute]
             async fn $test() {
                 super::$test($crate::peer::Over::Grpc).await;
             })*
         }
         mod over_a_websocket {
-            $(#[tokio::test(flavor = "multi_thread")]
+            $(#[$attribute]
             async fn $test() {
                 super::$test($crate::peer::Over::WebSocket).await;
             })*

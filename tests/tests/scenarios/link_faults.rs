@@ -41,6 +41,7 @@ keep_alive_within_ms = 1000
 ";
 
 over_both! {
+    #[tokio::test(flavor = "multi_thread")]
     a_build_goes_on_while_its_link_is_cut_at_every_stage_from_the_handshake_on,
     a_link_whose_one_way_is_closed_is_replaced_and_nothing_is_lost,
     a_link_that_is_stuck_one_way_is_noticed_by_its_silence_and_nothing_is_lost,

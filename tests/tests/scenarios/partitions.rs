@@ -5,13 +5,22 @@
 use tests::{
     gantry::{Gantry, Runner, Setup, eventually},
     network::{Machines, Network},
+    over_both,
+    peer::Over,
     work::{Job, Work},
 };
 use tokio::time::sleep;
 
-#[tokio::test]
-async fn a_partition_that_is_shorter_than_the_lease_is_not_even_noticed() {
-    let (machines, gantry, runner) = setting().await;
+over_both! {
+    #[tokio::test]
+    a_partition_that_is_shorter_than_the_lease_is_not_even_noticed,
+    a_partition_that_is_longer_than_the_lease_costs_nothing_but_time,
+    a_runner_that_hears_and_is_not_heard_links_anew_and_loses_nothing,
+    a_laptop_that_changes_its_network_in_the_middle_of_a_build_finishes_it,
+}
+
+async fn a_partition_that_is_shorter_than_the_lease_is_not_even_noticed(over: Over) {
+    let (machines, gantry, runner) = setting(over).await;
     let job = Job::begin(&gantry, &runner, Work(51)).await;
     machines.part();
     sleep(Setup::SHORT_SILENCE / 3).await;
@@ -20,9 +29,8 @@ async fn a_partition_that_is_shorter_than_the_lease_is_not_even_noticed() {
     assert_eq!(links(&runner), 1);
 }
 
-#[tokio::test]
-async fn a_partition_that_is_longer_than_the_lease_costs_nothing_but_time() {
-    let (machines, gantry, runner) = setting().await;
+async fn a_partition_that_is_longer_than_the_lease_costs_nothing_but_time(over: Over) {
+    let (machines, gantry, runner) = setting(over).await;
     let mut job = Job::begin(&gantry, &runner, Work(52)).await;
     machines.part();
     job.talk.until_notice("offline since").await;
@@ -33,9 +41,8 @@ async fn a_partition_that_is_longer_than_the_lease_costs_nothing_but_time() {
     job.finish(&runner).await;
 }
 
-#[tokio::test]
-async fn a_runner_that_hears_and_is_not_heard_links_anew_and_loses_nothing() {
-    let (machines, gantry, runner) = setting().await;
+async fn a_runner_that_hears_and_is_not_heard_links_anew_and_loses_nothing(over: Over) {
+    let (machines, gantry, runner) = setting(over).await;
     let mut job = Job::begin(&gantry, &runner, Work(53)).await;
     machines.drop_to_server();
     job.talk.until_notice("offline since").await;
@@ -44,9 +51,8 @@ async fn a_runner_that_hears_and_is_not_heard_links_anew_and_loses_nothing() {
     job.finish(&runner).await;
 }
 
-#[tokio::test]
-async fn a_laptop_that_changes_its_network_in_the_middle_of_a_build_finishes_it() {
-    let (machines, gantry, runner) = setting().await;
+async fn a_laptop_that_changes_its_network_in_the_middle_of_a_build_finishes_it(over: Over) {
+    let (machines, gantry, runner) = setting(over).await;
     for (seed, network) in [(54, Network::Train), (55, Network::Office)] {
         let job = Job::begin(&gantry, &runner, Work(seed)).await;
         let links = links(&runner);
@@ -66,7 +72,7 @@ fn links(runner: &Runner) -> usize {
 }
 
 /// A server with TLS, and a laptop on another machine.
-async fn setting() -> (Machines, Gantry, Runner) {
+async fn setting(over: Over) -> (Machines, Gantry, Runner) {
     let machines = Machines::new();
     let gantry = Gantry::with(Setup {
         tls: true,
@@ -76,6 +82,7 @@ async fn setting() -> (Machines, Gantry, Runner) {
     .await;
     let token = gantry.join_token("laptop").await;
     let mut runner = Runner::enrol_by(&machines.laptop(), gantry.url(), &token, "laptop").await;
+    runner.options(&["--transport", over.name()]);
     runner.start();
     gantry.until_online("laptop", true).await;
     (machines, gantry, runner)

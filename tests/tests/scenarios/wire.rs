@@ -18,6 +18,7 @@ use tests::{
 };
 
 over_both! {
+    #[tokio::test(flavor = "multi_thread")]
     a_first_frame_that_is_wrong_is_refused_with_its_reason,
     a_link_that_does_not_say_hello_is_ended_after_ten_seconds,
     a_newer_runner_is_welcomed_with_the_version_that_both_speak,

@@ -19,6 +19,7 @@ const AT_ONCE: usize = 8;
 const MALFORMED: [&[u8]; 3] = [&[0xff; 64], &[0x0f, 0x01], &[0x0a, 0xff, 0xff, 0xff, 0x7f]];
 
 over_both! {
+    #[tokio::test(flavor = "multi_thread")]
     two_hundred_links_that_break_the_protocol_each_hear_a_reason_and_cost_nothing,
 }
 
