@@ -4,7 +4,7 @@
 //!
 //! There are two ends. SIGTERM hands over: nothing new is taken, what runs goes on under its
 //! supervisors, and the next daemon takes it up; so a service manager can update the runner at any
-//! time. SIGINT, or a second SIGTERM, ends: what runs may finish for a while, then it is stopped.
+//! time. A link that gives up does the same: whoever stands between must not end what runs. SIGINT, or a second SIGTERM, ends: what runs may finish for a while, then it is stopped.
 //! Either way the server takes what is left, and the link says goodbye: for good where nothing is
 //! left, so that an ephemeral runner is removed then, and only then. A third signal skips the
 //! waiting.
@@ -111,26 +111,28 @@ pub(crate) async fn run(
 
     let (mut told, ended) = tokio::select! {
         Some(told) = stop.recv() => (told, None),
-        ended = &mut linked => (Stop::End, Some(ended.unwrap_or(Err(DaemonError::Broken("link"))))),
+        // The server has not said that what runs is to end.
+        ended = &mut linked => {
+            (Stop::HandOver, Some(ended.unwrap_or(Err(DaemonError::Broken("link")))))
+        }
         broken = &mut table => return Err(match broken {
             Ok(Err(error)) => DaemonError::Journal(error),
             _ => DaemonError::Broken("table of operations"),
         }),
     };
     if told == Stop::HandOver {
+        let within = match ended {
+            None => FORGOTTEN_WITHIN,
+            Some(_) => Duration::ZERO,
+        };
         tokio::select! {
-            () = hand_over(&operations) => {}
+            () = hand_over(&operations, within) => {}
             Some(_) = stop.recv() => told = Stop::End,
         }
     }
     if told == Stop::End {
-        let patience = if ended.is_none() {
-            drain_for
-        } else {
-            Duration::ZERO
-        };
         tokio::select! {
-            () = drain(&operations, patience) => {}
+            () = drain(&operations, drain_for) => {}
             Some(_) = stop.recv() => cut(&operations).await,
         }
     }
@@ -287,16 +289,16 @@ fn report(repaired: Option<Repair>) {
 }
 
 /// Takes nothing new, and lets the server take what has ended; what runs goes on.
-async fn hand_over(operations: &Operations) {
+async fn hand_over(operations: &Operations, within: Duration) {
     operations.drain().await;
     let mut unfinished = operations.unfinished();
     let taken = unfinished.wait_for(|left| left.unforgotten <= left.running);
-    let _ = timeout(FORGOTTEN_WITHIN, taken).await;
+    let _ = timeout(within, taken).await;
     let running = unfinished.borrow().running;
     if running > 0 {
         tracing::info!(
             running,
-            "commands go on without the daemon; the next one takes them up"
+            "commands go on without the daemon, within their time limits; the next one takes them up: start it with `gantry-runner run`"
         );
     }
 }

@@ -206,15 +206,14 @@ async fn a_second_signal_does_not_wait_for_the_drain() {
 }
 
 #[tokio::test]
-async fn a_runner_that_was_removed_stops_what_it_runs_and_says_why() {
+async fn what_runs_outlives_a_link_that_is_refused_by_nobody_knows_whom() {
     let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, LONG);
-    let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
+    let daemon = Daemon::start(&server, Duration::ZERO);
+    let script = "echo up; until test -e go; do sleep 0.01; done; touch done";
     let (mut link, asked) = linked(&mut server, script).await;
     running(&mut link, &asked).await;
     link.end(tonic::Status::permission_denied("the runner was removed"))
         .await;
-    let stopped = daemon.directory.path().join("stopped");
     let home = daemon.home.clone();
     let error = daemon.task.await.expect("no panic").expect_err("an end");
     assert!(
@@ -222,8 +221,17 @@ async fn a_runner_that_was_removed_stops_what_it_runs_and_says_why() {
         "{error}"
     );
     assert!(error.to_string().contains("--replace"), "{error}");
-    assert!(stopped.exists());
     assert!(!home.is_taken());
+    std::fs::write(daemon.directory.path().join("go"), "").expect("a file");
+    let done = daemon.directory.path().join("done");
+    let finished = async {
+        while !done.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, finished)
+        .await
+        .expect("it goes on to its end");
 }
 
 #[tokio::test]
