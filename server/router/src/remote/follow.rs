@@ -136,7 +136,7 @@ impl Follow {
                 }
                 Step::Find => {
                     let found = patiently(|| intents.find(id)).await?;
-                    self.machine.found(found, self.sandbox.clock.now());
+                    self.machine.found(found);
                 }
                 Step::RunnerState => {
                     let state = patiently(|| fleet.state(runner)).await?;
@@ -263,21 +263,23 @@ impl Follow {
             Connection::Online(link) => Some((link.clone(), link.reader())),
             _ => None,
         };
-        self.machine
-            .connection(linked(&now), self.sandbox.clock.now());
+        self.machine.connection(linked(&now));
     }
 
     async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
         let (link, key) = self.link.as_ref().ok_or(Gone)?;
-        let operation = self.machine.operation();
+        let (id, epoch) = {
+            let operation = self.machine.operation();
+            (operation.id, operation.epoch)
+        };
         match step {
             Step::Cancel => {
-                link.cancel_unheard(operation.id, operation.epoch).await?;
+                link.cancel_unheard(id, epoch).await?;
             }
             Step::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {
                     // If the link is gone, the mailbox says so after what is left in it.
-                    let _ = link.grant(operation.id, *key, stream, up_to).await;
+                    let _ = link.grant(id, *key, stream, up_to).await;
                 }
             }
             _ => {
@@ -285,11 +287,11 @@ impl Follow {
                 let reader = Reader {
                     key: *key,
                     post,
-                    expects: wire::expected(&operation.request),
+                    expects: wire::expected(&self.machine.operation().request),
                     yields: false,
                 };
                 let frame = self.machine.frame(offsets, self.sandbox.clock.now());
-                link.attach(operation.id, frame, reader).await?;
+                link.attach(id, frame, reader).await?;
                 self.machine.attached();
             }
         }

@@ -88,7 +88,11 @@ async fn what_a_runner_has_accepted_over_a_link_is_held_against_the_next_before_
 
 #[tokio::test]
 async fn what_a_runner_has_accepted_over_a_link_is_stored_soon_and_when_the_link_ends() {
-    let world = World::new();
+    // Longer than the test waits, so that nothing else stores it.
+    let world = World::with(LinkOptions {
+        heard_every: Duration::from_secs(3600),
+        ..LinkOptions::default()
+    });
     let runner = Runner::new(1, "one");
     let accepted = |operation: &str, journal_sequence| {
         Kind::Accepted(v1::Accepted {

@@ -110,6 +110,7 @@ enum Phase {
 #[derive(Debug, Clone)]
 struct Attempt {
     intent: StoredIntent,
+    /// Whether the request went with it, which is decided when the frame is made.
     may_start: bool,
 }
 
@@ -175,7 +176,7 @@ impl Follow {
     }
 
     /// How the runner is connected now.
-    pub fn connection(&mut self, connection: Connection<Linked>, now: Timestamp) {
+    pub fn connection(&mut self, connection: Connection<Linked>) {
         self.phase = Phase::Connecting;
         match connection {
             Connection::Online(link) => {
@@ -185,7 +186,7 @@ impl Follow {
                 }
                 match self.fresh.take() {
                     Some((same, intent)) if same == link.generation => {
-                        self.attempt(intent, now);
+                        self.attempt(intent);
                     }
                     // Read after the link was there, so that an outcome stored before it is not
                     // overlooked: the runner may have been told to forget the operation.
@@ -210,22 +211,26 @@ impl Follow {
     }
 
     /// What is stored of the operation; nothing, if it was removed.
-    pub fn found(&mut self, intent: Option<StoredIntent>, now: Timestamp) {
+    pub fn found(&mut self, intent: Option<StoredIntent>) {
         match (intent, &self.phase) {
             (Some(StoredIntent { outcome: None, .. }), Phase::Checking(outcome)) => {
                 self.phase = Phase::Keeping(outcome.clone());
             }
             (None, _) | (_, Phase::Checking(_)) => self.phase = Phase::Over,
-            (Some(intent), _) => self.attempt(intent, now),
+            (Some(intent), _) => self.attempt(intent),
         }
     }
 
     /// The frame that asks for the operation, from these offsets on; empty where nothing is to
     /// be attached to.
-    pub fn frame(&self, from: [u64; 2], now: Timestamp) -> v1::Operation {
-        let Phase::Attaching(Attempt { intent, may_start }) = &self.phase else {
+    pub fn frame(&mut self, from: [u64; 2], now: Timestamp) -> v1::Operation {
+        let Phase::Attaching(Attempt { intent, may_start }) = &mut self.phase else {
             return v1::Operation::default();
         };
+        // Now, and not when the intent was read: frames reach the runner in this order, so that of
+        // two readers none starts it after the other has heard that it was too late for that.
+        *may_start =
+            intent.outcome.is_none() && now < intent.deadline && self.linked == self.incarnation;
         let operation = &self.operation;
         // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
         let start_within_ms = match may_start {
@@ -325,7 +330,7 @@ impl Follow {
         self.end(outcome);
     }
 
-    fn attempt(&mut self, intent: StoredIntent, now: Timestamp) {
+    fn attempt(&mut self, intent: StoredIntent) {
         if let Some(outcome) = &intent.outcome
             && !self.output_is_missing(outcome)
         {
@@ -336,9 +341,10 @@ impl Follow {
             // Before the operation itself: what the runner does not know yet must not start.
             self.steps.push_back(Step::Cancel);
         }
-        let may_start =
-            intent.outcome.is_none() && now < intent.deadline && self.linked == self.incarnation;
-        self.phase = Phase::Attaching(Attempt { intent, may_start });
+        self.phase = Phase::Attaching(Attempt {
+            intent,
+            may_start: false,
+        });
     }
 
     /// The runner did not take the operation.

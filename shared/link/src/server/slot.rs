@@ -33,6 +33,8 @@ pub enum TurnedAway {
 pub struct Slot<L> {
     connection: Connection<L>,
     current: Option<Generation>,
+    /// The highest that was ever let in.
+    newest: Option<Generation>,
 }
 
 impl<L> Slot<L> {
@@ -41,6 +43,7 @@ impl<L> Slot<L> {
         Self {
             connection: Connection::Offline { since: None },
             current: None,
+            newest: None,
         }
     }
 
@@ -67,10 +70,11 @@ impl<L> Slot<L> {
         if matches!(self.connection, Connection::Revoked) {
             return Err(TurnedAway::Revoked);
         }
-        if self.current.is_some_and(|current| generation <= current) {
+        if self.newest.is_some_and(|newest| generation <= newest) {
             return Err(TurnedAway::Older);
         }
         self.current = Some(generation);
+        self.newest = self.current;
         self.connection = Connection::Linking;
         Ok(())
     }
@@ -105,5 +109,19 @@ impl<L> Slot<L> {
 impl<L> Default for Slot<L> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_link_is_turned_away_also_where_the_newer_one_has_ended() {
+        let mut slot = Slot::<()>::new();
+        assert_eq!(slot.register(Generation(2)), Ok(()));
+        assert!(slot.unregister(Generation(2), Timestamp::from_micros(0)));
+        assert_eq!(slot.register(Generation(1)), Err(TurnedAway::Older));
+        assert_eq!(slot.register(Generation(3)), Ok(()));
     }
 }

@@ -101,6 +101,11 @@ impl World {
     /// Begins to follow an operation that is stored.
     pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
         let key = self.fresh();
+        let mut shared = false;
+        for other in self.server().follows.values_mut() {
+            other.shared |= other.id == id;
+            shared |= other.id == id;
+        }
         let row = &self.store.rows[&id];
         let operation = Operation {
             epoch: self.store.epoch,
@@ -117,6 +122,7 @@ impl World {
             link: None,
             reading: Reading::after(has, gaps),
             has_reader: true,
+            shared,
             input: 0,
         };
         self.say(format!("follow {id} as {key}"));
@@ -144,7 +150,7 @@ impl World {
             Step::Connection | Step::Return => self.tell_connection(following),
             Step::Find => {
                 let found = self.store.rows.get(&id).map(|row| row.intent.clone());
-                following.machine.found(found, now);
+                following.machine.found(found);
             }
             Step::RunnerState => {
                 let state = server::RunnerState::Offline { since: None };
@@ -201,7 +207,6 @@ impl World {
     }
 
     fn tell_connection(&mut self, following: &mut Following) {
-        let now = self.wall();
         let server = self.server();
         if following.seen == Some(server.version) {
             return;
@@ -212,7 +217,7 @@ impl World {
             Connection::Online(linked) => server.wire_of(linked.generation),
             _ => None,
         };
-        following.machine.connection(connection, now);
+        following.machine.connection(connection);
     }
 
     fn attach(&mut self, following: &mut Following) {
