@@ -58,11 +58,14 @@ impl Footprint {
         }
     }
 
-    /// The server is ready, no larger than it was, and the runner that behaves still works.
+    /// The server is ready, no larger than it was, nothing in it has panicked, and the runner that
+    /// behaves still works.
     ///
     /// # Panics
     /// If it is not so.
     pub async fn is_restored(&self, gantry: &Gantry) {
+        let log = gantry.log();
+        assert!(!log.contains("panicked at"), "{log}");
         gantry.until_online("laptop", true).await;
         let chosen = gantry.client().use_runner("laptop").await;
         chosen.expect("it is chosen");
