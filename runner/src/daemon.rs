@@ -109,7 +109,7 @@ pub(crate) async fn run(
     let mut table = tokio::spawn(service.run());
     let mut linked = on_its_own_thread(link)?;
 
-    let (mut told, ended) = tokio::select! {
+    let (told, ended) = tokio::select! {
         Some(told) = stop.recv() => (told, None),
         // The server has not said that what runs is to end.
         ended = &mut linked => {
@@ -127,10 +127,9 @@ pub(crate) async fn run(
         };
         tokio::select! {
             () = hand_over(&operations, within) => {}
-            Some(_) = stop.recv() => told = Stop::End,
+            Some(_) = stop.recv() => cut(&operations).await,
         }
-    }
-    if told == Stop::End {
+    } else {
         tokio::select! {
             () = drain(&operations, drain_for) => {}
             Some(_) = stop.recv() => cut(&operations).await,

@@ -194,15 +194,21 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
 }
 
 #[tokio::test]
-async fn a_second_signal_does_not_wait_for_the_drain() {
-    let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, Duration::from_secs(3600));
-    let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
-    running(&mut link, &asked).await;
-    daemon.stop.send(Stop::End).await.expect("a daemon");
-    daemon.stop.send(Stop::End).await.expect("a daemon");
-    drop(link);
-    daemon.end().await.expect("an end");
+async fn a_second_signal_stops_what_runs_whatever_the_first_one_was() {
+    for first in [Stop::HandOver, Stop::End] {
+        let mut server = FakeServer::plain(1).await;
+        let daemon = Daemon::start(&server, Duration::from_secs(3600));
+        let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
+        let (mut link, asked) = linked(&mut server, script).await;
+        running(&mut link, &asked).await;
+        daemon.stop.send(first).await.expect("a daemon");
+        daemon.stop.send(Stop::HandOver).await.expect("a daemon");
+        let stopped = daemon.directory.path().join("stopped");
+        drop(link);
+        let ended = timeout(SOON, daemon.task).await.expect("an end in time");
+        ended.expect("no panic").expect("an end");
+        assert!(stopped.exists(), "{first:?}");
+    }
 }
 
 #[tokio::test]

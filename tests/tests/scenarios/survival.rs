@@ -104,9 +104,24 @@ async fn the_runner_reconnects_between_two_messages() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_killed_in_mid_tool_comes_back_to_its_command_with_one_effect_and_the_real_output()
 {
+    killed_in_mid_tool(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_does_one_that_syncs_to_the_disk_before_each_start() {
+    killed_in_mid_tool(&["--sync-before-start"]).await;
+}
+
+async fn killed_in_mid_tool(options: &[&str]) {
     let model = ModelServer::start().await;
     let gantry = Gantry::scripted(&model).await;
     let mut runner = gantry.runner("laptop").await;
+    if !options.is_empty() {
+        runner.kill().await;
+        runner.options(options);
+        runner.start();
+        gantry.until_online("laptop", true).await;
+    }
     model.script(vec![
         Reply::call(
             "Shell",
