@@ -31,7 +31,7 @@ struct State {
     scripts: VecDeque<Script>,
     /// The scripts of the operations that it knows.
     known: HashMap<OperationId, Script>,
-    cancel_answer: Option<CancelAnswer>,
+    cancel_answer: Option<Result<CancelAnswer, Refusal>>,
     started: Vec<Operation>,
     cancelled: Vec<OperationId>,
     forgotten: Vec<OperationId>,
@@ -68,8 +68,13 @@ impl ScriptedSandbox {
 
     /// Makes it answer every cancel so, and stop nothing.
     pub fn answering_cancel(self, answer: CancelAnswer) -> Self {
-        self.lock().cancel_answer = Some(answer);
+        self.lock().cancel_answer = Some(Ok(answer));
         self
+    }
+
+    /// From now on it refuses every cancel so.
+    pub fn refuse_cancels(&self, refusal: Refusal) {
+        self.lock().cancel_answer = Some(Err(refusal));
     }
 
     /// Every operation that was started or attached to, in order.
@@ -206,12 +211,13 @@ impl Sandbox for ScriptedSandbox {
     }
 
     /// Answers `NeverStarted` for what it does not know, `AlreadyExited` for what has an end, else
-    /// `Cancelled`, or always what it was told to answer; cancelling ends the operation's script or, where it has no end, closes its stream.
+    /// `Cancelled`, or always what it was told to answer; cancelling ends the operation's script or,
+    /// where it has no end, closes its stream.
     async fn cancel(&self, operation: OperationId, _epoch: Epoch) -> Result<CancelAnswer, Refusal> {
         let mut state = self.lock();
         state.cancelled.push(operation);
-        if let Some(answer) = state.cancel_answer {
-            return Ok(answer);
+        if let Some(answer) = state.cancel_answer.clone() {
+            return answer;
         }
         let Some(script) = state.known.get_mut(&operation) else {
             return Ok(CancelAnswer::NeverStarted);

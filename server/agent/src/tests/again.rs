@@ -11,6 +11,7 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
+use super::resumed::placed;
 use crate::testing::{Happened, Reply, World, command, ends, exit};
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make"}"#);
@@ -138,4 +139,46 @@ async fn a_second_operation_is_stopped_where_the_turn_is_cancelled_after_its_wor
     let asked = world.trace.all();
     assert!(asked.contains(&Happened::CancelAsked(second)), "{asked:?}");
     assert_eq!(world.only_call().0, CallOutcome::Cancelled);
+}
+
+#[tokio::test]
+async fn nobody_says_not_run_where_a_second_operation_may_run_since_before_a_crash() {
+    let world = one_call([no_room(SOON), Script::Hang(Vec::new())]);
+    let first = world.spawn();
+    while world.sandbox.scripted.started().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    let _ = first.await;
+    let refused = world.sandbox.scripted.started()[0].id;
+    world.journal.append(placed(refused));
+    let silent = Refusal::new(RefusalCode::Unavailable, "the server failed to read");
+    world.sandbox.scripted.refuse_cancels(silent);
+    assert_eq!(told(&world).await.0, CallOutcome::Unknown);
+}
+
+#[tokio::test]
+async fn what_may_run_since_before_a_crash_is_stopped_where_the_turn_is_cancelled_meanwhile() {
+    let unread = Refusal::new(RefusalCode::Unavailable, "no").retry_after(Duration::from_secs(10));
+    let world = one_call([Script::Hang(Vec::new()), Script::Refuse(unread)]);
+    let first = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    let _ = first.await;
+    let operation = world.sandbox.scripted.started()[0].id;
+    world.journal.append(placed(operation));
+    shared_sandbox::Sandbox::forget(&world.sandbox.scripted, operation).await;
+    let second = world.spawn();
+    while world.live.notices().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.cancel.cancel();
+    let _ = second.await;
+    let asked = world.trace.all();
+    assert!(
+        asked.contains(&Happened::CancelAsked(operation)),
+        "{asked:?}"
+    );
 }

@@ -155,7 +155,7 @@ async fn a_start_that_is_refused_after_a_restart_is_not_told_as_not_run() {
     );
 }
 
-fn placed(operation: OperationId) -> Event {
+pub(super) fn placed(operation: OperationId) -> Event {
     let place: Place = shared_sandbox::scripted::ScriptedSandbox::place();
     Event::CallPlaced {
         turn: TURN,

@@ -116,7 +116,7 @@ impl<'a> Call<'a> {
         let mut attempts = Attempts::default();
         loop {
             let mut follow = Follow::new(&self.site, self.operation(plan, attempts.number));
-            let mut followed = follow.run_to_its_end().await;
+            let followed = follow.run_to_its_end().await;
             if followed.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
             }
@@ -125,10 +125,13 @@ impl<'a> Call<'a> {
             }
             let limits = &self.site.engine.limits;
             let again = attempts.after(plan.tool.effect(), limits, &follow, &followed);
-            if self.may_go_on(&again, &mut follow, &mut followed).await {
-                attempts = attempts.next(&again);
-                continue;
-            }
+            let followed = match self.go_on(&again, &mut follow, followed).await {
+                Ok(()) => {
+                    attempts = attempts.next(&again);
+                    continue;
+                }
+                Err(followed) => followed,
+            };
             let told = Told {
                 tool: &*plan.tool,
                 follow: &follow,
@@ -180,28 +183,39 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Waits until the call may be tried again; where it may not, `followed` is its end.
-    async fn may_go_on(
+    /// Waits until the call is to be tried again.
+    ///
+    /// # Errors
+    /// It is not, and this is what became of it.
+    async fn go_on(
         &self,
         again: &Again,
         follow: &mut Follow<'_>,
-        followed: &mut Followed,
-    ) -> bool {
-        let (after, spent) = match again {
-            Again::Never => return false,
-            Again::Rerun => return !self.site.cancel.is_cancelled(),
-            Again::Retry { after, spent } => (*after, *spent),
-        };
-        follow.wait(followed, after).await;
-        match spent {
-            // Also where the turn is being cancelled: an earlier run of it may have placed the next
-            // operation, which is to be stopped then.
-            true => follow.is_over_for_good().await,
-            false if self.site.cancel.is_cancelled() => {
-                *followed = Followed::NotRun;
-                false
+        followed: Followed,
+    ) -> Result<(), Followed> {
+        match *again {
+            Again::Never => Err(followed),
+            Again::Rerun if self.site.cancel.is_cancelled() => Err(followed),
+            Again::Rerun => Ok(()),
+            // Also where the turn is being cancelled: an earlier run of it may have placed this
+            // operation, or the next, which is to be stopped then.
+            Again::Retry { after, spent } => {
+                follow.wait(&followed, after).await;
+                match spent {
+                    true => self.is_spent(follow, followed).await,
+                    false => Ok(()),
+                }
             }
-            false => true,
+        }
+    }
+
+    /// Makes sure that the operation which did not start never will.
+    async fn is_spent(&self, follow: &Follow<'_>, followed: Followed) -> Result<(), Followed> {
+        match follow.is_over_for_good().await {
+            Some(true) => Ok(()),
+            // Whether an earlier run of the turn went on to the next operation nobody can tell.
+            None if self.placed.is_some() => Err(Followed::Silent),
+            Some(false) | None => Err(followed),
         }
     }
 

@@ -118,18 +118,17 @@ impl<'a> Follow<'a> {
         let _ = timeout(time, cancelled).await;
     }
 
-    /// Whether the sandbox knows that it has ended, and will never start it.
-    pub(super) async fn is_over_for_good(&self) -> bool {
+    /// Whether the sandbox knows that it has ended, and will never start it; nothing where it does
+    /// not say.
+    pub(super) async fn is_over_for_good(&self) -> Option<bool> {
         let within = self.site.engine.limits.stop_within;
         let asked = self
             .site
             .ports
             .sandbox
             .cancel(self.operation.id, self.site.epoch);
-        matches!(
-            timeout(within, asked).await,
-            Ok(Ok(CancelAnswer::AlreadyExited))
-        )
+        let answer = timeout(within, asked).await.ok()?.ok()?;
+        Some(answer == CancelAnswer::AlreadyExited)
     }
 
     /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that
