@@ -30,7 +30,7 @@ use rustix::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    ExitRecord, Fate, Identity, RecordError,
+    ExitRecord, Fate, Identity, RecordError, Stream, Tail,
     record::{self},
 };
 
@@ -129,8 +129,8 @@ impl Directory {
         Ok(ours)
     }
 
-    /// Clears fate and end away, so that there can be another command. Only for a supervisor whose
-    /// daemon has asked for that.
+    /// Clears fate, end and what is left of a tail away, so that there can be another command. Only
+    /// for a supervisor whose daemon has asked for that.
     ///
     /// # Errors
     /// When the host refuses; then there must not be another one.
@@ -138,7 +138,11 @@ impl Directory {
         // An end without a fate is still an end, but a fate without an end looks like a command
         // that runs.
         self.unlink("fate")?;
-        self.unlink("exit")
+        self.unlink("exit")?;
+        // Else whoever finds the next command's supervisor dead would take it for that one's.
+        Stream::ALL
+            .into_iter()
+            .try_for_each(|stream| self.unlink(Tail::file_name(stream)))
     }
 
     /// Gives it another name, beside its own.

@@ -2,7 +2,10 @@
 
 use std::{io, thread::sleep, time::Duration};
 
-use rustix::process::{Signal, kill_process};
+use rustix::{
+    process::{Signal, kill_process},
+    time::{ClockId, clock_gettime},
+};
 
 use crate::{
     Directory, Identity, Leaf, ProcessId, RecordError, members_of_session, process::boot_id,
@@ -125,15 +128,16 @@ fn kill_session(leader: &ProcessId, boot: &str) {
 
 /// Looks until it is so, at least once; whether it came to be.
 pub(super) fn wait_until(within: Duration, mut so: impl FnMut() -> bool) -> bool {
-    let mut waited = Duration::ZERO;
+    let began = clock_gettime(ClockId::Monotonic);
     loop {
         if so() {
             return true;
         }
-        if waited >= within {
+        // A look may take long itself.
+        let waited = clock_gettime(ClockId::Monotonic) - began;
+        if Duration::try_from(waited).is_ok_and(|waited| waited >= within) {
             return false;
         }
         sleep(LOOK_EVERY);
-        waited += LOOK_EVERY;
     }
 }

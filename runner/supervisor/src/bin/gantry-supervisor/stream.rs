@@ -238,10 +238,12 @@ impl Pump {
             }
             self.written = tail.from();
         }
-        while let Ok(length @ 1..) = tail.read(self.written, buffer) {
-            self.write(&buffer[..length]);
-            if self.disk_full {
-                break;
+        while !self.disk_full {
+            match tail.read(self.written, buffer) {
+                Ok(0) => break,
+                Ok(length) => self.write(&buffer[..length]),
+                // The rest has no place any more: what comes is counted, and the end tells the gap.
+                Err(_) => self.disk_full = true,
             }
         }
         // It is of no use any more, and removed with its directory at last.
