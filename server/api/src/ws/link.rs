@@ -26,7 +26,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use prost::Message as _;
 use proto::{http1, v1};
-use server_app::{App, Tickets};
+use server_app::Tickets;
 use shared_types::limits::MAX_FRAME_BYTES;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -58,8 +58,6 @@ use crate::{
 const BUFFER_BYTES: usize = 2 * 1024;
 /// Bytes that may wait for a runner that takes none: a frame, and what answers its pings.
 const UNSENT_BYTES: usize = MAX_FRAME_BYTES + 64 * 1024;
-/// A runner that does not take a frame within this time is gone.
-const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 /// How long the last word to a runner may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -78,7 +76,7 @@ async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Respons
     let upgrade = upgrade.ok_or_else(|| Status::invalid_argument("speak HTTP/1.1 here"))?;
     let place = parts.extensions.remove::<Place>();
     // On the heap, and gone once it is open: what it passes through takes more than a link keeps.
-    let opening = Box::pin(open(upgrade, doors.app, caller));
+    let opening = Box::pin(open(upgrade, doors, caller));
     tokio::spawn(async move {
         match opening.await {
             Ok(link) => link.serve().await,
@@ -118,9 +116,11 @@ struct Opened {
     frames: mpsc::Receiver<Box<v1::ServerFrame>>,
     tickets: Tickets,
     kept: oneshot::Receiver<Kept>,
+    /// A runner that takes nothing of a frame for this long is gone.
+    taken_within: Duration,
 }
 
-async fn open(upgrade: OnUpgrade, app: App, caller: Caller) -> Result<Opened, hyper::Error> {
+async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened, hyper::Error> {
     let (doorstep, known) = Doorstep::before(TokioIo::new(upgrade.await?));
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -131,10 +131,10 @@ async fn open(upgrade: OnUpgrade, app: App, caller: Caller) -> Result<Opened, hy
     let socket = WebSocketStream::from_raw_socket(doorstep, Role::Server, Some(limits)).await;
     let (sink, stream) = socket.split();
     let (inbound, kept) = Inbound::of(stream, known.clone());
-    let (challenge, tickets) = app.enrolment.challenge_link();
+    let (challenge, tickets) = doors.app.enrolment.challenge_link();
     let (outbound, frames) = mpsc::channel(FRAMES);
     let link = Link {
-        app,
+        app: doors.app,
         caller,
         inbound,
     };
@@ -145,12 +145,13 @@ async fn open(upgrade: OnUpgrade, app: App, caller: Caller) -> Result<Opened, hy
         frames,
         tickets,
         kept,
+        taken_within: doors.limits.taken_within,
     })
 }
 
 impl Opened {
     async fn serve(self) {
-        let said = write(self.sink, self.frames, self.tickets);
+        let said = write(self.sink, self.frames, self.tickets, self.taken_within);
         let (ended, sink) = join(self.served, said).await;
         // What is thrown away need not be counted.
         self.known.yes();
@@ -164,11 +165,12 @@ async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut frames: mpsc::Receiver<Box<v1::ServerFrame>>,
     mut tickets: Tickets,
+    taken_within: Duration,
 ) -> SplitSink<Socket, Message> {
     while let Some(mut frame) = frames.recv().await {
         tickets.sign(&mut frame);
         let message = Message::Binary(frame.encode_to_vec().into());
-        let sent = timeout(TAKEN_WITHIN, sink.send(message)).await;
+        let sent = timeout(taken_within, sink.send(message)).await;
         if !matches!(sent, Ok(Ok(()))) {
             break;
         }
