@@ -31,6 +31,7 @@ mod scenarios {
     mod survival;
     mod terminal;
     mod tools;
+    mod unheard;
     mod websocket;
     mod websocket_links;
     mod wire;

@@ -290,6 +290,10 @@ impl Sandbox for TracedSandbox {
         self.trace.add(Happened::Forgotten(operation));
         self.scripted.forget(operation).await;
     }
+
+    async fn leave(&self, operation: OperationId) {
+        self.scripted.leave(operation).await;
+    }
 }
 
 /// What the model does when it is asked for its n-th answer.

@@ -183,6 +183,27 @@ impl LinkRows for Rows {
         Ok(claimed.generation)
     }
 
+    async fn settle_unheard(
+        &self,
+        who: &LinkIdentity,
+        link: Generation,
+        hello: &HelloFacts,
+    ) -> Result<(), PortError> {
+        let remembered: Vec<_> = hello.inventory.iter().map(|one| one.operation).collect();
+        let outcome = lost(ports::never_started()).map_err(PortError::new)?;
+        let (link, now) = ((who.runner, link), self.clock.now());
+        let settled = self
+            .store
+            .settle_unheard(who.tenant, link, &remembered, &outcome, now)
+            .await
+            .map_err(PortError::new)?;
+        for (operation, session) in settled {
+            tracing::info!(operation.id = %operation, "the runner never had an operation: it is over");
+            self.hub.appended(session, Vec::new()).await;
+        }
+        Ok(())
+    }
+
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway> {
         let shown = (heard.at, heard.accepted);
         let stored = self
@@ -363,7 +384,7 @@ impl Settling<'_> {
     }
 }
 
-/// The outcome of what nobody will ever know more of, as it is stored.
+/// The outcome of what ends without its runner's word, as it is stored.
 pub(crate) fn lost(why: Refusal) -> Result<LostOutcome, serde_json::Error> {
     let outcome = Outcome::Refused(why);
     Ok(LostOutcome {

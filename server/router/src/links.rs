@@ -22,7 +22,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::stream::BoxStream;
 use proto::v1;
 use shared_types::{
-    Clock, Entropy, RunnerId,
+    Clock, Entropy, OperationId, RunnerId,
     limits::{HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
 use tokio::{
@@ -203,6 +203,17 @@ impl Links {
 
     pub(crate) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
         self.registry.watch(runner).await
+    }
+
+    /// Sees to it that the outcome of an operation is stored whose call has ended without it, over
+    /// the link that its runner has.
+    pub(crate) async fn settle_late(&self, link: LinkHandle, id: OperationId) {
+        let settler = settler::Settler {
+            rows: Arc::clone(&self.serving.rows),
+            who: Arc::clone(link.who()),
+            link,
+        };
+        settler.settle_late(id).await;
     }
 
     pub(crate) fn options(&self) -> &LinkOptions {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict, forgotten, lost_to_revocation, lost_to_silence,
+    TurnedAway, Verdict, forgotten, lost_to_revocation, lost_to_silence, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
@@ -178,6 +178,19 @@ pub trait LinkRows: Send + Sync {
     /// # Errors
     /// The store did not answer, or the runner may not link (any more).
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError>;
+
+    /// Stores [`never_started`] as the outcome of every open operation of the runner that it does not
+    /// list, and whose call ended or which somebody wants stopped; nothing, where this link is not
+    /// the newest any more. Asked before the link carries operations.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn settle_unheard(
+        &self,
+        who: &LinkIdentity,
+        link: Generation,
+        hello: &HelloFacts,
+    ) -> Result<(), PortError>;
 
     /// Stores a sign of life. Where the link does not hold any more nothing is stored, and the answer
     /// is why; a store that does not answer says nothing.

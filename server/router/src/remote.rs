@@ -2,6 +2,7 @@
 //! over every reconnect, and settled once. The rules are in
 //! [`shared_link::server`].
 
+mod cancel;
 mod controls;
 mod follow;
 mod recording;
@@ -9,8 +10,8 @@ mod recording;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use shared_link::server::{self, CancelStep, Linked};
-use shared_sandbox::{CancelAnswer, Operation, Outcome, Request, Retention, Running, Sandbox};
+use shared_link::server::{self, Linked};
+use shared_sandbox::{CancelAnswer, Operation, Request, Retention, Running, Sandbox};
 use shared_types::{
     Clock, Digest, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
 };
@@ -21,12 +22,12 @@ use tokio::{
 
 use crate::{
     frame,
-    links::{Connection, LinkHandle, Links},
+    links::{Connection, Links},
     placement::{self, Placement},
     ports::{Fleet, Intents, NewIntent, PlaceError, PortError, StoredIntent},
 };
 
-/// How long a start or a cancel waits for a runner that is just linking.
+/// How long the caller of a start or a cancel waits for a runner that is just linking.
 const LINKING_WITHIN: Duration = Duration::from_secs(5);
 
 /// After how long something may be tried again that is as it should be soon.
@@ -142,12 +143,8 @@ impl RemoteSandbox {
     /// How the runner is connected, once a link that is just being made carries operations.
     async fn settled_connection(&self, runner: RunnerId) -> Connection {
         let mut watch = self.watch(runner).await;
-        let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
-        match timeout(LINKING_WITHIN, settled).await {
-            Ok(Ok(connection)) => connection.clone(),
-            Ok(Err(_)) => Connection::Offline { since: None },
-            Err(_) => Connection::Linking,
-        }
+        let settled = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await;
+        settled.unwrap_or(Connection::Linking)
     }
 
     /// A session's work goes to one runner, and does not ask for each operation anew where it is.
@@ -179,13 +176,22 @@ impl RemoteSandbox {
         }
     }
 
-    async fn send_cancel(&self, link: LinkHandle, id: OperationId, epoch: Epoch) -> Cancelled {
-        let within = self.links.options().cancel_within;
-        match timeout(within, link.cancel(id, epoch)).await {
-            Ok(Ok(answer)) => answer,
-            // It is recorded, and goes out with the next inventory's answer.
-            Ok(Err(_)) | Err(_) => Ok(CancelAnswer::Recorded),
+    /// Nobody waits for it any more, and its outcome is not stored.
+    async fn settle_late(self, runner: RunnerId, operation: OperationId) {
+        // What is offline now finds it when it links.
+        if let Connection::Online(link) = linked_or_not(&mut self.watch(runner).await).await {
+            self.links.settle_late(link, operation).await;
         }
+    }
+}
+
+/// How the runner is connected, once a link that is just being made carries operations or is gone:
+/// what was stored before this was asked, the link that comes next finds.
+async fn linked_or_not(watch: &mut Watch) -> Connection {
+    let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
+    match settled.await {
+        Ok(connection) => connection.clone(),
+        Err(_) => Connection::Offline { since: None },
     }
 }
 
@@ -238,31 +244,7 @@ impl Sandbox for RemoteSandbox {
     }
 
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {
-        let Some(intent) = self.find(operation).await? else {
-            return Err(not_placed());
-        };
-        if intent.outcome.is_some() {
-            return Ok(CancelAnswer::AlreadyExited);
-        }
-        // Recorded before it is sent, so that a crash in between does not lose it.
-        let recorded = self.intents.request_cancel(operation).await;
-        recorded.map_err(|error| not_stored("record the cancel", &error))?;
-        let connection = self.settled_connection(intent.place.runner).await;
-        let Some(intent) = self.find(operation).await? else {
-            return Err(not_placed());
-        };
-        let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
-            (CancelStep::Answer(answer), _) => return Ok(answer),
-            (CancelStep::Send, Connection::Online(link)) => {
-                return self.send_cancel(link, operation, epoch).await;
-            }
-            (CancelStep::Send, _) => return Ok(CancelAnswer::Recorded),
-            (CancelStep::Lost(refusal), _) => refusal,
-        };
-        let outcome = Outcome::Refused(lost.clone());
-        let settled = self.intents.settle(operation, &outcome).await;
-        settled.map_err(|error| not_stored("store the outcome", &error))?;
-        Err(lost)
+        cancel::start(self.clone(), operation, epoch).await
     }
 
     async fn forget(&self, operation: OperationId) {
@@ -278,6 +260,23 @@ impl Sandbox for RemoteSandbox {
         // Detached on purpose: a sync is bounded, and a turn does not wait for it.
         tokio::spawn(self.clone().forget_once_kept(runner, operation));
     }
+
+    async fn leave(&self, operation: OperationId) {
+        match self.intents.find(operation).await {
+            Ok(Some(StoredIntent {
+                outcome: None,
+                place,
+                ..
+            })) => {
+                // Detached on purpose: a turn does not wait for a runner.
+                tokio::spawn(self.clone().settle_late(place.runner, operation));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(operation.id = %operation, %error, "left to the next link");
+            }
+        }
+    }
 }
 
 fn asks_for_all(request: &Request) -> bool {
@@ -292,14 +291,6 @@ fn linked_anew(name: &str) -> Refusal {
 fn revoked(name: &str) -> Refusal {
     let message = format!("runner {name:?}, which is chosen, was revoked");
     Refusal::new(RefusalCode::Unavailable, message)
-}
-
-/// Nothing is promised of what was never placed: a start of it may be on its way.
-fn not_placed() -> Refusal {
-    Refusal::new(
-        RefusalCode::NotFound,
-        "there is no such operation to be cancelled; one that is started later runs",
-    )
 }
 
 fn conflict() -> Refusal {

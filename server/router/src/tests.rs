@@ -6,3 +6,4 @@ mod outputs;
 mod passing;
 mod reconnect;
 mod sandbox;
+mod unheard;

@@ -23,3 +23,4 @@ mod people;
 mod runners;
 mod tenancy;
 mod turns;
+mod unheard;

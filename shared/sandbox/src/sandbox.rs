@@ -34,6 +34,11 @@ pub trait Sandbox: Send + Sync {
     /// Tells the sandbox that the operation's end and output are durable with the caller, so that
     /// it may drop what it keeps of them. Until then attaching again replays everything.
     async fn forget(&self, operation: OperationId);
+
+    /// Tells the sandbox that nobody will ask any more for an operation whose end the caller has not
+    /// heard, and which may never have been asked for. What runs goes on; what never started never
+    /// does, and its end is stored either way. Nothing, where the sandbox stores no ends.
+    async fn leave(&self, operation: OperationId);
 }
 
 /// A request with everything that identifies and bounds it (contract A1–A4).

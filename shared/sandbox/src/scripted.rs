@@ -35,6 +35,7 @@ struct State {
     started: Vec<Operation>,
     cancelled: Vec<OperationId>,
     forgotten: Vec<OperationId>,
+    left: Vec<OperationId>,
     inputs: HashMap<OperationId, Vec<u8>>,
     controls: Vec<(OperationId, Control)>,
     commits: Vec<(OperationId, OutputStream, u64)>,
@@ -90,6 +91,11 @@ impl ScriptedSandbox {
     /// Every operation that may be forgotten, in order.
     pub fn forgotten(&self) -> Vec<OperationId> {
         self.lock().forgotten.clone()
+    }
+
+    /// Every operation that was left without its end, in order.
+    pub fn left(&self) -> Vec<OperationId> {
+        self.lock().left.clone()
     }
 
     /// The input that an operation was given.
@@ -249,5 +255,9 @@ impl Sandbox for ScriptedSandbox {
         let mut state = self.lock();
         state.known.remove(&operation);
         state.forgotten.push(operation);
+    }
+
+    async fn leave(&self, operation: OperationId) {
+        self.lock().left.push(operation);
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use server_router::ports::{
     Attachment, Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
     LinkRows, NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict,
+    TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{Epoch, Generation, Isolation, OperationId, Owner};
@@ -131,6 +131,27 @@ impl LinkRows for Rows {
         });
         kept.links += 1;
         Ok(Generation(kept.links))
+    }
+
+    async fn settle_unheard(
+        &self,
+        _who: &LinkIdentity,
+        _link: Generation,
+        hello: &HelloFacts,
+    ) -> Result<(), PortError> {
+        let mut kept = self.kept();
+        let Kept {
+            intents, abandoned, ..
+        } = &mut *kept;
+        for (id, intent) in intents {
+            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
+            if !listed && (intent.cancel_requested || abandoned.contains(id)) {
+                intent
+                    .outcome
+                    .get_or_insert(Outcome::Refused(never_started()));
+            }
+        }
+        Ok(())
     }
 
     async fn heard(&self, _who: &LinkIdentity, _heard: Heard) -> Option<TurnedAway> {

@@ -353,6 +353,7 @@ async fn a_runner_that_stays_away_leaves_the_outcome_unknown_and_keeps_the_opera
         world.sandbox.scripted.forgotten().is_empty(),
         "its truth may still arrive"
     );
+    assert_eq!(world.sandbox.scripted.left().len(), 1);
 }
 
 #[tokio::test]
@@ -440,6 +441,10 @@ impl Sandbox for GoesAway {
 
     async fn forget(&self, operation: OperationId) {
         self.taken.forget(operation).await;
+    }
+
+    async fn leave(&self, operation: OperationId) {
+        self.taken.leave(operation).await;
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Done {
     pub(super) event: Event,
     /// What the sandbox may forget once it is.
     pub(super) settled: Vec<OperationId>,
+    /// Whose end is not known, and which nobody asks for once it is.
+    pub(super) left: Option<OperationId>,
     /// The end of its operation, to be stored with the event.
     pub(super) end: Option<End>,
 }
@@ -145,6 +147,7 @@ impl<'a> Call<'a> {
             };
             let done = self.done(told.of(&followed), times);
             let operation = follow.operation.id;
+            let left = (!followed.is_settled()).then_some(operation);
             let end = match followed {
                 Followed::Ended(outcome) => Some(End {
                     operation,
@@ -155,6 +158,7 @@ impl<'a> Call<'a> {
             };
             return Ok(Done {
                 settled,
+                left,
                 end,
                 ..done
             });
@@ -233,6 +237,7 @@ impl<'a> Call<'a> {
         Done {
             event,
             settled: Vec::new(),
+            left: None,
             end: None,
         }
     }

@@ -55,6 +55,9 @@ impl<'a> Turn<'a> {
         for operation in done.settled {
             self.ports.sandbox.forget(operation).await;
         }
+        if let Some(operation) = done.left {
+            self.ports.sandbox.leave(operation).await;
+        }
         Ok(())
     }
 

@@ -163,7 +163,7 @@ impl Link {
         let machine = server::Link::new(facts, generation, times, Duration::ZERO);
         Self {
             who: Arc::clone(who),
-            link: LinkHandle::open(linked, machine, outbound.clone()),
+            link: LinkHandle::open(linked, Arc::clone(who), machine, outbound.clone()),
             began,
             heard_at: serving.clock.now(),
             memory: Arc::new(Memory::of(facts)),
@@ -236,9 +236,15 @@ impl Link {
         end
     }
 
-    /// Asks what is to become of the runner's inventory; returns what is to be attached to only
+    /// Settles what the inventory should list and does not, where nobody will send it any more, and
+    /// asks what is to become of what it lists; returns what is to be attached to only
     /// for its outcome.
     async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<Unsettled>, LinkEnd> {
+        let (rows, link) = (&self.serving.rows, self.link.generation());
+        let settled = rows.settle_unheard(&self.who, link, facts).await;
+        settled.map_err(|error| {
+            LinkEnd::Failed(format!("failed to settle what it never had: {error}"))
+        })?;
         if facts.inventory.is_empty() {
             return Ok(Vec::new());
         }
@@ -247,7 +253,7 @@ impl Link {
             .iter()
             .map(|entry| entry.operation)
             .collect();
-        let verdicts = self.serving.rows.verdicts(&self.who, &ids).await;
+        let verdicts = rows.verdicts(&self.who, &ids).await;
         let verdicts = verdicts
             .map_err(|error| LinkEnd::Failed(format!("failed to judge the inventory: {error}")))?;
         Ok(self.link.with(|open| open.machine.judge(verdicts))?)

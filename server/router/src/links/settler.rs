@@ -1,13 +1,14 @@
-//! Fetches the outcomes of operations for which nobody waits any more, when their runner links:
-//! the truth is stored although the turn that asked is long over (contract A15).
+//! Fetches the outcomes of operations for which nobody waits any more, when their runner links or
+//! their call ends: the truth is stored although the turn that asked is long over (contract A15).
 
 use std::sync::Arc;
 
 use shared_link::server::{
-    Unsettled,
+    Unsettled, Verdict,
     fetch::{self, Fetched},
+    never_started,
 };
-use shared_sandbox::{Outcome, OutputStream};
+use shared_sandbox::{CancelAnswer, Outcome, OutputStream};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -43,6 +44,27 @@ impl Settler {
             }
             while running.join_next().await.is_some() {}
         })
+    }
+
+    /// Does for one operation whose call has just ended what a link does for those that it finds.
+    pub(super) async fn settle_late(self, id: OperationId) {
+        let verdicts = self.rows.verdicts(&self.who, &[id]).await;
+        let verdict = verdicts.map(|mut verdicts| verdicts.pop());
+        match verdict {
+            Ok(Some((_, Verdict::Settle(attachment) | Verdict::Cancel(attachment)))) => {
+                let abandoned = true;
+                self.settle(Unsettled {
+                    id,
+                    attachment,
+                    abandoned,
+                })
+                .await;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(operation.id = %id, %error, "left to the next link");
+            }
+        }
     }
 
     /// Reads one operation to its end, keeps its output and stores the outcome.
@@ -91,6 +113,7 @@ impl Settler {
                     }
                 }
                 Fetched::Store(outcome) => return self.store(&operation, &outcome).await,
+                Fetched::Fence => return self.fence(&operation).await,
                 Fetched::GivenUp => return,
             }
         }
@@ -115,6 +138,16 @@ impl Settler {
             Err(error) => {
                 tracing::error!(operation.id = %id, %error, "the output cannot be kept; the runner is to keep it");
             }
+        }
+    }
+
+    /// Has the runner say that it never starts what it does not know. The next link settles what it
+    /// does not answer.
+    async fn fence(&self, operation: &Unsettled) {
+        let epoch = operation.attachment.epoch;
+        if let Ok(Ok(CancelAnswer::NeverStarted)) = self.link.cancel(operation.id, epoch).await {
+            let outcome = Outcome::Refused(never_started());
+            self.store(operation, &outcome).await;
         }
     }
 

@@ -1,4 +1,5 @@
-//! Operations of which nobody will ever know what they did (contract A3, A15).
+//! Operations that end without their runner's word: of which nobody will ever know what they did
+//! (contract A3, A15), and which never came to it (A15, A17).
 //!
 //! What a runner that links has forgotten, and what a runner that is revoked has open, is settled in
 //! the transaction that claims the link or revokes the runner: so that no later link, of an older
@@ -7,14 +8,14 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp};
+use shared_types::{Generation, OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
 use super::{OperationRow, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
     database::{Connection, MAX_PAGE, Row, page},
-    runner::{LinkClaim, LostOutcome},
+    runner::{self, LinkClaim, LostOutcome},
 };
 
 impl Store {
@@ -58,6 +59,50 @@ impl Store {
         }
         tx.commit().await?;
         Ok((open.len(), late))
+    }
+
+    /// Settles what the runner of this link never had, and nobody will send any more: its open
+    /// operations that it does not list, whose call ended or which somebody wants stopped. What it
+    /// does not list can come to it over this link or a later one only, and whoever sends over one of
+    /// those reads first that the outcome is stored; to be asked before anybody sends over it.
+    /// Changes nothing where a newer link is there. Answers as [`LinkClaimed::late`] does.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the runner is not in this tenant.
+    ///
+    /// [`LinkClaimed::late`]: crate::LinkClaimed::late
+    pub async fn settle_unheard(
+        &self,
+        tenant: TenantId,
+        (runner, link): (RunnerId, Generation),
+        remembered: &[OperationId],
+        never_started: &LostOutcome,
+        now: Timestamp,
+    ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+        // Most links find nothing, and none of them is to wait for the writers.
+        let any = sqlx::query(
+            "SELECT 1 FROM operations WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL
+                 AND (closed_at IS NOT NULL OR cancel_requested_at IS NOT NULL) LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_optional(self.readers())
+        .await?;
+        if any.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.write().await?;
+        if runner::find(&mut tx, tenant, runner).await?.generation != link {
+            return Ok(Vec::new());
+        }
+        let remembered: HashSet<OperationId> = remembered.iter().copied().collect();
+        let unheard = |row: &OperationRow| {
+            let given_up = row.closed_at.is_some() || row.cancel_requested_at.is_some();
+            given_up && !remembered.contains(&row.id)
+        };
+        let late = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
+        tx.commit().await?;
+        Ok(late)
     }
 }
 

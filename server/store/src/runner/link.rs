@@ -55,7 +55,7 @@ pub enum LinkHolds {
     Barred,
 }
 
-/// The outcome of an operation of which nobody will ever know what it did.
+/// The outcome of an operation that ends without its runner's word.
 #[derive(Debug, Clone)]
 pub struct LostOutcome {
     /// As it is stored: JSON.

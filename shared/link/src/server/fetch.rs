@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use proto::v1::{self, server_frame};
 use shared_sandbox::{Outcome, OutputStream};
-use shared_types::Incarnation;
+use shared_types::{Incarnation, RefusalCode};
 
 use super::{Mail, Unsettled};
 use crate::wire;
@@ -17,6 +17,9 @@ pub enum Fetched {
     Taken(OutputStream, u64, Bytes),
     /// Store it; then the runner may forget the operation, if it is abandoned.
     Store(Outcome),
+    /// The runner does not know it: it is to be told that it never starts it. If it says so, that is
+    /// the outcome ([`never_started`](super::never_started)).
+    Fence,
     /// The next inventory's verdict says it again.
     GivenUp,
 }
@@ -57,6 +60,7 @@ pub fn mail(mail: Mail) -> Fetched {
         } => Fetched::Taken(stream, offset + data.len() as u64, data),
         Mail::Gap { stream, to, .. } => Fetched::Taken(stream, to, Bytes::new()),
         Mail::Ended(outcome) => Fetched::Store(outcome),
+        Mail::Refused(refusal) if refusal.code == RefusalCode::NotFound => Fetched::Fence,
         Mail::Refused(_) | Mail::Detached | Mail::Superseded => Fetched::GivenUp,
     }
 }

@@ -3,6 +3,15 @@
 use shared_sandbox::{ExitRecord, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 
+/// Why an operation is over that its runner never had, or only as a read whose answer nobody heard,
+/// and will never be sent (contract A15, A17).
+pub fn never_started() -> Refusal {
+    Refusal::new(
+        RefusalCode::Fenced,
+        "it was given up before its runner had it: it changed nothing and never starts",
+    )
+}
+
 /// Why an operation is lost of which its runner remembers nothing (contract A3).
 pub fn forgotten() -> Refusal {
     Refusal::new(

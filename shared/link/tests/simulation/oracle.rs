@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use proto::v1::{self, server_frame};
+use shared_link::server::never_started;
 use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request, Retention};
 use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 
@@ -19,7 +20,7 @@ pub(crate) struct Tally {
     pub(crate) lost: u64,
     pub(crate) lost_after_effects: u64,
     pub(crate) never_started: u64,
-    pub(crate) given_up: u64,
+    pub(crate) unheard: u64,
     pub(crate) gaps: u64,
     pub(crate) new_journals: u64,
     /// An older state came back, and only what was accepted over one link tells.
@@ -52,7 +53,7 @@ impl Tally {
         self.lost += other.lost;
         self.lost_after_effects += other.lost_after_effects;
         self.never_started += other.never_started;
-        self.given_up += other.given_up;
+        self.unheard += other.unheard;
         self.gaps += other.gaps;
         self.new_journals += other.new_journals;
         self.restored_within_a_link += other.restored_within_a_link;
@@ -70,7 +71,7 @@ impl Tally {
             self.lost,
             self.lost_after_effects,
             self.never_started,
-            self.given_up,
+            self.unheard,
             self.gaps,
             self.new_journals,
             self.restored_within_a_link,
@@ -229,12 +230,7 @@ impl Checks {
             let lost = lost_memory.contains(id);
             let tally = &mut self.tally;
             match &row.intent.outcome {
-                // Given up before the runner heard of it, or together with its memory: no
-                // inventory ever tells, and nobody asks.
-                None => {
-                    tally.given_up += 1;
-                    assert!(row.closed && (lost || effects == 0), "{id} has no end");
-                }
+                None => panic!("{id} has no end"),
                 Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost => {
                     tally.lost += 1;
                     tally.lost_after_effects += u64::from(effects);
@@ -242,6 +238,7 @@ impl Checks {
                 }
                 Some(Outcome::Refused(refusal)) => {
                     tally.never_started += 1;
+                    tally.unheard += u64::from(*refusal == never_started());
                     assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
                 }
                 Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),

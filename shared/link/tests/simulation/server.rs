@@ -5,7 +5,7 @@ mod operations;
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     rc::Rc,
     time::Duration,
 };
@@ -43,11 +43,26 @@ pub(crate) struct Server {
     links: BTreeMap<u64, ServerLink>,
     pub(crate) follows: BTreeMap<u64, Following>,
     fetches: BTreeMap<u64, Fetching>,
+    /// What is to be done as soon as no link is just being made.
+    errands: Vec<(OperationId, Errand)>,
+}
+
+/// What nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Errand {
+    /// It is to be stopped, which is recorded.
+    Cancel,
+    /// Its call has ended without its outcome.
+    Settle,
+    /// The runner said that it never starts.
+    NeverStarted,
 }
 
 struct ServerLink {
     stage: Stage,
     wishes: VecDeque<Command<Seated>>,
+    /// Cancels of which somebody waits for the answer.
+    cancels: BTreeSet<OperationId>,
     /// A newer one took its place.
     stopped: bool,
 }
@@ -118,6 +133,7 @@ impl Server {
             links: BTreeMap::new(),
             follows: BTreeMap::new(),
             fetches: BTreeMap::new(),
+            errands: Vec::new(),
         }
     }
 
@@ -140,7 +156,8 @@ impl Server {
             Stage::Ready(_, machine) => machine.has_frames() || !link.wishes.is_empty(),
             _ => true,
         });
-        self.follows.is_empty() && self.fetches.is_empty() && !busy
+        let done = self.fetches.is_empty() && self.errands.is_empty();
+        self.follows.is_empty() && done && !busy
     }
 
     /// A runner calls.
@@ -148,6 +165,7 @@ impl Server {
         let link = ServerLink {
             stage: Stage::Called(now + HELLO_WITHIN),
             wishes: VecDeque::new(),
+            cancels: BTreeSet::new(),
             stopped: false,
         };
         self.links.insert(wire, link);
@@ -259,6 +277,7 @@ impl World {
                 Stage::Registered(facts, generation, machine)
             }
             Stage::Registered(facts, generation, mut machine) => {
+                self.commit(|store| store.settle_unheard(&facts, generation))?;
                 let unsettled = machine.judge(self.store.verdicts(&facts));
                 let incarnation = facts.incarnation;
                 let linked = Linked {
@@ -340,8 +359,13 @@ impl World {
         match self.wires.get_mut(&wire).map(|wire| wire.up.receive()) {
             Some(Received::Frame(frame)) => match machine.frame(frame, now) {
                 Ok(Some(answered)) => {
+                    let waits = link.cancels.remove(&answered.id);
                     if answered.answer == Ok(CancelAnswer::NeverStarted) {
                         self.checks.never_started.insert(answered.id);
+                        if waits {
+                            let errand = (answered.id, Errand::NeverStarted);
+                            self.server().errands.push(errand);
+                        }
                     }
                     false
                 }

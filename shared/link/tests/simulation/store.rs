@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shared_link::server::{
-    Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict, forgotten,
+    Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict, forgotten, never_started,
 };
 use shared_sandbox::{Operation, Outcome};
 use shared_types::{Epoch, Generation, OperationId};
@@ -49,6 +49,20 @@ impl Store {
         Generation(self.generation)
     }
 
+    /// Settles what the runner of the newest link never had, and nobody will send any more.
+    pub(crate) fn settle_unheard(&mut self, facts: &HelloFacts, generation: Generation) {
+        if generation.0 != self.generation {
+            return;
+        }
+        for (id, row) in &mut self.rows {
+            let listed = facts.inventory.iter().any(|entry| entry.operation == *id);
+            if !listed && (row.closed || row.intent.cancel_requested) {
+                let outcome = || Outcome::Refused(never_started());
+                row.intent.outcome.get_or_insert_with(outcome);
+            }
+        }
+    }
+
     /// What the runner has accepted over the link of this generation; an older one changes nothing.
     pub(crate) fn heard(&mut self, generation: Generation, accepted: u64) {
         if generation.0 == self.generation
@@ -65,7 +79,7 @@ impl Store {
             .collect()
     }
 
-    fn verdict(&self, id: OperationId) -> Verdict {
+    pub(crate) fn verdict(&self, id: OperationId) -> Verdict {
         let Some(row) = self.rows.get(&id) else {
             return Verdict::Forget;
         };

@@ -260,6 +260,9 @@ impl World {
     }
 
     fn any_fetch(&mut self) -> Result<(), Crashed> {
+        if self.server.is_some() && self.dice.one_in(2) {
+            self.errand_step()?;
+        }
         let keys = self
             .server
             .as_ref()

@@ -269,6 +269,28 @@ impl LinkRows for Store {
         Ok(generation)
     }
 
+    async fn settle_unheard(
+        &self,
+        who: &LinkIdentity,
+        _link: Generation,
+        hello: &HelloFacts,
+    ) -> Result<(), PortError> {
+        let mut rows = self.rows();
+        let Rows {
+            intents, abandoned, ..
+        } = &mut *rows;
+        for (id, intent) in intents {
+            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
+            let given_up = intent.cancel_requested || abandoned.contains(id);
+            if intent.place.runner == who.runner && !listed && given_up {
+                intent
+                    .outcome
+                    .get_or_insert(Outcome::Refused(never_started()));
+            }
+        }
+        Ok(())
+    }
+
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway> {
         let mut rows = self.rows();
         rows.heard += 1;

@@ -3,13 +3,13 @@
 use std::{cell::RefCell, rc::Rc};
 
 use shared_link::server::{
-    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Unsettled,
+    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Unsettled, Verdict,
     fetch::{self, Fetched},
 };
 use shared_sandbox::{Operation, OperationEvent, Outcome};
 use shared_types::{Generation, OperationId};
 
-use super::{Fetching, Following, Seated, ServerLink};
+use super::{Errand, Fetching, Following, Seated, ServerLink};
 use crate::{
     keeping::retention,
     oracle::{Reading, Rules},
@@ -81,6 +81,10 @@ impl World {
                 if fetching.operation.abandoned {
                     self.server().wish(wire, Command::Forget { id });
                 }
+                return Ok(());
+            }
+            Some(Fetched::Fence) => {
+                self.send_cancel(wire, id);
                 return Ok(());
             }
             Some(Fetched::GivenUp) => return Ok(()),
@@ -294,24 +298,73 @@ impl World {
             let intent = &mut store.rows.get_mut(&id).expect("it was placed").intent;
             intent.cancel_requested |= intent.outcome.is_none();
         })?;
-        let row = &self.store.rows[&id];
-        let epoch = self.store.epoch;
-        let intent = row.intent.clone();
+        self.server().errands.push((id, Errand::Cancel));
+        Ok(())
+    }
+
+    /// Does one of the things that nobody waits for.
+    pub(crate) fn errand_step(&mut self) -> Result<(), Crashed> {
         let connection = self.server().slot.connection().clone();
-        match server::cancel(&intent, &connection) {
-            CancelStep::Answer(_) => {}
-            CancelStep::Send => {
-                let Connection::Online(linked) = connection else {
-                    panic!("a cancel is sent to nobody");
-                };
-                let wire = self.server().wire_of(linked.generation);
-                self.server().wish(wire, Command::Cancel { id, epoch });
+        if matches!(connection, Connection::Linking) {
+            return Ok(());
+        }
+        let Some((id, errand)) = self.server().errands.pop() else {
+            return Ok(());
+        };
+        let Connection::Online(linked) = &connection else {
+            return match errand {
+                Errand::NeverStarted => self.never_started(id),
+                // The next link finds it.
+                Errand::Cancel | Errand::Settle => Ok(()),
+            };
+        };
+        let wire = self.server().wire_of(linked.generation);
+        match errand {
+            Errand::NeverStarted => self.never_started(id)?,
+            Errand::Cancel => {
+                let intent = self.store.rows[&id].intent.clone();
+                match server::cancel(&intent, &connection) {
+                    CancelStep::Answer(_) => {}
+                    CancelStep::Send => self.send_cancel(wire, id),
+                    CancelStep::Lost(refusal) => {
+                        self.settle(id, &Outcome::Refused(refusal))?;
+                    }
+                }
             }
-            CancelStep::Lost(refusal) => {
-                self.settle(id, &Outcome::Refused(refusal))?;
+            Errand::Settle => {
+                let (Verdict::Settle(attachment) | Verdict::Cancel(attachment)) =
+                    self.store.verdict(id)
+                else {
+                    return Ok(());
+                };
+                let operation = Unsettled {
+                    id,
+                    attachment,
+                    abandoned: true,
+                };
+                let wire = wire.expect("the link that is online has a wire");
+                if let Some(mut link) = self.server().links.remove(&wire) {
+                    self.begin_fetch(wire, &mut link, operation, linked);
+                    self.server().links.insert(wire, link);
+                }
             }
         }
         Ok(())
+    }
+
+    fn never_started(&mut self, id: OperationId) -> Result<(), Crashed> {
+        self.settle(id, &Outcome::Refused(server::never_started()))?;
+        Ok(())
+    }
+
+    /// Sends a cancel and waits for its answer.
+    fn send_cancel(&mut self, wire: Option<u64>, id: OperationId) {
+        let epoch = self.store.epoch;
+        if self.server().wish(wire, Command::Cancel { id, epoch })
+            && let Some(link) = wire.and_then(|wire| self.server().links.get_mut(&wire))
+        {
+            link.cancels.insert(id);
+        }
     }
 
     /// The call has ended: everything that it needed is stored.
@@ -319,6 +372,7 @@ impl World {
         self.say(format!("close {id}"));
         self.commit(|store| store.rows.get_mut(&id).expect("it was placed").closed = true)?;
         if self.store.rows[&id].intent.outcome.is_none() {
+            self.server().errands.push((id, Errand::Settle));
             return Ok(());
         }
         let linked = self.server().linked().map(|linked| linked.generation);

@@ -1,0 +1,134 @@
+//! Stops an operation. It does not need the caller to stay (contract A17): the wish is recorded, sent
+//! and concluded by a task of its own, and the caller is told what is known in time.
+
+use shared_link::server::{self, CancelStep};
+use shared_sandbox::{CancelAnswer, Outcome};
+use shared_types::{Epoch, OperationId, Refusal, RefusalCode, RunnerId};
+use tokio::{
+    pin,
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+use tracing::Instrument;
+
+use super::{
+    Cancelled, LINKING_WITHIN, RETRY_AFTER, RemoteSandbox, linked, linked_or_not, not_stored,
+};
+use crate::links::{Connection, LinkHandle};
+
+/// Starts to stop it; the answer may be waited for or not.
+pub(super) fn start(
+    sandbox: RemoteSandbox,
+    operation: OperationId,
+    epoch: Epoch,
+) -> impl Future<Output = Cancelled> {
+    let (caller, answer) = oneshot::channel();
+    let cancel = Cancel {
+        sandbox,
+        operation,
+        epoch,
+        caller: Some(caller),
+    };
+    let span = tracing::info_span!("cancel", operation.id = %operation);
+    // Detached on purpose: it ends with the answer, or with the link.
+    tokio::spawn(cancel.run().instrument(span));
+    async { answer.await.unwrap_or_else(|_| Err(stopping())) }
+}
+
+struct Cancel {
+    sandbox: RemoteSandbox,
+    operation: OperationId,
+    epoch: Epoch,
+    /// Nobody once it was told.
+    caller: Option<oneshot::Sender<Cancelled>>,
+}
+
+impl Cancel {
+    async fn run(mut self) {
+        let answer = self.stop().await;
+        self.tell(answer);
+    }
+
+    async fn stop(&mut self) -> Cancelled {
+        let Some(intent) = self.sandbox.find(self.operation).await? else {
+            return Err(not_placed());
+        };
+        if intent.outcome.is_some() {
+            return Ok(CancelAnswer::AlreadyExited);
+        }
+        // Recorded before it is sent, so that a crash in between does not lose it.
+        let recorded = self.sandbox.intents.request_cancel(self.operation).await;
+        recorded.map_err(|error| not_stored("record the cancel", &error))?;
+        let connection = self.connection(intent.place.runner).await;
+        let Some(intent) = self.sandbox.find(self.operation).await? else {
+            return Err(not_placed());
+        };
+        let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
+            (CancelStep::Answer(answer), _) => return Ok(answer),
+            (CancelStep::Send, Connection::Online(link)) => return self.send(link).await,
+            (CancelStep::Send, _) => return Ok(CancelAnswer::Recorded),
+            (CancelStep::Lost(refusal), _) => refusal,
+        };
+        self.settle(lost.clone()).await?;
+        Err(lost)
+    }
+
+    /// How the runner is connected, once no link is just being made: that one may have looked for
+    /// what is to be stopped already.
+    async fn connection(&mut self, runner: RunnerId) -> Connection {
+        let mut watch = self.sandbox.watch(runner).await;
+        if let Ok(connection) = timeout(LINKING_WITHIN, linked_or_not(&mut watch)).await {
+            return connection;
+        }
+        self.tell(Ok(CancelAnswer::Recorded));
+        linked_or_not(&mut watch).await
+    }
+
+    async fn send(&mut self, link: LinkHandle) -> Cancelled {
+        let within = self.sandbox.links.options().cancel_within;
+        let sent = link.cancel(self.operation, self.epoch);
+        pin!(sent);
+        let answered = tokio::select! {
+            answered = &mut sent => answered,
+            () = sleep(within) => {
+                self.tell(Ok(CancelAnswer::Recorded));
+                sent.await
+            }
+        };
+        match answered {
+            Ok(Ok(CancelAnswer::NeverStarted)) => {
+                self.settle(server::never_started()).await?;
+                Ok(CancelAnswer::NeverStarted)
+            }
+            Ok(answer) => answer,
+            // It is recorded: the next link finds it.
+            Err(_) => Ok(CancelAnswer::Recorded),
+        }
+    }
+
+    async fn settle(&self, refusal: Refusal) -> Result<(), Refusal> {
+        let outcome = Outcome::Refused(refusal);
+        let settled = self.sandbox.intents.settle(self.operation, &outcome).await;
+        settled.map_err(|error| not_stored("store the outcome", &error))?;
+        Ok(())
+    }
+
+    fn tell(&mut self, answer: Cancelled) {
+        if let Some(caller) = self.caller.take() {
+            // Whoever stopped waiting does not want to know.
+            let _ = caller.send(answer);
+        }
+    }
+}
+
+/// Nothing is promised of what was never placed: a start of it may be on its way.
+fn not_placed() -> Refusal {
+    Refusal::new(
+        RefusalCode::NotFound,
+        "there is no such operation to be cancelled; one that is started later runs",
+    )
+}
+
+fn stopping() -> Refusal {
+    Refusal::new(RefusalCode::Unavailable, "the server stops").retry_after(RETRY_AFTER)
+}
