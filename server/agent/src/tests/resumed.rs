@@ -155,6 +155,29 @@ async fn a_start_that_is_refused_after_a_restart_is_not_told_as_not_run() {
     );
 }
 
+#[tokio::test]
+async fn what_nobody_could_be_asked_to_stop_is_not_told_as_not_run() {
+    let world = World::new(
+        [Reply::calls("", [SHELL]), Reply::says("done")],
+        [Script::Hang(Vec::new())],
+    );
+    let first = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    let _ = first.await;
+    world
+        .journal
+        .append(placed(world.sandbox.scripted.started()[0].id));
+    let unread = Refusal::new(RefusalCode::Unavailable, "the server failed to read");
+    world.sandbox.scripted.refuse_cancels(unread);
+    world.cancel.cancel();
+    assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
+    let (outcome, text) = world.only_call();
+    assert_eq!(outcome, CallOutcome::Unknown, "{text}");
+}
+
 pub(super) fn placed(operation: OperationId) -> Event {
     let place: Place = shared_sandbox::scripted::ScriptedSandbox::place();
     Event::CallPlaced {

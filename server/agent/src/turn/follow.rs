@@ -252,7 +252,8 @@ impl<'a> Follow<'a> {
             Ok(CancelAnswer::AlreadyExited | CancelAnswer::Cancelled) => self.listen().await,
             Err(refusal) if refusal.code == RefusalCode::StaleEpoch => Followed::Refused(refusal),
             Err(_) if self.attached => self.listen().await,
-            Err(_) => Followed::NotRun,
+            Err(refusal) if refusal.code == RefusalCode::NotFound => Followed::NotRun,
+            Err(_) => Followed::StopUnanswered,
         }
     }
 
