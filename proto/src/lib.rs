@@ -7,6 +7,7 @@
 pub mod agreement;
 pub mod codec;
 pub mod convert;
+pub mod dismissal;
 pub mod http1;
 pub mod signing;
 

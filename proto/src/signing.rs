@@ -45,6 +45,15 @@ pub fn authenticate(
     )
 }
 
+/// What the server's identity key signs where it refuses `Authenticate` because it has dismissed the
+/// runner; the signature goes with the status, see [`crate::dismissal`].
+pub fn dismissed(challenge: &[u8], runner: RunnerId) -> Vec<u8> {
+    message(
+        "gantry.dismissed.v1",
+        &[challenge, runner.to_string().as_bytes()],
+    )
+}
+
 /// What the runner's key signs in `Hello`.
 pub fn link(nonce: &[u8], access_token: &str, ephemeral_key: &[u8]) -> Vec<u8> {
     message(
@@ -57,22 +66,24 @@ pub fn link(nonce: &[u8], access_token: &str, ephemeral_key: &[u8]) -> Vec<u8> {
     )
 }
 
-/// What the server's identity key signs in `Welcome`.
+/// What the server's identity key signs in `Welcome`: all of it, for this link.
 pub fn welcome(
     nonce: &[u8],
-    generation: u64,
     runner: RunnerId,
     runners_key: &[u8],
-    servers_key: &[u8],
+    welcome: &v1::Welcome,
 ) -> Vec<u8> {
     message(
-        "gantry.welcome.v1",
+        "gantry.welcome.v2",
         &[
             nonce,
-            &generation.to_be_bytes(),
+            &welcome.generation.to_be_bytes(),
             runner.to_string().as_bytes(),
             runners_key,
-            servers_key,
+            &welcome.ephemeral_key,
+            &welcome.protocol_version.to_be_bytes(),
+            &welcome.heartbeat_every_ms.to_be_bytes(),
+            &welcome.silence_ms.to_be_bytes(),
         ],
     )
 }

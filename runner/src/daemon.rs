@@ -4,10 +4,11 @@
 //!
 //! There are two ends. SIGTERM hands over: nothing new is taken, what runs goes on under its
 //! supervisors, and the next daemon takes it up; so a service manager can update the runner at any
-//! time. A link that gives up does the same: whoever stands between must not end what runs. SIGINT, or a second SIGTERM, ends: what runs may finish for a while, then it is stopped.
-//! Either way the server takes what is left, and the link says goodbye: for good where nothing is
-//! left, so that an ephemeral runner is removed then, and only then. A third signal skips the
-//! waiting.
+//! time. So does a link that gives up, unless the server has proved that it has dismissed the
+//! runner: then what runs is stopped at once. SIGINT ends: what runs may finish for a while, then it
+//! is stopped. Either way the server takes what is left, and the link says goodbye: for good where
+//! nothing is left, so that an ephemeral runner is removed then, and only then. A second signal stops
+//! what runs, and skips the waiting.
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
@@ -24,12 +25,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use tonic::Code;
 
 use crate::{
     connection::Transports,
     endpoints::Endpoints,
-    enrolment::EnrolmentError,
     home::{Home, HomeError},
     journal::{Journal, JournalError, Opened, Repair},
     key::KeyError,
@@ -111,9 +110,9 @@ pub(crate) async fn run(
 
     let (told, ended) = tokio::select! {
         Some(told) = stop.recv() => (told, None),
-        // The server has not said that what runs is to end.
         ended = &mut linked => {
-            (Stop::HandOver, Some(ended.unwrap_or(Err(DaemonError::Broken("link")))))
+            let ended = ended.unwrap_or(Err(DaemonError::Broken("link")));
+            (stop_after(&ended), Some(ended))
         }
         broken = &mut table => return Err(match broken {
             Ok(Err(error)) => DaemonError::Journal(error),
@@ -130,8 +129,12 @@ pub(crate) async fn run(
             Some(_) = stop.recv() => cut(&operations).await,
         }
     } else {
+        let patience = match ended {
+            None => drain_for,
+            Some(_) => Duration::ZERO,
+        };
         tokio::select! {
-            () = drain(&operations, drain_for) => {}
+            () = drain(&operations, patience) => {}
             Some(_) = stop.recv() => cut(&operations).await,
         }
     }
@@ -146,6 +149,15 @@ pub(crate) async fn run(
     let _ = table.await;
     tracing::info!("runner stopped");
     ended.unwrap_or(Ok(()))
+}
+
+/// What becomes of what runs once the link has given up: only the server ends it, by a dismissal that
+/// it has proved.
+fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
+    match ended {
+        Err(DaemonError::Link(error)) if error.is_dismissal() => Stop::End,
+        _ => Stop::HandOver,
+    }
 }
 
 /// Reads the home, takes up what earlier daemons left, and puts the parts together.
@@ -380,13 +392,9 @@ pub(crate) enum DaemonError {
 
 /// What helps where the server takes the runner for nobody of its own.
 fn remedy(error: &LinkError) -> &'static str {
-    match error {
-        LinkError::Refused(status) | LinkError::Connect(EnrolmentError::Refused(status))
-            if status.code() != Code::FailedPrecondition =>
-        {
-            "; if this runner was removed, enrol it again with --replace"
-        }
-        _ => "",
+    match error.is_dismissal() {
+        true => "; if this runner was removed, enrol it again with --replace",
+        false => "",
     }
 }
 

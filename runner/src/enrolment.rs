@@ -8,7 +8,7 @@
 use std::{collections::HashMap, fmt, net::SocketAddr, time::Duration};
 
 use proto::{
-    http1, signing,
+    dismissal, http1, signing,
     v1::{self, enrolment_client::EnrolmentClient},
 };
 use shared_types::{Entropy, RunnerId, Token};
@@ -138,11 +138,15 @@ impl Proven {
     /// Proves that this is the runner that enrolled; returns an access token for one link. The
     /// join state that comes with it is on disk before the token can be used: without it the
     /// server would take this runner for a copy of itself.
+    ///
+    /// # Errors
+    /// [`EnrolmentError::Dismissed`] where the identity has signed that.
     pub(crate) async fn authenticate(
         &mut self,
         key: &RunnerKey,
         home: &Home,
         runner: RunnerId,
+        identity: &ServerIdentity,
     ) -> Result<String, EnrolmentError> {
         let join_state = home.join_state()?;
         let message = signing::authenticate(&self.challenge, &self.audience, runner, join_state);
@@ -152,12 +156,30 @@ impl Proven {
             signature: key.sign(&message),
             join_state,
         };
-        let reply = in_time(self.wire.authenticate(request)).await?;
+        let answer = in_time(self.wire.authenticate(request)).await;
+        let reply = answer.map_err(|error| match error {
+            EnrolmentError::Refused(status) => self.judge(status, runner, identity),
+            error => error,
+        })?;
         if reply.access_token.is_empty() {
             return Err(EnrolmentError::Nonsense("an access token"));
         }
         home.save_join_state(reply.join_state)?;
         Ok(reply.access_token)
+    }
+
+    /// Tells the server's dismissal from a refusal that anybody on the way can say.
+    fn judge(
+        &self,
+        refusal: Status,
+        runner: RunnerId,
+        identity: &ServerIdentity,
+    ) -> EnrolmentError {
+        let signed = signing::dismissed(&self.challenge, runner);
+        match dismissal::proof(&refusal) {
+            Some(proof) if identity.signed(&signed, &proof) => EnrolmentError::Dismissed(refusal),
+            _ => EnrolmentError::Refused(refusal),
+        }
     }
 
     fn of(url: &ServerUrl, connection: Connection, reply: v1::IdentifyReply) -> Self {
@@ -272,6 +294,9 @@ pub(crate) enum EnrolmentError {
     NotGantry { url: String, reason: String },
     #[error("the server says: {}", .0.message())]
     Refused(Status),
+    /// The server has proved that the runner was removed or locked.
+    #[error("the server says: {}", .0.message())]
+    Dismissed(Status),
     #[error("the server did not answer within {} s", CALL_WITHIN.as_secs())]
     Silent,
     #[error("the server's answer lacks {0}: it may be of another version")]

@@ -1,8 +1,9 @@
 //! The runner's link to its server: kept for as long as the daemon runs, connected anew whenever
 //! it is lost. Operations know nothing of it: they go on (see [`crate::operations`]).
 //!
-//! What will not get better by trying again (revoked, another protocol) ends the daemon with one
-//! clear line; everything else is tried again, with full jitter.
+//! What the server has signed and will not get better by trying again (it has dismissed the runner, or
+//! speaks another protocol) ends the daemon with one clear line. Everything else is tried again, with
+//! full jitter, also what is refused without a signature: anything on the way can refuse.
 
 mod frames;
 mod session;
@@ -127,7 +128,7 @@ impl Link {
             .remember(matches!(over, Ok(Transport::WebSocket)));
         let mut proven = proven?;
         let token = proven
-            .authenticate(&self.key, &self.home, self.enrolled.runner)
+            .authenticate(&self.key, &self.home, self.enrolled.runner, identity)
             .await?;
         Ok((proven, token))
     }
@@ -180,30 +181,24 @@ pub(crate) enum LinkError {
 impl LinkError {
     /// Whether trying again cannot help.
     pub(crate) fn is_final(&self) -> bool {
-        match self {
-            Self::Connect(EnrolmentError::Refused(status)) | Self::Refused(status) => {
-                is_final(status.code())
-            }
-            Self::Ended(Ended::Version(_)) | Self::Gone(_) => true,
-            _ => false,
-        }
+        // Of a welcome that was signed.
+        let proved = matches!(self, Self::Ended(Ended::Version(_)));
+        proved || self.is_dismissal() || matches!(self, Self::Gone(_))
+    }
+
+    /// Whether the server has proved that this runner was removed or locked.
+    pub(crate) fn is_dismissal(&self) -> bool {
+        matches!(self, Self::Connect(EnrolmentError::Dismissed(_)))
     }
 
     fn of(status: Status) -> Self {
-        if is_final(status.code()) {
-            Self::Refused(status)
-        } else {
-            Self::Lost(status)
+        match status.code() {
+            Code::Unauthenticated | Code::PermissionDenied | Code::FailedPrecondition => {
+                Self::Refused(status)
+            }
+            _ => Self::Lost(status),
         }
     }
-}
-
-/// Revoked or unknown, or (a failed precondition) of a version that the server does not speak.
-fn is_final(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unauthenticated | Code::PermissionDenied | Code::FailedPrecondition
-    )
 }
 
 #[cfg(test)]

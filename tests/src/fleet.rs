@@ -49,7 +49,7 @@ pub struct Fleet {
 pub struct Tally {
     /// Those that hold a link which carries operations.
     pub linked: usize,
-    /// What the server said to those that must not try again.
+    /// What the server said to those that it refused; they do not try again.
     pub refused: Vec<String>,
     /// Links whose generation was not above that of the runner's last.
     pub went_back: usize,
@@ -208,7 +208,7 @@ impl Drop for Linked<'_> {
     }
 }
 
-/// The codes that end the daemon.
+/// The codes of a refusal, which a test wants to know of.
 fn is_final(code: Code) -> bool {
     matches!(
         code,

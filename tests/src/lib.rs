@@ -5,6 +5,7 @@ pub mod door;
 pub mod fleet;
 pub mod footprint;
 pub mod gantry;
+pub mod gateway;
 pub mod http1_proxy;
 pub mod model_server;
 pub mod network;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use proto::{
+    agreement::Ephemeral,
     signing,
     v1::{
         self,
         enrolment_server::{Enrolment, EnrolmentServer},
+        runner_frame,
         runner_link_server::{RunnerLink, RunnerLinkServer},
         server_frame::Kind,
     },
@@ -22,12 +24,18 @@ use crate::peer::Key;
 /// Frames that wait for the connection.
 const FRAMES: usize = 8;
 
+/// The id that it gives to every runner.
+const RUNNER: RunnerId = RunnerId::from_u128(1);
+
+/// The challenge of every link.
+const NONCE: [u8; 32] = [9; 32];
+
 /// The answer to a hello.
 #[derive(Debug, Clone)]
 pub enum Says {
     /// None.
     Nothing,
-    /// This welcome.
+    /// This welcome, with its proof.
     Welcome(v1::Welcome),
     /// The end, with this status.
     Status(Status),
@@ -47,6 +55,7 @@ impl OtherServer {
     pub async fn start(says: Says) -> Self {
         let identity = Key::generate();
         let pin = identity.public().try_into().expect("32 bytes");
+        let identity = Arc::new(identity);
         let double = Arc::new(Double { identity, says });
         let mut routes = Routes::builder();
         routes
@@ -86,7 +95,7 @@ fn serve(listener: TcpListener, routes: Router) -> JoinHandle<()> {
 }
 
 struct Double {
-    identity: Key,
+    identity: Arc<Key>,
     says: Says,
 }
 
@@ -113,7 +122,7 @@ impl Enrolment for Double {
         _: Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
         Ok(Response::new(v1::EnrolReply {
-            runner: RunnerId::from_u128(1).to_string(),
+            runner: RUNNER.to_string(),
             name: "laptop".to_owned(),
         }))
     }
@@ -139,7 +148,8 @@ impl RunnerLink for Double {
         request: Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (to_runner, frames) = mpsc::channel(FRAMES);
-        tokio::spawn(answer(request.into_inner(), to_runner, self.says.clone()));
+        let (identity, says) = (self.identity.clone(), self.says.clone());
+        tokio::spawn(answer(request.into_inner(), to_runner, identity, says));
         Ok(Response::new(ReceiverStream::new(frames)))
     }
 }
@@ -147,16 +157,26 @@ impl RunnerLink for Double {
 async fn answer(
     mut inbound: Streaming<v1::RunnerFrame>,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
+    identity: Arc<Key>,
     says: Says,
 ) {
     let frame = |kind: Kind| v1::ServerFrame::from(kind);
-    let challenge = Kind::Challenge(v1::Challenge { nonce: vec![9; 32] });
+    let nonce = NONCE.to_vec();
+    let challenge = Kind::Challenge(v1::Challenge { nonce });
     // A runner that is gone hears nothing.
     let _ = to_runner.send(Ok(frame(challenge))).await;
-    let _ = inbound.message().await;
+    let Ok(Some(v1::RunnerFrame {
+        kind: Some(runner_frame::Kind::Hello(hello)),
+    })) = inbound.message().await
+    else {
+        return;
+    };
     match says {
         Says::Nothing => {}
-        Says::Welcome(welcome) => {
+        Says::Welcome(mut welcome) => {
+            welcome.ephemeral_key = Ephemeral::generate(&OsEntropy).public();
+            let signed = signing::welcome(&NONCE, RUNNER, &hello.ephemeral_key, &welcome);
+            welcome.signature = identity.sign(&signed);
             let _ = to_runner.send(Ok(frame(Kind::Welcome(welcome)))).await;
         }
         Says::Status(status) => return drop(to_runner.send(Err(status)).await),

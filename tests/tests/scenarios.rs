@@ -7,6 +7,7 @@ mod scenarios {
     mod bad_input;
     mod clones;
     mod daemon_kills;
+    mod dismissals;
     mod endpoints;
     mod ends;
     mod ends_as_root;

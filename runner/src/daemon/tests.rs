@@ -4,6 +4,7 @@ use proto::v1::{exit_record, runner_frame::Kind};
 use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
 use tokio::task::JoinHandle;
+use tonic::Status;
 
 use super::*;
 use crate::{
@@ -48,8 +49,8 @@ impl Daemon {
         }
     }
 
-    async fn end(self) -> Result<(), DaemonError> {
-        let ended = timeout(SOON, self.task).await;
+    async fn end(&mut self) -> Result<(), DaemonError> {
+        let ended = timeout(SOON, &mut self.task).await;
         ended.expect("an end in time").expect("no panic")
     }
 }
@@ -111,7 +112,7 @@ async fn cause_of_the_end(link: &mut FakeLink) -> exit_record::Cause {
 #[tokio::test]
 async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
     let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, LONG);
+    let mut daemon = Daemon::start(&server, LONG);
     let script = "echo up; until test -e go; do sleep 0.01; done";
     let (mut link, asked) = linked(&mut server, script).await;
     running(&mut link, &asked).await;
@@ -146,7 +147,7 @@ async fn a_drain_lets_what_runs_finish_and_takes_nothing_new() {
 async fn a_runner_that_hands_over_comes_back_and_one_with_nothing_left_leaves_for_good() {
     for (script, for_good) in [("echo up; sleep 600", false), ("echo up", true)] {
         let mut server = FakeServer::plain(1).await;
-        let daemon = Daemon::start(&server, LONG);
+        let mut daemon = Daemon::start(&server, LONG);
         let (mut link, asked) = linked(&mut server, script).await;
         running(&mut link, &asked).await;
         if for_good {
@@ -165,7 +166,7 @@ async fn a_runner_that_hands_over_comes_back_and_one_with_nothing_left_leaves_fo
 #[tokio::test]
 async fn one_that_stops_before_it_has_heard_the_welcome_leaves_for_good_as_well() {
     let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, LONG);
+    let mut daemon = Daemon::start(&server, LONG);
     let mut link = server.next_link().await;
     link.challenge().await;
     daemon.stop.send(Stop::End).await.expect("a daemon");
@@ -177,7 +178,7 @@ async fn one_that_stops_before_it_has_heard_the_welcome_leaves_for_good_as_well(
 #[tokio::test]
 async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
     let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, Duration::ZERO);
+    let mut daemon = Daemon::start(&server, Duration::ZERO);
     let (mut link, asked) = linked(&mut server, "echo up; sleep 600").await;
     running(&mut link, &asked).await;
     daemon.stop.send(Stop::End).await.expect("a daemon");
@@ -197,7 +198,7 @@ async fn what_outlasts_the_drain_is_stopped_and_its_end_still_told() {
 async fn a_second_signal_stops_what_runs_whatever_the_first_one_was() {
     for first in [Stop::HandOver, Stop::End] {
         let mut server = FakeServer::plain(1).await;
-        let daemon = Daemon::start(&server, Duration::from_secs(3600));
+        let mut daemon = Daemon::start(&server, Duration::from_secs(3600));
         let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
         let (mut link, asked) = linked(&mut server, script).await;
         running(&mut link, &asked).await;
@@ -205,29 +206,60 @@ async fn a_second_signal_stops_what_runs_whatever_the_first_one_was() {
         daemon.stop.send(Stop::HandOver).await.expect("a daemon");
         let stopped = daemon.directory.path().join("stopped");
         drop(link);
-        let ended = timeout(SOON, daemon.task).await.expect("an end in time");
-        ended.expect("no panic").expect("an end");
+        daemon.end().await.expect("an end");
         assert!(stopped.exists(), "{first:?}");
     }
 }
 
 #[tokio::test]
-async fn what_runs_outlives_a_link_that_is_refused_by_nobody_knows_whom() {
+async fn a_runner_that_was_dismissed_stops_what_it_runs_and_says_why() {
     let mut server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, Duration::ZERO);
+    let mut daemon = Daemon::start(&server, LONG);
+    let script = "trap 'touch stopped; exit' TERM; echo up; while :; do sleep 0.01; done";
+    let (mut link, asked) = linked(&mut server, script).await;
+    running(&mut link, &asked).await;
+    server.dismiss(RUNNER, Status::permission_denied("the runner was removed"));
+    drop(link);
+    let error = daemon.end().await.expect_err("an end").to_string();
+    assert!(error.contains("the runner was removed"), "{error}");
+    assert!(error.contains("--replace"), "{error}");
+    assert!(daemon.directory.path().join("stopped").exists());
+    assert!(!daemon.home.is_taken());
+}
+
+#[tokio::test]
+async fn a_refusal_that_nobody_signed_stops_nothing() {
+    let mut server = FakeServer::plain(1).await;
+    let mut daemon = Daemon::start(&server, LONG);
+    let script = "echo up; until test -e go; do sleep 0.01; done";
+    let (mut link, asked) = linked(&mut server, script).await;
+    running(&mut link, &asked).await;
+    link.end(Status::permission_denied("forbidden")).await;
+    let mut link = server.next_link().await;
+    link.welcome(1, LONG).await;
+    std::fs::write(daemon.directory.path().join("go"), "").expect("a file");
+    link.send(operation_frame(&asked)).await;
+    assert_eq!(
+        cause_of_the_end(&mut link).await,
+        exit_record::Cause::Exited
+    );
+    daemon.stop.send(Stop::End).await.expect("a daemon");
+    drop(link);
+    daemon.end().await.expect("an orderly end");
+}
+
+#[tokio::test]
+async fn what_runs_outlives_a_daemon_that_does_not_fit_its_server_any_more() {
+    let mut server = FakeServer::plain(1).await;
+    let mut daemon = Daemon::start(&server, Duration::ZERO);
     let script = "echo up; until test -e go; do sleep 0.01; done; touch done";
     let (mut link, asked) = linked(&mut server, script).await;
     running(&mut link, &asked).await;
-    link.end(tonic::Status::permission_denied("the runner was removed"))
-        .await;
-    let home = daemon.home.clone();
-    let error = daemon.task.await.expect("no panic").expect_err("an end");
-    assert!(
-        error.to_string().contains("the runner was removed"),
-        "{error}"
-    );
-    assert!(error.to_string().contains("--replace"), "{error}");
-    assert!(!home.is_taken());
+    drop(link);
+    server.next_link().await.welcome(99, LONG).await;
+    let error = daemon.end().await.expect_err("an end").to_string();
+    assert!(error.contains("version 99"), "{error}");
+    assert!(!daemon.home.is_taken());
     std::fs::write(daemon.directory.path().join("go"), "").expect("a file");
     let done = daemon.directory.path().join("done");
     let finished = async {
@@ -243,7 +275,7 @@ async fn what_runs_outlives_a_link_that_is_refused_by_nobody_knows_whom() {
 #[tokio::test]
 async fn one_home_serves_one_daemon_and_only_once_it_is_enrolled() {
     let server = FakeServer::plain(1).await;
-    let daemon = Daemon::start(&server, LONG);
+    let mut daemon = Daemon::start(&server, LONG);
     while !daemon.home.is_taken() {
         tokio::task::yield_now().await;
     }

@@ -178,12 +178,7 @@ impl Session<'_> {
             Todo::Order(order) => {
                 return Ok(self.operations.order(link.opened.link, order).await?);
             }
-            Todo::Linked {
-                generation,
-                ephemeral_key,
-                signature,
-            } => {
-                link.tickets.open(generation, &ephemeral_key, &signature)?;
+            Todo::Linked { generation } => {
                 *link.welcomed = Some(Instant::now());
                 tracing::info!(
                     runner.id = %self.introduction.runner,

@@ -8,9 +8,12 @@ use std::{
     time::Duration,
 };
 
-use proto::v1::{self, runner_frame::Kind, server_frame};
+use proto::{
+    PROTOCOL_VERSION, dismissal,
+    v1::{self, runner_frame::Kind, server_frame},
+};
 use shared_tls::ServerTls;
-use shared_types::{SystemClock, entropy::SeededEntropy};
+use shared_types::{RunnerId, SystemClock, entropy::SeededEntropy};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
@@ -102,8 +105,8 @@ over_both! {
     a_command_that_outlives_its_link_ends_on_the_next_one,
     only_a_link_that_was_welcomed_counts_as_one_that_served,
     a_silent_server_is_left_and_dialled_again,
-    a_runner_that_the_server_does_not_know_any_more_gives_up,
-    a_link_that_is_refused_for_good_is_not_tried_again,
+    a_runner_that_the_server_proves_to_have_dismissed_gives_up,
+    a_refusal_that_proves_no_dismissal_is_not_the_end,
     another_protocol_version_ends_the_runner_with_what_to_do,
     a_welcome_that_the_server_did_not_sign_for_this_link_is_none,
     nonsense_instead_of_a_challenge_is_not_the_end,
@@ -115,7 +118,7 @@ over_both! {
     heartbeats_come_while_the_table_takes_no_more_orders,
     a_lost_link_is_followed_by_one_to_the_next_address_and_then_around_again,
     every_address_is_held_to_the_servers_identity,
-    what_one_address_refuses_for_good_is_not_tried_at_the_next,
+    a_dismissal_at_one_address_is_one_at_the_next_as_well,
     a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it,
 }
 
@@ -175,24 +178,47 @@ async fn a_silent_server_is_left_and_dialled_again(over: Transport) {
     assert_eq!(silent.next().await, None, "the silent link is over");
 }
 
-async fn a_runner_that_the_server_does_not_know_any_more_gives_up(over: Transport) {
+async fn a_runner_that_the_server_proves_to_have_dismissed_gives_up(over: Transport) {
     let server = FakeServer::over(over, 1).await;
-    server.refuse(Status::permission_denied("the runner was removed"));
+    server.dismiss(RUNNER, removed());
     let error = Runner::start(&server, None)
         .await
         .end()
         .await
         .expect_err("an end");
+    assert!(error.is_dismissal());
     assert_eq!(error.to_string(), "the server says: the runner was removed");
 }
 
-async fn a_link_that_is_refused_for_good_is_not_tried_again(over: Transport) {
+async fn a_refusal_that_proves_no_dismissal_is_not_the_end(over: Transport) {
     let mut server = FakeServer::over(over, 1).await;
-    let runner = Runner::start(&server, None).await;
-    let link = server.next_link().await;
-    link.end(Status::unauthenticated("revoked")).await;
-    let error = runner.end().await.expect_err("an end");
-    assert!(error.to_string().contains("revoked"), "{error}");
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut link = link(directory.path(), &server, None).await;
+    let refusals: [fn(&FakeServer); 4] = [
+        |server| server.refuse(removed()),
+        |server| server.refuse(Status::unauthenticated("who is there?")),
+        |server| server.dismiss(RunnerId::from_u128(1), removed()),
+        |server| server.refuse(dismissal::prove(removed(), &[0; 64])),
+    ];
+    for refuse in refusals {
+        refuse(&server);
+        let refused = link.once(&mut None).await.expect_err("it is refused");
+        assert!(!refused.is_final(), "{refused:?}");
+    }
+    server.relent();
+    tokio::spawn(link.run());
+    for end in [
+        Code::Unauthenticated,
+        Code::PermissionDenied,
+        Code::FailedPrecondition,
+    ] {
+        server.next_link().await.end(Status::new(end, "no")).await;
+    }
+    welcomed(&mut server).await;
+}
+
+fn removed() -> Status {
+    Status::permission_denied("the runner was removed")
 }
 
 async fn another_protocol_version_ends_the_runner_with_what_to_do(over: Transport) {
@@ -209,19 +235,35 @@ async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Tran
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
     let mut before = server_frame::Kind::Welcome(v1::Welcome::default());
-    for what in ["unsigned", "signed for another link", "of this link's"] {
+    for what in [
+        "unsigned",
+        "of another version than was signed",
+        "with other times than were signed",
+        "signed for another link",
+        "of this link's",
+    ] {
         let mut served = None;
         let ends = async {
             let mut link = server.next_link().await;
             let hello = link.challenge().await;
-            let own = link.proof(&hello);
+            let own = link.proof(&hello, PROTOCOL_VERSION, LONG);
             let unsigned = v1::Welcome {
                 signature: Vec::new(),
+                ..own.clone()
+            };
+            let version = v1::Welcome {
+                protocol_version: 99,
+                ..own.clone()
+            };
+            let times = v1::Welcome {
+                silence_ms: 1,
                 ..own.clone()
             };
             let own = server_frame::Kind::Welcome(own);
             link.send(match what {
                 "unsigned" => server_frame::Kind::Welcome(unsigned),
+                "of another version than was signed" => server_frame::Kind::Welcome(version),
+                "with other times than were signed" => server_frame::Kind::Welcome(times),
                 "signed for another link" => before.clone(),
                 _ => own.clone(),
             })
@@ -400,12 +442,12 @@ async fn every_address_is_held_to_the_servers_identity(over: Transport) {
     runner.abort();
 }
 
-async fn what_one_address_refuses_for_good_is_not_tried_at_the_next(over: Transport) {
+async fn a_dismissal_at_one_address_is_one_at_the_next_as_well(over: Transport) {
     let (first, mut second) = (
         FakeServer::over(over, 1).await,
         FakeServer::over(over, 1).await,
     );
-    first.refuse(Status::permission_denied("the runner was removed"));
+    first.dismiss(RUNNER, removed());
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &first, None).await;
     link.endpoints = endpoints(&[&first.url, &second.url]);

@@ -92,25 +92,21 @@ impl<'a> Tickets<'a> {
         ours
     }
 
-    /// The welcome came, with this ephemeral key and this signature of the server's.
+    /// The welcome came.
     ///
     /// # Errors
     /// If it proves nothing; no ticket of this link is good then.
-    pub(super) fn open(
-        &mut self,
-        generation: u64,
-        theirs: &[u8],
-        signature: &[u8],
-    ) -> Result<(), Unproven> {
+    fn open(&mut self, welcome: &v1::Welcome) -> Result<(), Unproven> {
         let stage = std::mem::replace(&mut self.stage, Stage::Called);
         let Stage::Introduced(challenged, ephemeral) = stage else {
             return Err(Unproven::FirstWord);
         };
         let (nonce, ours) = (&challenged.nonce, ephemeral.public());
-        let signed = signing::welcome(nonce, generation, self.runner, &ours, theirs);
-        if !self.identity.signed(&signed, signature) {
+        let signed = signing::welcome(nonce, self.runner, &ours, welcome);
+        if !self.identity.signed(&signed, &welcome.signature) {
             return Err(Unproven::FirstWord);
         }
+        let (generation, theirs) = (welcome.generation, &welcome.ephemeral_key);
         let info = signing::link_key(generation, self.runner, &ours, theirs);
         let secret = ephemeral.agree(theirs, nonce).ok_or(Unproven::FirstWord)?;
         let key = secret.key(&info);
@@ -123,12 +119,20 @@ impl<'a> Tickets<'a> {
     }
 
     /// Looks at a frame that arrived at `now` (boot-time clock). What it took on its way is taken
-    /// from the time in which an operation must start.
+    /// from the time in which an operation must start; a good welcome opens the link.
     ///
     /// # Errors
     /// If it needs a ticket or signature, and has no good one.
-    pub(super) fn check(&self, frame: &mut v1::ServerFrame, now: Duration) -> Result<(), Unproven> {
+    pub(super) fn check(
+        &mut self,
+        frame: &mut v1::ServerFrame,
+        now: Duration,
+    ) -> Result<(), Unproven> {
         match &mut frame.kind {
+            // Elsewhere it is out of turn.
+            Some(Kind::Welcome(welcome)) if matches!(self.stage, Stage::Introduced(..)) => {
+                self.open(welcome)
+            }
             Some(Kind::NewJournal(new_journal)) => self.check_new_journal(new_journal),
             Some(Kind::Operation(operation)) => self.check_operation(operation, now),
             Some(kind) => self.check_order(kind, frame.ticket.as_ref(), now),

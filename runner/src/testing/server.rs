@@ -15,9 +15,8 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use proto::{
-    PROTOCOL_VERSION,
     agreement::{Ephemeral, LinkKey},
-    signing,
+    dismissal, signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
 use shared_tls::ServerTls;
@@ -40,6 +39,9 @@ use crate::{
 
 /// The id that the double gives to every runner.
 pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(7);
+
+/// The challenge of every Identify.
+const CHALLENGE: [u8; 32] = [5; 32];
 
 /// The challenge of every link.
 const NONCE: [u8; 32] = [9; 32];
@@ -133,9 +135,20 @@ impl FakeServer {
         self.state.tokens.lock().expect("no panic").len()
     }
 
-    /// Refuses from now on.
+    /// Refuses from now on, as anybody can.
     pub(crate) fn refuse(&self, status: Status) {
         *self.state.refusal.lock().expect("no panic") = Some(status);
+    }
+
+    /// Refuses from now on because it has dismissed this runner, and proves it.
+    pub(crate) fn dismiss(&self, runner: RunnerId, status: Status) {
+        let signed = signing::dismissed(&CHALLENGE, runner);
+        self.refuse(dismissal::prove(status, &self.state.identity.sign(&signed)));
+    }
+
+    /// Refuses no more.
+    pub(crate) fn relent(&self) {
+        *self.state.refusal.lock().expect("no panic") = None;
     }
 
     /// The next link of a runner, before its first frame.
@@ -220,7 +233,7 @@ impl enrolment::Enrolment for State {
         &self,
         request: tonic::Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let (challenge, audience) = (vec![5; 32], "test".to_owned());
+        let (challenge, audience) = (CHALLENGE.to_vec(), "test".to_owned());
         let nonce = request.into_inner().nonce;
         let signed = signing::identify(&nonce, &challenge, &self.claims, &audience);
         Ok(Response::new(v1::IdentifyReply {
@@ -360,32 +373,34 @@ impl FakeLink {
     /// Challenge, hello, and a welcome with this version and silence.
     pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
         let hello = self.challenge().await;
-        let welcome = self.proof(&hello);
-        self.send(server_frame::Kind::Welcome(v1::Welcome {
-            protocol_version: version,
-            silence_ms: silence.as_millis() as u32,
-            ..welcome
-        }))
-        .await;
+        let welcome = self.proof(&hello, version, silence);
+        self.send(server_frame::Kind::Welcome(welcome)).await;
         hello
     }
 
-    /// A welcome in which everything is right; what follows has tickets.
-    pub(crate) fn proof(&mut self, hello: &v1::Hello) -> v1::Welcome {
+    /// A welcome with this version and silence that is signed; what follows has tickets.
+    pub(crate) fn proof(
+        &mut self,
+        hello: &v1::Hello,
+        version: u32,
+        silence: Duration,
+    ) -> v1::Welcome {
         let ephemeral = Ephemeral::generate(&OsEntropy);
         let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
-        let signed = signing::welcome(&NONCE, 1, RUNNER, theirs, &ours);
         let info = signing::link_key(1, RUNNER, theirs, &ours);
         self.key = ephemeral
             .agree(theirs, &NONCE)
             .map(|secret| secret.key(&info));
-        v1::Welcome {
+        let mut welcome = v1::Welcome {
             generation: 1,
-            protocol_version: PROTOCOL_VERSION,
+            protocol_version: version,
             heartbeat_every_ms: 100,
-            silence_ms: 0,
-            signature: self.identity.sign(&signed),
+            silence_ms: silence.as_millis() as u32,
             ephemeral_key: ours,
-        }
+            signature: Vec::new(),
+        };
+        let signed = signing::welcome(&NONCE, RUNNER, theirs, &welcome);
+        welcome.signature = self.identity.sign(&signed);
+        welcome
     }
 }

@@ -99,7 +99,6 @@ where
             return Err(Status::invalid_argument("the first frame must be a hello"));
         };
         if hello.protocol_version < OLDEST_PROTOCOL_VERSION {
-            // The runner takes this code for final: trying again would not help it.
             return Err(Status::failed_precondition(format!(
                 "the runner speaks version {} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner",
                 hello.protocol_version

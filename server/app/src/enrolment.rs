@@ -18,6 +18,7 @@ use shared_types::{
     AddressRange, Clock, Digest, Entropy, RunnerId, Timestamp, Token, TokenKind, limits::is_name,
 };
 
+pub use self::refused::NotLetIn;
 use self::refused::Refused;
 use crate::{
     AppError,
@@ -257,14 +258,22 @@ impl Enrolment {
     /// runner betrays itself by an old join state: then the runner is locked, and its link ends.
     ///
     /// # Errors
-    /// If the runner is not known (any more), the signature does not hold, or it is locked.
-    pub async fn authenticate(&self, ask: &AuthenticateRequest) -> Result<(String, u64), AppError> {
+    /// If the runner is not known (any more), the signature does not hold, or it is locked. Only
+    /// whoever holds the runner's key is given the proof of a dismissal.
+    pub async fn authenticate(&self, ask: &AuthenticateRequest) -> Result<(String, u64), NotLetIn> {
         let proved = self.prove(ask).await;
         match proved {
             Ok(renewed) => Ok(renewed),
             Err(refused) => {
                 let now = self.inner.clock.now();
-                Err(self.refuse(refused, place(ask.address), now).await)
+                let runner = ask.runner.parse().ok();
+                let runner = runner.filter(|_| refused.is_dismissal);
+                let dismissal = runner.map(|runner| {
+                    let signed = signing::dismissed(&ask.challenge, runner);
+                    self.inner.identity.sign(&signed)
+                });
+                let error = self.refuse(refused, place(ask.address), now).await;
+                Err(NotLetIn { error, dismissal })
             }
         }
     }
@@ -284,7 +293,6 @@ impl Enrolment {
         ask: &AuthenticateRequest,
     ) -> Result<(String, u64), Refused> {
         let inner = &*self.inner;
-        lives(row)?;
         let audience = inner.tokens.audience();
         let signed = signing::authenticate(&ask.challenge, audience, row.id, ask.join_state);
         if !verifies(&row.public_key, &signed, &ask.signature) {
@@ -294,9 +302,10 @@ impl Enrolment {
         if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
             return Err(Refused::old_challenge(refused::AUTHENTICATE));
         }
+        lives(row).map_err(Refused::dismissal)?;
         let renewing = self.clone().renew_join_state(row.id, ask.join_state);
         let JoinState::Renewed(next) = whole(renewing).await? else {
-            return Err(Refused::locked());
+            return Err(Refused::locked().dismissal());
         };
         let claims = LinkClaims {
             tenant: row.tenant,

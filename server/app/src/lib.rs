@@ -41,7 +41,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
 pub use context::OpContext;
-pub use enrolment::{AuthenticateRequest, EnrolRequest, Enrolled, Enrolment, Identity};
+pub use enrolment::{AuthenticateRequest, EnrolRequest, Enrolled, Enrolment, Identity, NotLetIn};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use link_token::{LINK_TOKEN_FOR, LinkClaims};

@@ -157,10 +157,10 @@ impl Agreed {
         let (runner, nonce) = (self.link.runner, &self.link.nonce);
         let generation = welcome.generation;
         let (theirs, ours) = (&self.runners_key, &self.servers_key);
-        let signed = signing::welcome(nonce, generation, runner, theirs, ours);
         let info = signing::link_key(generation, runner, theirs, ours);
-        welcome.signature = self.identity.sign(&signed);
         welcome.ephemeral_key = self.servers_key;
+        let signed = signing::welcome(nonce, runner, theirs, welcome);
+        welcome.signature = self.identity.sign(&signed);
         Maker {
             link: self.link,
             generation,

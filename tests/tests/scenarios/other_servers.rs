@@ -36,15 +36,19 @@ async fn a_server_of_another_version_ends_the_runner_with_one_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_finds_the_runner_too_old_ends_it_with_the_servers_own_words() {
+async fn a_runner_that_is_too_old_for_its_server_says_so_in_the_servers_words_and_keeps_trying() {
     let status = Status::failed_precondition("this runner is of yesterday: upgrade gantry-runner");
     let server = OtherServer::start(Says::Status(status)).await;
-    let said = last_line(&server).await;
-    assert!(
-        said.contains("of yesterday: upgrade gantry-runner"),
-        "{said}"
-    );
-    assert!(!said.contains("--replace"), "that would not help: {said}");
+    let mut runner = Runner::enrol(&server.url, &server.token, "laptop").await;
+    runner.start();
+    eventually("it says so a second time", || async {
+        let words = "of yesterday: upgrade gantry-runner";
+        (runner.log().matches(words).count() >= 2).then_some(())
+    })
+    .await;
+    let log = runner.log();
+    assert!(!log.contains("--replace"), "that would not help: {log}");
+    assert_eq!(runner.stop().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,12 +15,17 @@ struct Server {
     runner: RunnerId,
 }
 
-/// What a welcome carries, and the key that its maker has.
+/// A welcome, and the key that its maker has.
 struct Welcome {
-    generation: u64,
-    ephemeral_key: Vec<u8>,
-    signature: Vec<u8>,
+    said: v1::Welcome,
     key: LinkKey,
+}
+
+impl Welcome {
+    fn with(mut self, change: impl FnOnce(&mut v1::Welcome)) -> Self {
+        change(&mut self.said);
+        self
+    }
 }
 
 impl Server {
@@ -53,16 +58,23 @@ impl Server {
             .agree(theirs, &self.nonce)
             .map(|secret| secret.key(&info));
         Welcome {
-            generation: self.generation,
-            signature: self.sign(theirs, &ours),
-            ephemeral_key: ours,
+            said: self.sign(theirs, ours),
             key: key.expect("a public key"),
         }
     }
 
-    fn sign(&self, theirs: &[u8], ours: &[u8]) -> Vec<u8> {
-        let signed = signing::welcome(&self.nonce, self.generation, self.runner, theirs, ours);
-        self.key.sign(&signed)
+    fn sign(&self, theirs: &[u8], ours: Vec<u8>) -> v1::Welcome {
+        let mut welcome = v1::Welcome {
+            generation: self.generation,
+            protocol_version: 1,
+            heartbeat_every_ms: 15_000,
+            silence_ms: 45_000,
+            ephemeral_key: ours,
+            signature: Vec::new(),
+        };
+        let signed = signing::welcome(&self.nonce, self.runner, theirs, &welcome);
+        welcome.signature = self.key.sign(&signed);
+        welcome
     }
 }
 
@@ -83,11 +95,7 @@ fn linked<'a>(server: &Server, identity: &'a ServerIdentity, seed: u64) -> (Tick
 }
 
 fn open(tickets: &mut Tickets<'_>, welcome: &Welcome) -> Result<(), Unproven> {
-    tickets.open(
-        welcome.generation,
-        &welcome.ephemeral_key,
-        &welcome.signature,
-    )
+    tickets.open(&welcome.said)
 }
 
 fn ordered(key: &LinkKey, issued_ms: u64) -> v1::Operation {
@@ -103,12 +111,12 @@ fn ordered(key: &LinkKey, issued_ms: u64) -> v1::Operation {
     operation
 }
 
-fn passes(tickets: &Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
+fn passes(tickets: &mut Tickets<'_>, operation: v1::Operation, at_s: u64) -> bool {
     let frame = Kind::Operation(Box::new(operation)).into();
     checked(tickets, &frame, at_s) == Ok(())
 }
 
-fn checked(tickets: &Tickets<'_>, frame: &v1::ServerFrame, at_s: u64) -> Result<(), Unproven> {
+fn checked(tickets: &mut Tickets<'_>, frame: &v1::ServerFrame, at_s: u64) -> Result<(), Unproven> {
     tickets.check(&mut frame.clone(), Duration::from_secs(at_s))
 }
 
@@ -168,28 +176,28 @@ fn sealed(key: &LinkKey, order: Kind, ticket_for: &Kind) -> v1::ServerFrame {
 fn an_order_passes_with_its_own_ticket_of_this_link_alone() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, key) = linked(&server, &identity, 5);
+    let (mut tickets, key) = linked(&server, &identity, 5);
     let (_, elsewhere) = linked(&server, &identity, 6);
     let orders = orders();
     for (place, order) in orders.iter().enumerate() {
         let good = sealed(&key, order.clone(), order);
-        assert_eq!(checked(&tickets, &good, 6), Ok(()), "{order:?}");
+        assert_eq!(checked(&mut tickets, &good, 6), Ok(()), "{order:?}");
         assert_eq!(
-            checked(&tickets, &good, 67),
+            checked(&mut tickets, &good, 67),
             Err(Unproven::Order),
             "too old"
         );
         let bare = order.clone().into();
         assert_eq!(
-            checked(&tickets, &bare, 6),
+            checked(&mut tickets, &bare, 6),
             Err(Unproven::Order),
             "{order:?}"
         );
         let foreign = sealed(&elsewhere, order.clone(), order);
-        assert_eq!(checked(&tickets, &foreign, 6), Err(Unproven::Order));
+        assert_eq!(checked(&mut tickets, &foreign, 6), Err(Unproven::Order));
         let another = &orders[(place + 1) % orders.len()];
         let borrowed = sealed(&key, order.clone(), another);
-        assert_eq!(checked(&tickets, &borrowed, 6), Err(Unproven::Order));
+        assert_eq!(checked(&mut tickets, &borrowed, 6), Err(Unproven::Order));
     }
 }
 
@@ -197,7 +205,7 @@ fn an_order_passes_with_its_own_ticket_of_this_link_alone() {
 fn an_order_whose_words_were_changed_does_not_pass() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, key) = linked(&server, &identity, 5);
+    let (mut tickets, key) = linked(&server, &identity, 5);
     let changed = |order: &Kind| {
         let mut changed = order.clone();
         match &mut changed {
@@ -214,7 +222,7 @@ fn an_order_whose_words_were_changed_does_not_pass() {
     for order in orders() {
         let frame = sealed(&key, changed(&order), &order);
         assert_eq!(
-            checked(&tickets, &frame, 6),
+            checked(&mut tickets, &frame, 6),
             Err(Unproven::Order),
             "{order:?}"
         );
@@ -225,14 +233,14 @@ fn an_order_whose_words_were_changed_does_not_pass() {
 fn signs_of_life_credit_and_pieces_of_a_file_need_no_ticket() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, _) = linked(&server, &identity, 5);
+    let (mut tickets, _) = linked(&server, &identity, 5);
     for kind in [
         Kind::Heartbeat(v1::Heartbeat {}),
         Kind::Credit(v1::Credit::default()),
         Kind::Piece(v1::Input::default()),
         Kind::Goodbye(v1::Goodbye::default()),
     ] {
-        assert_eq!(checked(&tickets, &kind.into(), 6), Ok(()));
+        assert_eq!(checked(&mut tickets, &kind.into(), 6), Ok(()));
     }
 }
 
@@ -240,8 +248,8 @@ fn signs_of_life_credit_and_pieces_of_a_file_need_no_ticket() {
 fn only_the_server_itself_can_have_the_journal_forgotten() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, _) = introduced(&identity, 5);
-    let told = |signature| {
+    let (mut tickets, _) = introduced(&identity, 5);
+    let mut told = |signature| {
         let mut frame = Kind::NewJournal(v1::NewJournal { signature }).into();
         tickets.check(&mut frame, Duration::from_secs(2))
     };
@@ -263,12 +271,12 @@ fn only_the_server_itself_can_have_the_journal_forgotten() {
 fn an_operation_with_a_ticket_of_this_link_passes_while_it_is_young() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, key) = linked(&server, &identity, 5);
-    assert!(passes(&tickets, ordered(&key, 5_000), 6));
-    assert!(passes(&tickets, ordered(&key, 5_000), 65));
-    assert!(!passes(&tickets, ordered(&key, 5_000), 67), "too old");
+    let (mut tickets, key) = linked(&server, &identity, 5);
+    assert!(passes(&mut tickets, ordered(&key, 5_000), 6));
+    assert!(passes(&mut tickets, ordered(&key, 5_000), 65));
+    assert!(!passes(&mut tickets, ordered(&key, 5_000), 67), "too old");
     assert!(
-        !passes(&tickets, ordered(&key, 500_000), 6),
+        !passes(&mut tickets, ordered(&key, 500_000), 6),
         "from the future"
     );
 }
@@ -277,7 +285,7 @@ fn an_operation_with_a_ticket_of_this_link_passes_while_it_is_young() {
 fn the_time_to_start_in_shrinks_by_what_an_operation_took_on_its_way() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, key) = linked(&server, &identity, 5);
+    let (mut tickets, key) = linked(&server, &identity, 5);
     for (start_within_ms, at_s, left_ms) in
         [(30_000, 6, 30_000), (30_000, 26, 10_000), (5_000, 26, 0)]
     {
@@ -303,7 +311,7 @@ fn the_time_to_start_in_shrinks_by_what_an_operation_took_on_its_way() {
 fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, key) = linked(&server, &identity, 5);
+    let (mut tickets, key) = linked(&server, &identity, 5);
     let change = |change: fn(&mut v1::Operation)| {
         let mut operation = ordered(&key, 0);
         change(&mut operation);
@@ -318,7 +326,7 @@ fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
     let mac = |operation: &mut v1::Operation, change: fn(&mut Vec<u8>)| {
         change(&mut operation.ticket.as_mut().expect("a ticket").mac);
     };
-    assert!(passes(&tickets, ordered(&key, 0), 1));
+    assert!(passes(&mut tickets, ordered(&key, 0), 1));
     let changed = [
         change(|operation| operation.ticket = None),
         change(|operation| operation.operation = "op_2".to_owned()),
@@ -332,7 +340,7 @@ fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
         change(|operation| operation.ticket.as_mut().expect("a ticket").issued_ms = 1),
     ];
     for operation in changed {
-        assert!(!passes(&tickets, operation.clone(), 1), "{operation:?}");
+        assert!(!passes(&mut tickets, operation.clone(), 1), "{operation:?}");
     }
     let macs: [fn(&mut Vec<u8>); 5] = [
         |mac| mac.truncate(31),
@@ -344,7 +352,7 @@ fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
     for spoil in macs {
         let mut operation = ordered(&key, 0);
         mac(&mut operation, spoil);
-        assert!(!passes(&tickets, operation.clone(), 1), "{operation:?}");
+        assert!(!passes(&mut tickets, operation.clone(), 1), "{operation:?}");
     }
 }
 
@@ -352,10 +360,10 @@ fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
 fn a_ticket_of_another_link_does_not_pass() {
     let server = Server::new();
     let identity = server.identity();
-    let (tickets, _) = linked(&server, &identity, 5);
+    let (mut tickets, _) = linked(&server, &identity, 5);
     let (_, other) = linked(&server, &identity, 6);
     assert!(
-        !passes(&tickets, ordered(&other, 0), 1),
+        !passes(&mut tickets, ordered(&other, 0), 1),
         "other ephemeral keys"
     );
 }
@@ -367,8 +375,8 @@ fn an_operation_before_the_welcome_does_not_pass() {
     let (introduced, theirs) = introduced(&identity, 5);
     let key = server.welcome(&theirs).key;
     let called = Tickets::new(&identity, RUNNER);
-    for tickets in [called, introduced] {
-        assert!(!passes(&tickets, ordered(&key, 0), 1));
+    for mut tickets in [called, introduced] {
+        assert!(!passes(&mut tickets, ordered(&key, 0), 1));
     }
 }
 
@@ -400,40 +408,35 @@ fn a_welcome_that_the_server_did_not_sign_for_this_link_opens_nothing() {
         ),
         (
             "with another generation",
-            Welcome {
-                generation: GENERATION + 1,
-                ..right()
-            },
+            right().with(|said| said.generation += 1),
         ),
         (
             "with another key of the server's",
-            Welcome {
-                ephemeral_key: elsewhere.clone(),
-                ..right()
-            },
+            right().with(|said| said.ephemeral_key = elsewhere.clone()),
+        ),
+        (
+            "with another version",
+            right().with(|said| said.protocol_version += 1),
+        ),
+        (
+            "with other heartbeats",
+            right().with(|said| said.heartbeat_every_ms += 1),
+        ),
+        (
+            "with another silence",
+            right().with(|said| said.silence_ms += 1),
         ),
         (
             "without a signature",
-            Welcome {
-                signature: Vec::new(),
-                ..right()
-            },
+            right().with(|said| said.signature.clear()),
         ),
         (
             "with a key that makes no secret",
-            Welcome {
-                ephemeral_key: vec![0; 32],
-                signature: server.sign(&theirs, &[0; 32]),
-                ..right()
-            },
+            right().with(|said| *said = server.sign(&theirs, vec![0; 32])),
         ),
         (
             "with a key that is none",
-            Welcome {
-                ephemeral_key: vec![1; 31],
-                signature: server.sign(&theirs, &[1; 31]),
-                ..right()
-            },
+            right().with(|said| *said = server.sign(&theirs, vec![1; 31])),
         ),
     ];
     for (what, welcome) in cases {
@@ -443,7 +446,7 @@ fn a_welcome_that_the_server_did_not_sign_for_this_link_opens_nothing() {
             Err(Unproven::FirstWord),
             "{what}"
         );
-        assert!(!passes(&tickets, ordered(&welcome.key, 0), 1), "{what}");
+        assert!(!passes(&mut tickets, ordered(&welcome.key, 0), 1), "{what}");
         assert_eq!(
             open(&mut tickets, &right()),
             Err(Unproven::FirstWord),
@@ -460,5 +463,5 @@ fn a_second_welcome_opens_nothing() {
     let welcome = server.welcome(&theirs);
     assert_eq!(open(&mut tickets, &welcome), Ok(()));
     assert_eq!(open(&mut tickets, &welcome), Err(Unproven::FirstWord));
-    assert!(!passes(&tickets, ordered(&welcome.key, 0), 1));
+    assert!(!passes(&mut tickets, ordered(&welcome.key, 0), 1));
 }

@@ -1,7 +1,7 @@
 //! The enrolment service: see `enrolment.proto` for what is signed and why.
 
-use proto::v1;
-use server_app::{App, AuthenticateRequest, EnrolRequest};
+use proto::{dismissal, v1};
+use server_app::{App, AuthenticateRequest, EnrolRequest, NotLetIn};
 use tonic::{Request, Response, Status};
 
 use super::status;
@@ -87,12 +87,20 @@ impl v1::enrolment_server::Enrolment for Service {
             .enrolment
             .authenticate(&ask)
             .await
-            .map_err(|error| status(&error))?;
+            .map_err(refusal)?;
         let expires_in_s = u32::try_from(server_app::LINK_TOKEN_FOR.as_secs()).unwrap_or(u32::MAX);
         Ok(Response::new(v1::AuthenticateReply {
             access_token,
             expires_in_s,
             join_state,
         }))
+    }
+}
+
+fn refusal(refused: NotLetIn) -> Status {
+    let status = status(&refused.error);
+    match refused.dismissal {
+        Some(signature) => dismissal::prove(status, &signature),
+        None => status,
     }
 }

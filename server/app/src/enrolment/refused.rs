@@ -8,12 +8,24 @@ use shared_types::TenantId;
 
 use crate::{AppError, refusals::Refusal};
 
+/// Why a runner is not let in.
+#[derive(Debug)]
+pub struct NotLetIn {
+    /// What it is told.
+    pub error: AppError,
+    /// By the identity key, where the runner was removed or locked; see
+    /// [`proto::signing::dismissed`].
+    pub dismissal: Option<Vec<u8>>,
+}
+
 /// See the module.
 pub(super) struct Refused {
     /// The answer.
     pub(super) error: AppError,
     /// Whether it could be a guess at a token, and counts against the address.
     pub(super) is_guess: bool,
+    /// Whether a runner that has proved itself is dismissed, and to be given the proof.
+    pub(super) is_dismissal: bool,
     kind: &'static str,
     /// The word of the log; none where the server could not decide.
     reason: Option<&'static str>,
@@ -103,6 +115,12 @@ impl Refused {
         self
     }
 
+    /// Of a runner that has proved itself.
+    pub(super) fn dismissal(mut self) -> Self {
+        self.is_dismissal = true;
+        self
+    }
+
     /// For the log; nothing where nothing was refused.
     pub(super) fn refusal(&self, from: String) -> Option<Refusal> {
         let (tenant, subject) = self.of.clone().unzip();
@@ -126,6 +144,7 @@ impl Refused {
         Self {
             error,
             is_guess: false,
+            is_dismissal: false,
             kind,
             reason: Some(reason),
             of: None,

@@ -73,10 +73,62 @@ async fn a_request_that_is_repeated_is_refused_and_locks_nothing() {
     let used = store.use_join_state(claims.tenant, peer.runner, claims.join_state);
     assert!(used.await.expect("it answers"));
     let again = enrolment.authenticate(&first).await;
-    assert!(matches!(again, Err(AppError::Invalid(_))), "{again:?}");
+    let again = again.expect_err("it is refused");
+    assert!(matches!(again.error, AppError::Invalid(_)), "{again:?}");
     let second = peer.signed(&fixture, state);
     let next = enrolment.authenticate(&second).await;
     next.expect("it is not locked");
+}
+
+#[tokio::test]
+async fn a_runner_that_was_removed_or_locked_is_given_the_proof_and_nobody_else_is() {
+    for removed in [true, false] {
+        let fixture = Fixture::practice().await;
+        let (app, peer) = (&fixture.app, Peer::enrol(&fixture).await);
+        let refused = async |ask: &AuthenticateRequest| {
+            let answer = app.enrolment.authenticate(ask).await;
+            answer.expect_err("it is refused")
+        };
+        let mut impostor = peer.signed(&fixture, 0);
+        impostor.signature[0] ^= 1;
+        assert_eq!(refused(&impostor).await.dismissal, None, "it serves");
+        if removed {
+            let removed = app.runners.remove(&fixture.ctx, peer.runner).await;
+            removed.expect("it is known");
+        } else {
+            let (_, state) = renewed(&fixture, &peer, 0).await;
+            let (token, _) = renewed(&fixture, &peer, state).await;
+            let claims = app.enrolment.check_link_token(&token).expect("it is ours");
+            let store = &app.store;
+            let used = store.use_join_state(claims.tenant, peer.runner, claims.join_state);
+            assert!(used.await.expect("it answers"));
+        }
+        for _ in 0..2 {
+            let ask = peer.signed(&fixture, 0);
+            let dismissal = refused(&ask).await.dismissal.expect("a proof");
+            let identity = app.enrolment.identity_key();
+            let signed = signing::dismissed(&ask.challenge, peer.runner);
+            assert!(verifies(&identity, &signed, &dismissal), "{removed}");
+            assert_eq!(
+                refused(&ask).await.dismissal,
+                None,
+                "a challenge is good once"
+            );
+        }
+        let mut impostor = peer.signed(&fixture, 0);
+        impostor.signature[0] ^= 1;
+        assert_eq!(
+            refused(&impostor).await.dismissal,
+            None,
+            "it has not the key"
+        );
+    }
+}
+
+async fn renewed(fixture: &Fixture, peer: &Peer, join_state: u64) -> (String, u64) {
+    let ask = peer.signed(fixture, join_state);
+    let let_in = fixture.app.enrolment.authenticate(&ask).await;
+    let_in.expect("it is let in")
 }
 
 #[tokio::test]

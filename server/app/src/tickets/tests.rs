@@ -51,6 +51,8 @@ impl Edge {
         let welcome = v1::Welcome {
             generation: GENERATION,
             protocol_version: 1,
+            heartbeat_every_ms: 15_000,
+            silence_ms: 45_000,
             ..v1::Welcome::default()
         };
         match self.pass(server_frame::Kind::Welcome(welcome)) {
@@ -84,14 +86,28 @@ impl Edge {
 }
 
 #[test]
-fn a_welcome_leaves_with_the_signature_of_the_identity_over_both_keys() {
+fn a_welcome_leaves_with_the_signature_of_the_identity_over_all_of_it() {
     let mut edge = Edge::agreed();
     let welcome = edge.welcome();
     assert_eq!(welcome.protocol_version, 1, "the rest is the router's");
-    let (runners, servers) = (edge.runner.public(), &welcome.ephemeral_key);
-    let signed = signing::welcome(&edge.nonce, GENERATION, RUNNER, &runners, servers);
-    let identity = edge.identity.public();
-    assert!(verifies(&identity, &signed, &welcome.signature));
+    let (runners, identity) = (edge.runner.public(), edge.identity.public());
+    let holds = |changed: &v1::Welcome| {
+        let signed = signing::welcome(&edge.nonce, RUNNER, &runners, changed);
+        verifies(&identity, &signed, &welcome.signature)
+    };
+    assert!(holds(&welcome));
+    let changes: [fn(&mut v1::Welcome); 5] = [
+        |welcome| welcome.generation += 1,
+        |welcome| welcome.protocol_version += 1,
+        |welcome| welcome.heartbeat_every_ms += 1,
+        |welcome| welcome.silence_ms += 1,
+        |welcome| welcome.ephemeral_key[0] ^= 1,
+    ];
+    for change in changes {
+        let mut changed = welcome.clone();
+        change(&mut changed);
+        assert!(!holds(&changed), "{changed:?}");
+    }
 }
 
 #[test]

@@ -42,14 +42,10 @@ pub enum Todo {
         /// The challenge's.
         nonce: Vec<u8>,
     },
-    /// Check that the server signed it, and end the link if not: it serves from now on.
+    /// It serves from now on.
     Linked {
         /// The link's generation.
         generation: u64,
-        /// The welcome's.
-        ephemeral_key: Vec<u8>,
-        /// The welcome's.
-        signature: Vec<u8>,
     },
     /// Hand it to the table.
     Order(Order),
@@ -91,7 +87,7 @@ impl Session {
         }
     }
 
-    /// A frame came.
+    /// A frame came; that the server has signed it, where it must, was looked at before.
     ///
     /// # Errors
     /// The link is over.
@@ -151,8 +147,6 @@ impl Session {
         self.pulse = Pulse::new(now, every, silence);
         Ok(Todo::Linked {
             generation: welcome.generation,
-            ephemeral_key: welcome.ephemeral_key,
-            signature: welcome.signature,
         })
     }
 }
