@@ -125,8 +125,9 @@ pub(crate) async fn run(
             Some(_) => Duration::ZERO,
         };
         tokio::select! {
-            () = hand_over(&operations, within) => {}
+            biased;
             Some(_) = stop.recv() => cut(&operations).await,
+            () = hand_over(&operations, within) => {}
         }
     } else {
         let patience = match ended {
