@@ -118,6 +118,7 @@ async fn killed_in_mid_tool(options: &[&str]) {
     let mut runner = gantry.runner("laptop").await;
     if !options.is_empty() {
         runner.kill().await;
+        gantry.until_online("laptop", false).await;
         runner.options(options);
         runner.start();
         gantry.until_online("laptop", true).await;
