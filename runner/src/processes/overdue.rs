@@ -9,15 +9,12 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use runner_supervisor::Cause;
+use runner_supervisor::{Cause, unrenewed_for};
 use shared_types::Clock;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How much longer than the supervisor the daemon waits.
 const MARGIN: Duration = Duration::from_secs(10);
-
-/// What a supervisor gives a command that is cut off beyond the time that it may run.
-const OWN_MARGIN: Duration = Duration::from_secs(1);
 
 /// How often the clock of a suspended host is looked at, no timer of the runtime's being on it.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -55,11 +52,10 @@ impl Overdue {
 
     /// It may go on for this long from now, and in any case for as long as it may run.
     pub(super) fn renew(&mut self, orphan_for: Duration) {
-        let own = self.run_until.map_or(Duration::ZERO, |until| {
-            until.saturating_duration_since(Instant::now()) + OWN_MARGIN
-        });
+        let run_until = self.run_until;
+        let run_left = run_until.map(|until| until.saturating_duration_since(Instant::now()));
         let now = self.clock.boot_time();
-        self.renewed_until = Some(now.saturating_add(orphan_for.max(own)));
+        self.renewed_until = Some(now.saturating_add(unrenewed_for(orphan_for, run_left)));
     }
 
     /// Waits until its time is over by more than the margin. Nothing is lost where this is dropped.

@@ -45,6 +45,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
+        // Lazily: a supervisor may still be about to end in it.
         let unmounted = Command::new("umount")
             .arg("--lazy")
             .arg(self.path())

@@ -48,7 +48,9 @@ pub use record::{
     StartRecord, StreamEnd, Times,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
-pub use request::{Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull};
+pub use request::{
+    Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull, unrenewed_for,
+};
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream, Tail};
 pub use tree::{
     Ground, KillChoice, KillMethod, Leaf, LeafNames, descendants, members_of_session,

@@ -53,6 +53,13 @@ pub struct Terms {
     pub sync: Sync,
 }
 
+/// How long a command goes on that is renewed for `orphan_for` and not again: never less than it may
+/// run anyway (`run_left`), and a moment in which that limit ends it.
+pub fn unrenewed_for(orphan_for: Duration, run_left: Option<Duration>) -> Duration {
+    let own = run_left.map(|left| left.saturating_add(Duration::from_secs(1)));
+    own.map_or(orphan_for, |own| orphan_for.max(own))
+}
+
 /// Where a command runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,6 +1,6 @@
 //! A workspace and a folder of operations, and short ways to run something there.
 
-use std::{path::PathBuf, process::Command as Program, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use runner_host::{Host, HostOptions, allowed_environment};
 pub(super) use runner_supervisor::{
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 pub(super) use super::super::*;
-use crate::testing::supervisor;
+use crate::testing::{SmallDisk, supervisor};
 
 /// What nothing here takes, unless it hangs.
 pub(super) const LONG: Duration = Duration::from_secs(30);
@@ -28,21 +28,9 @@ pub(super) struct Scene {
     pub(super) host: Host,
     /// The one that goes on while the host is suspended.
     pub(super) clock: Arc<dyn Clock>,
-    /// Before the folder, which can be removed only without it.
-    disk: Option<SmallDisk>,
     folder: TempDir,
-}
-
-/// Unmounted when this is dropped.
-struct SmallDisk(PathBuf);
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a supervisor may still be about to end in it.
-        let mut umount = Program::new("umount");
-        let unmounted = umount.arg("-l").arg(&self.0).status();
-        assert!(unmounted.is_ok());
-    }
+    /// The one that the folder lies on. Behind it: the folder can be removed only while it is there.
+    disk: Option<SmallDisk>,
 }
 
 impl Scene {
@@ -69,16 +57,8 @@ impl Scene {
 
     /// On a disk of this size, for those who may mount one.
     pub(super) fn small(size: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mounted = Program::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "small"])
-            .arg(folder.path())
-            .status();
-        assert!(
-            mounted.is_ok_and(|status| status.success()),
-            "only root can mount a small disk; `make test` leaves this out for others"
-        );
-        let disk = SmallDisk(folder.path().to_owned());
+        let disk = SmallDisk::mount(size);
+        let folder = tempfile::tempdir_in(disk.path()).expect("a folder");
         let mut scene = Self::within(folder);
         scene.disk = Some(disk);
         scene
@@ -86,8 +66,7 @@ impl Scene {
 
     /// Leaves no room on a small disk.
     pub(super) fn fill(&self) {
-        let file = std::fs::File::create(self.workspace().join("filler")).expect("a file");
-        while std::io::Write::write_all(&mut &file, &[0; 4096]).is_ok() {}
+        self.disk.as_ref().expect("a small disk").fill();
     }
 
     pub(super) fn root(&self) -> PathBuf {

@@ -41,6 +41,42 @@ pub(super) fn assert_gone(identity: &Identity) {
     assert!(!cgroup.is_some_and(Path::exists), "{identity:?}");
 }
 
+/// A command that ends for no polite word, whose supervisor is stopped.
+pub(super) struct Stubborn {
+    pub(super) process: Process,
+    said: String,
+    /// One of its processes, in a session of its own.
+    survivor: i32,
+    supervisor: Identity,
+}
+
+impl Stubborn {
+    pub(super) async fn start(scene: &Scene, processes: &Processes, terms: ProcessTerms) -> Self {
+        let script =
+            "trap '' TERM; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000; sleep 1000";
+        let mut process = scene.start_with(processes, shell(script), terms).await;
+        let said = until(&mut process, "\n").await;
+        let survivor = said.trim().parse().expect("a pid");
+        let supervisor = stop(scene, process.spool.name());
+        Self {
+            process,
+            said,
+            survivor,
+            supervisor,
+        }
+    }
+
+    /// It was ended by force for this reason, whole and with what it had said.
+    pub(super) fn assert_ended(&self, record: &ExitRecord, cause: ExitCause) {
+        assert_eq!(record.status, ExitStatus::Unknown);
+        assert_eq!(record.cause, cause);
+        assert_eq!(record.stdout, whole(self.said.as_bytes()));
+        assert!(record.tree_gone || self.supervisor.kill == KillMethod::Sweep);
+        assert!(!runs(self.survivor));
+        assert_gone(&self.supervisor);
+    }
+}
+
 #[tokio::test]
 async fn a_supervisor_that_is_stopped_while_it_waits_never_runs_what_it_is_handed() {
     let scene = Scene::new();
@@ -99,22 +135,11 @@ async fn a_command_whose_supervisor_is_stopped_for_a_while_ends_as_if_it_had_not
 async fn a_cancel_ends_a_command_whose_supervisor_is_stopped() {
     let scene = Scene::new();
     let processes = scene.open().await;
-    let script = "trap '' TERM; setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000; sleep 1000";
-    let mut process = scene
-        .start_with(&processes, shell(script), soon_killed())
-        .await;
-    let text = until(&mut process, "\n").await;
-    let survivor: i32 = text.trim().parse().expect("a pid");
-    let stopped = stop(&scene, process.spool.name());
-    process.control.cancel();
+    let mut stubborn = Stubborn::start(&scene, &processes, soon_killed()).await;
+    stubborn.process.control.cancel();
     pause();
-    let record = record(&mut process).await;
-    assert_eq!(record.status, ExitStatus::Unknown);
-    assert_eq!(record.cause, ExitCause::Cancelled);
-    assert_eq!(record.stdout, whole(text.as_bytes()));
-    assert!(record.tree_gone || stopped.kill == KillMethod::Sweep);
-    assert!(!runs(survivor));
-    assert_gone(&stopped);
+    let record = record(&mut stubborn.process).await;
+    stubborn.assert_ended(&record, ExitCause::Cancelled);
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@
 //! record becomes the fate by a link that only one can make; then the gate is opened. Whoever dies
 //! before the link: the gate is never opened, and the child ends when it sees that.
 
-use std::{io, time::Duration};
+use std::io;
 
 use runner_supervisor::{
     Cause, End, ExitRecord, Fate, FaultPoint, NotStarted, ProcessId, Request, StartRecord,
-    StreamEnd, Sync, Times,
+    StreamEnd, Sync, Times, unrenewed_for,
 };
 use rustix::fd::OwnedFd;
 
@@ -19,7 +19,7 @@ use crate::{
     last_words::{ended, fenced},
     layout::{Layout, lay_out},
     prepare::Prepared,
-    supervise::{Child, Supervision, own_time},
+    supervise::{Child, Supervision},
 };
 
 /// What became of a request.
@@ -41,9 +41,9 @@ pub(crate) fn launch(
 ) -> Launched {
     let now = clock::monotonic();
     if let Some(orphan_for) = request.terms.orphan_for {
-        let own = request.terms.run_for.map_or(Duration::ZERO, own_time);
         // A timer on a descriptor that is open takes any time.
-        let _ = prepared.orphan.set(orphan_for.max(own));
+        let after = unrenewed_for(orphan_for, request.terms.run_for);
+        let _ = prepared.orphan.set(after);
     }
     let Some(child) = prepared.child.take() else {
         never_started(prepared, request, NotStarted::NoProcess, client);

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use runner_supervisor::{
     Cause, End, FaultPoint, Frame, FromSupervisor, Request, StartRecord, Stream, ToSupervisor,
+    unrenewed_for,
 };
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
@@ -26,12 +27,6 @@ use crate::{
 };
 use ending::{FIRST_MOMENT, Phase};
 pub(crate) use over::Over;
-
-/// Before this time a command that is cut off is not orphaned: what it may run anyway, and a moment
-/// in which its own limit ends it.
-pub(crate) fn own_time(run_for: Duration) -> Duration {
-    run_for.saturating_add(Duration::from_secs(1))
-}
 
 /// The command's first process.
 #[derive(Debug)]
@@ -264,12 +259,15 @@ impl Supervision {
     /// When a renewal for this long is over: with zero at once, else not before the command's own
     /// time is.
     fn orphan_after(&self, orphan_for: Duration) -> Duration {
+        if orphan_for.is_zero() {
+            return orphan_for;
+        }
         let ran = clock::monotonic().saturating_sub(self.child.opened);
         let run_for = self.request.terms.run_for;
-        match run_for.map(|run_for| own_time(run_for.saturating_sub(ran))) {
-            Some(own) if !orphan_for.is_zero() => orphan_for.max(own),
-            _ => orphan_for,
-        }
+        unrenewed_for(
+            orphan_for,
+            run_for.map(|run_for| run_for.saturating_sub(ran)),
+        )
     }
 
     /// Carries something out unless it was before.
