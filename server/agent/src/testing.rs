@@ -106,6 +106,28 @@ impl World {
         })
     }
 
+    /// Runs the turn in a worker that dies once it has started so many operations; returns the last.
+    pub(crate) async fn dies_after_starting(&self, operations: usize) -> OperationId {
+        let worker = self.spawn();
+        while self.sandbox.scripted.started().len() < operations {
+            tokio::task::yield_now().await;
+        }
+        worker.abort();
+        let _ = worker.await;
+        self.sandbox.scripted.started()[operations - 1].id
+    }
+
+    /// The log says that this operation of the first call was placed, as the store writes it.
+    pub(crate) fn was_placed(&self, operation: OperationId) {
+        self.journal.append(Event::CallPlaced {
+            turn: TURN,
+            step: 1,
+            ordinal: 0,
+            operation,
+            place: ScriptedSandbox::place(),
+        });
+    }
+
     pub(crate) async fn run(&self) -> Result<TurnOutcome, TurnError> {
         self.spawn().await.expect("the engine does not panic")
     }

@@ -11,7 +11,6 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
-use super::resumed::placed;
 use crate::testing::{Happened, Reply, World, command, ends, exit};
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make"}"#);
@@ -127,14 +126,8 @@ async fn a_turn_that_is_cancelled_while_it_waits_for_room_runs_nothing() {
 async fn a_second_operation_is_stopped_where_the_turn_is_cancelled_after_its_worker_died() {
     let stopped = exit(1, ExitStatus::Signal(15), ExitCause::Cancelled);
     let world = one_call([no_room(SOON), Script::UntilCancelled(Vec::new(), stopped)]);
-    let first = world.spawn();
-    while world.sandbox.scripted.started().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    first.abort();
-    let _ = first.await;
+    let second = world.dies_after_starting(2).await;
     world.cancel.cancel();
-    let second = world.sandbox.scripted.started()[1].id;
     let _ = world.run().await;
     let asked = world.trace.all();
     assert!(asked.contains(&Happened::CancelAsked(second)), "{asked:?}");
@@ -144,14 +137,8 @@ async fn a_second_operation_is_stopped_where_the_turn_is_cancelled_after_its_wor
 #[tokio::test]
 async fn nobody_says_not_run_where_a_second_operation_may_run_since_before_a_crash() {
     let world = one_call([no_room(SOON), Script::Hang(Vec::new())]);
-    let first = world.spawn();
-    while world.sandbox.scripted.started().len() < 2 {
-        tokio::task::yield_now().await;
-    }
-    first.abort();
-    let _ = first.await;
-    let refused = world.sandbox.scripted.started()[0].id;
-    world.journal.append(placed(refused));
+    let second = world.dies_after_starting(2).await;
+    world.was_placed(second);
     let silent = Refusal::new(RefusalCode::Unavailable, "the server failed to read");
     world.sandbox.scripted.refuse_cancels(silent);
     assert_eq!(told(&world).await.0, CallOutcome::Unknown);
@@ -161,14 +148,8 @@ async fn nobody_says_not_run_where_a_second_operation_may_run_since_before_a_cra
 async fn what_may_run_since_before_a_crash_is_stopped_where_the_turn_is_cancelled_meanwhile() {
     let unread = Refusal::new(RefusalCode::Unavailable, "no").retry_after(Duration::from_secs(10));
     let world = one_call([Script::Hang(Vec::new()), Script::Refuse(unread)]);
-    let first = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    first.abort();
-    let _ = first.await;
-    let operation = world.sandbox.scripted.started()[0].id;
-    world.journal.append(placed(operation));
+    let operation = world.dies_after_starting(1).await;
+    world.was_placed(operation);
     shared_sandbox::Sandbox::forget(&world.sandbox.scripted, operation).await;
     let second = world.spawn();
     while world.live.notices().is_empty() {

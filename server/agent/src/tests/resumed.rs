@@ -8,12 +8,12 @@ use std::{
 use shared_sandbox::{Outcome, scripted::Script};
 use shared_types::{
     Event, OperationId, OperationKey, Refusal, RefusalCode,
-    event::{CallOutcome, Place, TurnOutcome},
+    event::{CallOutcome, TurnOutcome},
 };
 
 use crate::{
     JournalError, TurnError,
-    testing::{Fault, Happened, Reply, TURN, World, command, content, ends, written},
+    testing::{Fault, Happened, Reply, World, command, content, ends, written},
 };
 
 const READ: (&str, &str) = ("Read", r#"{"path":"a"}"#);
@@ -137,14 +137,8 @@ async fn a_start_that_is_refused_after_a_restart_is_not_told_as_not_run() {
         [Script::Hang(Vec::new()), Script::Refuse(offline)],
     );
     // The first worker dies while its command runs; the sandbox has recorded the placement.
-    let first = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    first.abort();
-    let _ = first.await;
-    let operation = world.sandbox.scripted.started()[0].id;
-    world.journal.append(placed(operation));
+    let operation = world.dies_after_starting(1).await;
+    world.was_placed(operation);
     shared_sandbox::Sandbox::forget(&world.sandbox.scripted, operation).await;
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let (outcome, text) = world.only_call();
@@ -161,30 +155,12 @@ async fn what_nobody_could_be_asked_to_stop_is_not_told_as_not_run() {
         [Reply::calls("", [SHELL]), Reply::says("done")],
         [Script::Hang(Vec::new())],
     );
-    let first = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    first.abort();
-    let _ = first.await;
-    world
-        .journal
-        .append(placed(world.sandbox.scripted.started()[0].id));
+    let operation = world.dies_after_starting(1).await;
+    world.was_placed(operation);
     let unread = Refusal::new(RefusalCode::Unavailable, "the server failed to read");
     world.sandbox.scripted.refuse_cancels(unread);
     world.cancel.cancel();
     assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown, "{text}");
-}
-
-pub(super) fn placed(operation: OperationId) -> Event {
-    let place: Place = shared_sandbox::scripted::ScriptedSandbox::place();
-    Event::CallPlaced {
-        turn: TURN,
-        step: 1,
-        ordinal: 0,
-        operation,
-        place,
-    }
 }
