@@ -4,10 +4,11 @@
 //!
 //! ```text
 //! run CMD                  read PATH               write PATH: TEXT
-//! search PATTERN [in PATH] find GLOB               edit PATH: OLD => NEW
-//! list [PATH]              what is in this folder?
+//! run within N min: CMD    find GLOB               edit PATH: OLD => NEW
+//! search PATTERN [in PATH] list [PATH]             what is in this folder?
 //! ```
 //!
+//! Without `within`, a command has the tool's own time limit, which is too short for a build.
 //! `write PATH:` with nothing behind the colon writes all lines that follow. A "then" separates
 //! only where a command follows it and no `;` precedes it, because shells have that word too.
 
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 pub(super) enum Command {
     Run {
         command: String,
+        within_min: Option<u32>,
     },
     Read {
         path: String,
@@ -60,7 +62,14 @@ impl Command {
     /// The tool's arguments.
     pub(super) fn arguments(&self) -> Value {
         match self {
-            Self::Run { command } => json!({ "command": command }),
+            Self::Run {
+                command,
+                within_min: None,
+            } => json!({ "command": command }),
+            Self::Run {
+                command,
+                within_min: Some(minutes),
+            } => json!({ "command": command, "timeout_ms": u64::from(*minutes) * 60_000 }),
             Self::Read { path } => json!({ "path": path }),
             Self::Write { path, content } => json!({ "path": path, "content": content }),
             Self::Edit { path, old, new } => json!({ "path": path, "old": old, "new": new }),
@@ -151,9 +160,7 @@ fn command(text: &str) -> Option<Command> {
         return None;
     }
     match word.as_str() {
-        "run" => Some(Command::Run {
-            command: unquoted(argument),
-        }),
+        "run" => Some(run(argument)),
         "read" => Some(Command::Read {
             path: unquoted(argument),
         }),
@@ -179,6 +186,21 @@ fn command(text: &str) -> Option<Command> {
         }
         _ => None,
     }
+}
+
+fn run(argument: &str) -> Command {
+    let limited = within(argument);
+    Command::Run {
+        command: unquoted(limited.map_or(argument, |(_, command)| command)),
+        within_min: limited.map(|(minutes, _)| minutes),
+    }
+}
+
+/// `within N min: CMD`; whatever else begins with that word is the command itself.
+fn within(argument: &str) -> Option<(u32, &str)> {
+    let (minutes, command) = argument.strip_prefix("within ")?.split_once(" min:")?;
+    let minutes = minutes.trim().parse().ok()?;
+    Some((minutes, command)).filter(|(_, command)| !command.trim().is_empty())
 }
 
 fn search(argument: &str) -> Command {

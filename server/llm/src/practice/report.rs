@@ -37,6 +37,7 @@ pub(super) fn help(not_understood: &str) -> String {
 I am a small interpreter for trying things out, not an AI. I understand one command a line, or several joined by \"then\":
 
   run ls -la
+  run within 30 min: make
   read README.md
   write notes.txt: some text
   edit notes.txt: some => other
@@ -59,7 +60,7 @@ pub(super) fn no_tool(command: &Command) -> String {
 
 fn one(command: &Command, done: &Done<'_>) -> String {
     let what = match command {
-        Command::Run { command } => format!("run `{}`", shortened(command)),
+        Command::Run { command, .. } => format!("run `{}`", shortened(command)),
         Command::Read { path } => format!("read {path}"),
         Command::Write { path, .. } => format!("write {path}"),
         Command::Edit { path, .. } => format!("edit {path}"),

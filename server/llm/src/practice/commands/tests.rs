@@ -25,6 +25,16 @@ fn each_command_becomes_its_tool_with_its_arguments() {
             "Shell",
             json!({ "command": "echo \"a\" 'b'" }),
         ),
+        (
+            "run within 30 min: make -j2",
+            "Shell",
+            json!({ "command": "make -j2", "timeout_ms": 1_800_000 }),
+        ),
+        (
+            "run within reason",
+            "Shell",
+            json!({ "command": "within reason" }),
+        ),
         ("read \"my file\"", "Read", json!({ "path": "my file" })),
         (
             "write a/b.txt: x: y",
@@ -79,7 +89,8 @@ fn a_then_that_no_command_follows_stays_in_the_command() {
     assert_eq!(
         one("run if true; then read x; fi"),
         Command::Run {
-            command: "if true; then read x; fi".to_owned()
+            command: "if true; then read x; fi".to_owned(),
+            within_min: None,
         }
     );
 }
