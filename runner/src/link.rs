@@ -13,12 +13,12 @@ use std::{sync::Arc, time::Duration};
 
 use shared_link::runner::Ended;
 use shared_types::{Clock, Digest, Entropy, JournalId};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
 pub(crate) use session::Introduction;
-use session::Session;
+use session::{Progress, Session};
 use tickets::Unproven;
 
 use crate::{
@@ -55,9 +55,9 @@ impl Link {
         // Of a daemon that was killed.
         self.home.note_link(None);
         loop {
-            let mut welcomed = None;
+            let mut progress = Progress::default();
             // It watches for the goodbye itself, because it may have something to end.
-            let Err(error) = self.once(&mut welcomed).await else {
+            let Err(error) = self.once(&mut progress).await else {
                 return Ok(());
             };
             if goodbye.is_cancelled() {
@@ -70,7 +70,7 @@ impl Link {
                 let journal = JournalId::generate(self.clock.as_ref(), self.entropy.as_ref());
                 self.operations.begin_journal(journal).await;
             }
-            let served = welcomed.map(|since| since.elapsed());
+            let served = progress.welcomed.map(|since| since.elapsed());
             failures = backoff::failures_after(failures, served);
             let wait = backoff::wait(failures, self.longest_wait, self.random());
             tracing::warn!(
@@ -88,8 +88,8 @@ impl Link {
         }
     }
 
-    /// Connects, proves itself and serves one link; `welcomed` says since when.
-    async fn once(&mut self, welcomed: &mut Option<Instant>) -> Result<(), LinkError> {
+    /// Connects, proves itself and serves one link; `progress` says how far that came.
+    async fn once(&mut self, progress: &mut Progress) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
         let connect = self.connect();
         let (proven, token) = tokio::select! {
@@ -108,10 +108,11 @@ impl Link {
             clock: &self.clock,
             goodbye: &self.goodbye,
         };
-        let ended = session.run(proven, &token, welcomed).await;
+        let ended = session.run(proven, &token, progress).await;
         self.home.note_link(None);
-        // It passes calls, and perhaps no stream.
-        if welcomed.is_none() && matches!(ended, Err(LinkError::Ended(Ended::Silent(_)))) {
+        // It passes calls, and perhaps no stream: a server that only takes its time, or has reason
+        // to end the link, was heard first.
+        if ended.is_err() && !progress.heard {
             self.endpoints.remember(transport == Transport::Grpc);
         }
         ended

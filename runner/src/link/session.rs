@@ -54,6 +54,15 @@ pub(crate) struct Session<'a> {
     pub(crate) goodbye: &'a CancellationToken,
 }
 
+/// How far a link came.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The server has sent something on it.
+    pub(crate) heard: bool,
+    /// Since when it served.
+    pub(crate) welcomed: Option<Instant>,
+}
+
 /// One link while it lives.
 struct Link<'a> {
     outgoing: &'a mpsc::Sender<v1::RunnerFrame>,
@@ -63,7 +72,7 @@ struct Link<'a> {
     /// Its times are counted from here.
     began: Instant,
     tickets: Tickets<'a>,
-    welcomed: &'a mut Option<Instant>,
+    progress: &'a mut Progress,
 }
 
 /// What can happen to a link.
@@ -75,13 +84,12 @@ enum Event {
 
 impl Session<'_> {
     /// Links and serves until the link ends; only a polite end of ours is no error. The table of
-    /// operations knows the link for exactly that long. `welcomed` says since when it served,
-    /// where it came to that.
+    /// operations knows the link for exactly that long. `progress` says how far it came.
     pub(crate) async fn run(
         &self,
         proven: Proven,
         token: &str,
-        welcomed: &mut Option<Instant>,
+        progress: &mut Progress,
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let entropy = self.entropy.as_ref();
@@ -94,7 +102,7 @@ impl Session<'_> {
             reached: &proven.reached,
             began: Instant::now(),
             tickets: Tickets::new(self.server, self.introduction.runner),
-            welcomed,
+            progress,
         };
         let served = self.serve(&mut incoming, link).await;
         // Before the table forgets that there is a link: without one, nothing can be forgotten.
@@ -131,6 +139,7 @@ impl Session<'_> {
             };
             match event {
                 Event::Frame(mut frame) => {
+                    link.progress.heard = true;
                     link.tickets.check(&mut frame, self.clock.boot_time())?;
                     let todo = session.frame(*frame, began.elapsed())?;
                     let mut done = pin!(self.carry_out(todo, &mut link));
@@ -179,7 +188,7 @@ impl Session<'_> {
                 return Ok(self.operations.order(link.opened.link, order).await?);
             }
             Todo::Linked { generation } => {
-                *link.welcomed = Some(Instant::now());
+                link.progress.welcomed = Some(Instant::now());
                 tracing::info!(
                     runner.id = %self.introduction.runner,
                     link.generation = generation,

@@ -22,6 +22,8 @@ use crate::testing::{
     operations, over_both, shell,
 };
 
+mod transport;
+
 /// Orders that no queue before the table holds.
 const MORE_THAN_WAIT: u128 = 100;
 
@@ -155,18 +157,21 @@ async fn only_a_link_that_was_welcomed_counts_as_one_that_served(over: Transport
     let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
-    let mut served = None;
+    let mut served = Progress::default();
     let ends = async {
         let mut link = server.next_link().await;
         link.challenge().await;
     };
     let (ended, ()) = tokio::join!(link.once(&mut served), ends);
-    assert!(ended.is_err() && served.is_none(), "it was only called");
+    assert!(
+        ended.is_err() && served.welcomed.is_none(),
+        "it was only called"
+    );
     let ends = async {
         welcomed(&mut server).await;
     };
     let (ended, ()) = tokio::join!(link.once(&mut served), ends);
-    assert!(ended.is_err() && served.is_some(), "it served");
+    assert!(ended.is_err() && served.welcomed.is_some(), "it served");
 }
 
 async fn a_silent_server_is_left_and_dialled_again(over: Transport) {
@@ -202,7 +207,10 @@ async fn a_refusal_that_proves_no_dismissal_is_not_the_end(over: Transport) {
     ];
     for refuse in refusals {
         refuse(&server);
-        let refused = link.once(&mut None).await.expect_err("it is refused");
+        let refused = link
+            .once(&mut Progress::default())
+            .await
+            .expect_err("it is refused");
         assert!(!refused.is_final(), "{refused:?}");
     }
     server.relent();
@@ -212,7 +220,9 @@ async fn a_refusal_that_proves_no_dismissal_is_not_the_end(over: Transport) {
         Code::PermissionDenied,
         Code::FailedPrecondition,
     ] {
-        server.next_link().await.end(Status::new(end, "no")).await;
+        let mut link = server.next_link().await;
+        link.challenge().await;
+        link.end(Status::new(end, "no")).await;
     }
     welcomed(&mut server).await;
 }
@@ -242,7 +252,7 @@ async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Tran
         "signed for another link",
         "of this link's",
     ] {
-        let mut served = None;
+        let mut served = Progress::default();
         let ends = async {
             let mut link = server.next_link().await;
             let hello = link.challenge().await;
@@ -276,10 +286,10 @@ async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Tran
         let (ended, answer) = tokio::join!(link.once(&mut served), ends);
         let ended = ended.expect_err("the link ends");
         if what == "of this link's" {
-            assert!(served.is_some() && answer.is_some(), "{ended}");
+            assert!(served.welcomed.is_some() && answer.is_some(), "{ended}");
         } else {
             assert!(matches!(ended, LinkError::Unproven(_)), "{what}: {ended}");
-            assert!(!ended.is_final() && served.is_none(), "{what}");
+            assert!(!ended.is_final() && served.welcomed.is_none(), "{what}");
             assert_eq!(answer, None, "{what}: it is answered nothing");
         }
     }
@@ -455,23 +465,6 @@ async fn a_dismissal_at_one_address_is_one_at_the_next_as_well(over: Transport) 
     let error = ended.expect_err("an end");
     assert_eq!(error.to_string(), "the server says: the runner was removed");
     assert!(second.links.try_recv().is_err());
-}
-
-#[tokio::test]
-async fn where_calls_pass_and_the_stream_brings_nothing_the_next_link_is_a_websocket() {
-    let mut server = FakeServer::any(1).await;
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut link = link(directory.path(), &server, None).await;
-    let mut over = Vec::new();
-    for _ in 0..2 {
-        let mut served = None;
-        let (ended, silent) = tokio::join!(link.once(&mut served), server.links.recv());
-        let ended = ended.expect_err("nothing came");
-        let silence = matches!(ended, LinkError::Ended(Ended::Silent(_)));
-        assert!(silence, "{ended}");
-        over.push(silent.expect("a link").over);
-    }
-    assert_eq!(over, [Transport::Grpc, Transport::WebSocket]);
 }
 
 async fn a_certificate_that_changed_is_pinned_anew_when_the_identity_vouches_for_it(
