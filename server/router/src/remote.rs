@@ -4,6 +4,7 @@
 
 mod cancel;
 mod controls;
+mod cursor;
 mod follow;
 mod recording;
 

@@ -4,6 +4,7 @@ mod double;
 mod links;
 mod outputs;
 mod passing;
+mod readers;
 mod reconnect;
 mod sandbox;
 mod unheard;

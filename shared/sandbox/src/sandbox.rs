@@ -75,7 +75,8 @@ pub struct Running {
     /// Where it runs; recorded before it was sent.
     pub place: Place,
     /// What happens to it; the last one is [`OperationEvent::Ended`]. The channel is bounded: a
-    /// slow reader makes its own stream wait and nothing else.
+    /// slow reader makes its own stream wait and nothing else, unless the request says that nothing is
+    /// kept of the output ([`crate::Retention::None`]).
     pub events: mpsc::Receiver<OperationEvent>,
     /// What can be passed on to it.
     pub controls: Arc<dyn Controls>,

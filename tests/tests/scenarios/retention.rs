@@ -28,9 +28,13 @@ const LINES: u32 = 4_000_000;
 const MEMORY_AT_MOST: u64 = 64 * MIB;
 
 fn kept_whole(work: Work) -> Operation {
+    keeping_all(work.at_once(LINES))
+}
+
+fn keeping_all(command: String) -> Operation {
     operation(Request::Exec(Exec {
         retention: Retention::All,
-        ..Exec::new(Command::Shell(work.at_once(LINES)))
+        ..Exec::new(Command::Shell(command))
     }))
 }
 
@@ -146,5 +150,37 @@ async fn all_is_kept_of_a_command_that_nobody_waits_for_any_more() {
     door.rows.abandon(operation.id);
     door.start().await;
     eventually("it ends", || async { door.rows.outcome(operation.id) }).await;
+    is_kept_whole(door, folder.path(), operation.id, work).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_stops_reading_holds_up_no_command_and_fills_no_memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let door = KeptDoor::open(folder.path()).await;
+    let pids = [std::process::id(), door.runner.pid()];
+    pids.into_iter().for_each(peak_from_here);
+    let work = Work(74);
+    let operation = keeping_all(format!("{}; touch through", work.at_once(LINES)));
+    let (mut at, mut hasher) = (0, Sha256::new());
+    let mut running = door.operation(operation.clone()).await;
+    read(&mut running, &mut at, &mut hasher, MIB).await;
+    eventually("the command is through", || async {
+        door.runner.file("through")
+    })
+    .await;
+    // What it has missed, it is told as soon as it reads on.
+    let record = read(&mut running, &mut at, &mut hasher, u64::MAX).await;
+    drop(running);
+    assert_eq!(record.expect("it ended").stdout.offset, at);
+    for pid in pids {
+        let peak = peak_of(pid);
+        assert!(peak < MEMORY_AT_MOST, "{} MiB", peak / MIB);
+    }
+    let expected = Sha256::digest(work.output(LINES.into()));
+    assert!(hasher.finalize() == expected, "other bytes were told");
+    eventually("the end is stored", || async {
+        door.rows.outcome(operation.id)
+    })
+    .await;
     is_kept_whole(door, folder.path(), operation.id, work).await;
 }

@@ -20,6 +20,7 @@ use tracing::Instrument;
 use super::{
     RemoteSandbox, Watch,
     controls::{Answer, RemoteControls, Wishes},
+    cursor::Cursor,
     linked,
     recording::Recording,
 };
@@ -29,7 +30,7 @@ use crate::{
     ports::{PortError, StoredIntent},
 };
 
-/// Events that may wait for the reader; what waits beside them is bounded by the credit.
+/// Events that may wait for the reader; what waits beside them is kept, or bounded by the credit.
 const EVENTS: usize = 4;
 
 /// How often the store is asked before the stream is given up, with doubling pauses.
@@ -58,14 +59,15 @@ pub(super) fn start(
     tokio::spawn(
         async move {
             let mut recording = Recording::of(&operation, sandbox.intents.outputs());
-            let told = match fresh {
+            let kept = match fresh {
                 Some(_) => [0, 0],
-                None => recording.replay(&events).await,
+                None => recording.kept().await,
             };
             let follow = Follow {
                 sandbox,
-                machine: server::Follow::new(operation, intent, fresh, told),
-                mailbox: Mailbox::starting_at(told),
+                machine: server::Follow::new(operation, intent, fresh, kept),
+                mailbox: Mailbox::starting_at(kept),
+                cursor: recording.cursor(kept),
                 recording,
                 link: None,
                 events,
@@ -91,6 +93,7 @@ struct Follow {
     machine: server::Follow,
     mailbox: Mailbox,
     recording: Recording,
+    cursor: Cursor,
     /// The one that the machine knows of, and our key as a reader on it.
     link: Option<(LinkHandle, u64)>,
     events: mpsc::Sender<OperationEvent>,
@@ -121,18 +124,15 @@ impl Follow {
         loop {
             let step = self.machine.step();
             match step {
-                Step::Connection => {
-                    if connection.changed().await.is_err() {
-                        return Ok(());
-                    }
-                    self.connected(&mut connection);
-                }
-                Step::Return => {
+                Step::Connection | Step::Return => {
                     tokio::select! {
-                        changed = connection.changed() => if changed.is_err() { return Ok(()) },
-                        () = self.events.closed() => return Ok(()),
+                        changed = connection.changed() => match changed {
+                            Ok(()) => self.connected(&mut connection),
+                            Err(_) => return Ok(()),
+                        },
+                        () = self.events.closed(), if step == Step::Return => return Ok(()),
+                        fed = self.cursor.feed(&self.events) => fed?,
                     }
-                    self.connected(&mut connection);
                 }
                 Step::Find => {
                     let found = patiently(|| intents.find(id)).await?;
@@ -147,25 +147,18 @@ impl Follow {
                     self.machine.settled(settled);
                 }
                 Step::Offer(outcome) => {
-                    drop(self.events.send(OperationEvent::Ended(outcome)).await);
+                    let ended = OperationEvent::Ended(outcome);
+                    self.cursor.note(ended, &self.events);
+                    self.tell_the_end().await?;
                     self.events.closed().await;
                     self.machine.offered();
                 }
                 Step::Mail => {
-                    let event = self.next_event(&mut None).await;
+                    let event = self.next_event().await?;
                     self.handle(event);
                 }
-                // A slow reader holds up nothing that is passed on.
-                Step::Tell(event) => {
-                    self.recording.keep(&event).await;
-                    let mut rest = Some(event);
-                    while let Some(event) = rest {
-                        let (event, later) = self.recording.filled(event).await;
-                        self.tell(event).await;
-                        rest = later;
-                    }
-                }
-                Step::Over => return Ok(()),
+                Step::Tell(event) => self.tell(event).await?,
+                Step::Over => return self.tell_the_end().await,
                 Step::Cancel | Step::Attach | Step::Taken(..) => {
                     if self.over_the_link(step).await.is_err() {
                         self.machine.link_lost();
@@ -175,24 +168,42 @@ impl Follow {
         }
     }
 
-    async fn tell(&mut self, event: OperationEvent) {
-        let mut untold = Some(event);
-        while untold.is_some() {
-            let event = self.next_event(&mut untold).await;
-            self.handle(event);
-        }
+    /// Keeps it and tells it. Where not everything is kept, what comes waits for the reader: nobody
+    /// else has it. A slow reader holds up nothing that is passed on.
+    async fn tell(&mut self, event: OperationEvent) -> Result<(), PortError> {
+        self.recording.keep(&event).await;
+        self.until_all_is_told().await?;
+        self.cursor.note(event, &self.events);
+        self.until_all_is_told().await
     }
 
-    /// Passes on what can be, and waits: for the reader to take what it is untold of, or else for
-    /// mail.
-    async fn next_event(&mut self, untold: &mut Option<OperationEvent>) -> Event {
+    async fn until_all_is_told(&mut self) -> Result<(), PortError> {
+        while self.cursor.is_behind() && !self.recording.keeps_all() {
+            let event = self.next_event().await?;
+            self.handle(event);
+        }
+        Ok(())
+    }
+
+    /// Nothing comes any more: the rest of what is kept is told, where the end follows it.
+    async fn tell_the_end(&mut self) -> Result<(), PortError> {
+        while self.cursor.is_ending() {
+            self.cursor.feed(&self.events).await?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what can be, and waits: for the reader to take what it is to be told, and for mail,
+    /// unless that has to wait for the reader.
+    async fn next_event(&mut self) -> Result<Event, PortError> {
         self.pass_on().await;
         let Wishes {
             inputs,
             controls,
             commits,
         } = &mut self.wishes;
-        tokio::select! {
+        let takes_mail = self.recording.keeps_all() || !self.cursor.is_behind();
+        Ok(tokio::select! {
             answer = self.mailbox.answer() => Event::Answered(answer),
             Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
                 Event::Input(input, answer)
@@ -202,15 +213,12 @@ impl Follow {
             }
             Ok(()) = commits.changed() => Event::Committed,
             grown = self.recording.committed() => Event::Kept(grown),
-            room = self.events.reserve(), if untold.is_some() => {
-                // A reader that has gone needs nothing.
-                if let (Ok(room), Some(event)) = (room, untold.take()) {
-                    room.send(event);
-                }
+            fed = self.cursor.feed(&self.events) => {
+                fed?;
                 Event::Told
             }
-            mail = self.mailbox.next(), if untold.is_none() => Event::Mail(mail),
-        }
+            mail = self.mailbox.next(), if takes_mail => Event::Mail(mail),
+        })
     }
 
     fn handle(&mut self, event: Event) {
@@ -233,8 +241,10 @@ impl Follow {
             }
             Event::Committed => {
                 let [stdout, stderr] = *self.wishes.commits.borrow_and_update();
-                self.machine.commit(OutputStream::Stdout, stdout);
-                self.machine.commit(OutputStream::Stderr, stderr);
+                if self.recording.is_left_to_the_reader() {
+                    self.machine.commit(OutputStream::Stdout, stdout);
+                    self.machine.commit(OutputStream::Stderr, stderr);
+                }
             }
             Event::Kept(grown) => {
                 for (stream, up_to) in grown {

@@ -4,8 +4,8 @@ use std::{future::pending, pin::Pin, sync::Arc};
 
 use shared_sandbox::{Operation, OperationEvent, OutputStream, Request, Retention};
 use shared_types::OperationId;
-use tokio::sync::mpsc;
 
+use super::cursor::Cursor;
 use crate::ports::{Outputs, PortError};
 
 type Syncing = Pin<Box<dyn Future<Output = Result<[u64; 2], PortError>> + Send>>;
@@ -13,6 +13,8 @@ type Syncing = Pin<Box<dyn Future<Output = Result<[u64; 2], PortError>> + Send>>
 pub(super) struct Recording {
     outputs: Arc<dyn Outputs>,
     id: OperationId,
+    /// Nothing where nothing is kept here.
+    retention: Option<Retention>,
     /// Something was appended that no sync which has begun covers.
     appended: bool,
     syncing: Option<Syncing>,
@@ -25,9 +27,9 @@ pub(super) struct Recording {
 impl Recording {
     /// Of an operation whose output is to be kept here; of another one nothing is.
     pub(super) fn of(operation: &Operation, outputs: Arc<dyn Outputs>) -> Self {
-        let keeps = match &operation.request {
-            Request::Exec(exec) => exec.retention != Retention::None,
-            _ => false,
+        let retention = match &operation.request {
+            Request::Exec(exec) if exec.retention != Retention::None => Some(exec.retention),
+            _ => None,
         };
         Self {
             outputs,
@@ -35,74 +37,42 @@ impl Recording {
             appended: false,
             syncing: None,
             committed: [0, 0],
-            gone: !keeps,
+            gone: retention.is_none(),
+            retention,
         }
     }
 
-    /// Tells a reader what is kept, and returns how much of stdout and stderr that is.
-    pub(super) async fn replay(&mut self, events: &mpsc::Sender<OperationEvent>) -> [u64; 2] {
-        let mut told = [0, 0];
+    /// Whether only what its reader confirms need not be kept by the runner.
+    pub(super) fn is_left_to_the_reader(&self) -> bool {
+        self.retention.is_none()
+    }
+
+    /// Whether all that comes is kept, however much it is, so that it waits for no reader.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.retention == Some(Retention::All) && !self.gone
+    }
+
+    /// How much of stdout and stderr is kept, as an earlier reader left it.
+    pub(super) async fn kept(&mut self) -> [u64; 2] {
         if self.gone {
-            return told;
+            return [0, 0];
         }
-        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            loop {
-                let from = told[stream as usize];
-                let (offset, data) = match self.outputs.read(self.id, stream, from).await {
-                    Ok(Some(kept)) => kept,
-                    Ok(None) => break,
-                    Err(error) => {
-                        tracing::warn!(%error, "output that was kept cannot be read; the runner is asked for it");
-                        break;
-                    }
-                };
-                // A reader that has gone needs nothing.
-                if from < offset {
-                    let to = offset;
-                    let _ = events.send(OperationEvent::Gap { stream, from, to }).await;
-                }
-                told[stream as usize] = offset + data.len() as u64;
-                let output = OperationEvent::Output {
-                    stream,
-                    offset,
-                    data,
-                };
-                let _ = events.send(output).await;
+        match self.outputs.synced(self.id).await {
+            Ok(kept) => {
+                self.appended = kept != [0, 0];
+                kept
+            }
+            Err(error) => {
+                tracing::warn!(%error, "it is not known what is kept of the output; the runner is asked for all of it");
+                [0, 0]
             }
         }
-        self.appended = told != [0, 0];
-        told
     }
 
-    /// The first part of what a reader is told of this, and the rest. What the runner does not keep
-    /// any more, because another reader had it and it is durable here, is read here.
-    pub(super) async fn filled(
-        &mut self,
-        event: OperationEvent,
-    ) -> (OperationEvent, Option<OperationEvent>) {
-        let (&OperationEvent::Gap { stream, from, to }, false) = (&event, self.gone) else {
-            return (event, None);
-        };
-        let gap = |from, to| OperationEvent::Gap { stream, from, to };
-        match self.outputs.read(self.id, stream, from).await {
-            Ok(Some((offset, mut data))) if offset == from => {
-                data.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
-                let from = from + data.len() as u64;
-                let rest = (from < to).then(|| gap(from, to));
-                let kept = OperationEvent::Output {
-                    stream,
-                    offset,
-                    data,
-                };
-                (kept, rest)
-            }
-            Ok(Some((kept, _))) if kept < to => (gap(from, kept), Some(gap(kept, to))),
-            Ok(_) => (event, None),
-            Err(error) => {
-                tracing::warn!(%error, "output that was kept cannot be read");
-                (event, None)
-            }
-        }
+    /// Where its reader stands, who was told nothing yet of what is kept.
+    pub(super) fn cursor(&self, kept: [u64; 2]) -> Cursor {
+        let whole = self.retention == Some(Retention::All);
+        Cursor::new(Arc::clone(&self.outputs), self.id, whole, kept)
     }
 
     /// Keeps what a reader is told.

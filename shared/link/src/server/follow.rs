@@ -56,7 +56,8 @@ pub enum Step {
     Attach,
     /// Wait for mail: [`Follow::mail`].
     Mail,
-    /// Wait until the reader took it. No answer.
+    /// Keep it, where output is kept, and tell the reader; wait until it took what is kept nowhere.
+    /// No answer.
     Tell(OperationEvent),
     /// Tell the inbox that this was taken, and grant what it says. No answer.
     Taken(OutputStream, u64),
@@ -76,7 +77,7 @@ pub struct Follow {
     /// What has just been stored, and the link that was there before: as long as that one lives,
     /// whoever cancels says so to the runner itself, and nobody else can have settled it.
     fresh: Option<(Generation, StoredIntent)>,
-    /// How much of stdout and stderr the reader was told.
+    /// How much of stdout and stderr the reader was told, or is told without this: it is kept.
     told: [u64; 2],
     /// Of what came of stdout and stderr, as long as that is all of it.
     sums: output::Sums,
@@ -117,7 +118,7 @@ struct Attempt {
 impl Follow {
     /// Follows an operation whose intent is stored. `fresh`: it has just been committed, while
     /// the link of this generation was there. `told`: how much of stdout and stderr the reader
-    /// has, because it is kept here.
+    /// is told without this, because it is kept here.
     pub fn new(
         operation: Operation,
         intent: StoredIntent,

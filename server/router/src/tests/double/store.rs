@@ -134,7 +134,11 @@ impl Outputs for Area {
     ) -> Result<Option<(u64, Bytes)>, PortError> {
         let kept = self.1.lock().expect("no test panics with it");
         let mut pieces = kept.get(&(id, stream)).into_iter().flatten();
-        Ok(pieces.find(|(offset, _)| *offset >= from).cloned())
+        let piece = pieces.find(|(offset, data)| offset + data.len() as u64 > from);
+        Ok(piece.map(|(offset, data)| {
+            let begin = from.max(*offset);
+            (begin, data.slice((begin - offset) as usize..))
+        }))
     }
 
     async fn keep_all(&self, _id: OperationId) -> Result<(), PortError> {
@@ -154,7 +158,7 @@ impl Outputs for Area {
     ) -> Result<(), PortError> {
         let mut kept = self.1.lock().expect("no test panics with it");
         let pieces = kept.entry((id, stream)).or_default();
-        if offset >= end(pieces) {
+        if !self.0.load(Ordering::Relaxed) && offset >= end(pieces) {
             pieces.push((offset, data));
         }
         Ok(())

@@ -1,0 +1,171 @@
+//! Readers that are slow, stop, or come late: where all output is kept, they hold up nothing.
+
+use proto::v1::server_frame;
+use shared_sandbox::{
+    Exec, Operation, OperationEvent, OutputStream, Request, Retention, Running, Sandbox as _,
+};
+use shared_types::limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES};
+
+use super::double::*;
+
+/// Several times what is in flight, and what a runner tells at once of what is durable.
+const MUCH: u64 = 4 * CREDIT_WINDOW_BYTES;
+
+/// A command of which everything is kept.
+fn kept_whole(number: u128) -> Operation {
+    let mut operation = exec(number);
+    if let Request::Exec(exec) = &mut operation.request {
+        *exec = Exec {
+            retention: Retention::All,
+            ..exec.clone()
+        };
+    }
+    operation
+}
+
+/// A runner that is chosen, and an operation of it of which everything is kept.
+async fn started() -> (World, Runner, Link, String, Running) {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let running = world.sandbox.start(kept_whole(10)).await;
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    (world, runner, link, id, running.expect("it starts"))
+}
+
+/// Bytes that say where they stand.
+fn bytes(from: u64, to: u64) -> Vec<u8> {
+    (from..to).map(|at| (at % 251) as u8).collect()
+}
+
+/// Writes output from this offset up to that one, as the credit allows.
+async fn write(link: &mut Link, id: &str, from: u64, to: u64) {
+    let (mut at, mut credit) = (from, from + CREDIT_WINDOW_BYTES);
+    while at < to {
+        while at == credit {
+            credit = link.credit().await.up_to;
+        }
+        let end = (at + OUTPUT_CHUNK_BYTES as u64).min(to).min(credit);
+        link.output(id, at, bytes(at, end)).await;
+        at = end;
+    }
+}
+
+/// Reads on from this offset up to that one; what else is told comes back.
+async fn read(running: &mut Running, from: u64, to: u64) -> Vec<OperationEvent> {
+    let (mut at, mut others) = (from, Vec::new());
+    while at < to {
+        match next(running).await {
+            OperationEvent::Output { offset, data, .. } => {
+                let end = offset + data.len() as u64;
+                assert_eq!((offset, &data[..]), (at, &bytes(at, end)[..]));
+                at = end;
+            }
+            other => others.push(other),
+        }
+    }
+    others
+}
+
+/// Sees that nothing was said before another operation.
+async fn nothing_was_said(world: &World, link: &mut Link) {
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
+    match link.next().await {
+        server_frame::Kind::Operation(_) => {}
+        other => panic!("expected an operation, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_kept() {
+    let (world, _, mut link, id, mut running) = started().await;
+    write(&mut link, &id, 0, MUCH).await;
+    link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
+    link.exit(&id, MUCH).await;
+    assert_eq!(read(&mut running, 0, MUCH).await, []);
+    let ended = OperationEvent::Ended(exited(MUCH));
+    assert_eq!(next(&mut running).await, ended);
+    drop(running);
+    eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(MUCH))).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_late_and_does_not_read_holds_up_nothing_either() {
+    let (world, runner, mut link, id, running) = started().await;
+    write(&mut link, &id, 0, MUCH).await;
+    link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
+    drop(running);
+    world.lose(&runner, link).await;
+
+    let mut running = world.sandbox.start(kept_whole(10)).await.expect("it runs");
+    let mut link = world
+        .link(&runner.remembering(&kept_whole(10), false))
+        .await;
+    let frame = link.operation().await;
+    assert_eq!(frame.stdout_from, MUCH);
+    link.accept(&id).await;
+    write(&mut link, &id, MUCH, 2 * MUCH).await;
+    link.committed(2 * MUCH - CREDIT_WINDOW_BYTES).await;
+    link.exit(&id, 2 * MUCH).await;
+    let others = read(&mut running, 0, 2 * MUCH).await;
+    assert!(
+        matches!(
+            others[..],
+            [] | [
+                OperationEvent::Unreachable { .. },
+                OperationEvent::Reachable
+            ]
+        ),
+        "{others:?}"
+    );
+    assert_eq!(
+        next(&mut running).await,
+        OperationEvent::Ended(exited(2 * MUCH))
+    );
+}
+
+#[tokio::test]
+async fn a_reader_that_is_behind_hears_at_once_that_the_runner_is_gone() {
+    let (world, runner, mut link, id, mut running) = started().await;
+    write(&mut link, &id, 0, MUCH).await;
+    link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
+    world.lose(&runner, link).await;
+    let others = read(&mut running, 0, CREDIT_WINDOW_BYTES).await;
+    assert!(
+        matches!(others[..], [OperationEvent::Unreachable { .. }]),
+        "{others:?}"
+    );
+    // And is told what is kept although the runner is away.
+    assert_eq!(read(&mut running, CREDIT_WINDOW_BYTES, MUCH).await, []);
+}
+
+#[tokio::test]
+async fn where_the_disk_is_full_the_command_waits_for_its_reader() {
+    let (world, _, mut link, id, mut running) = started().await;
+    world.store.fill_the_disk();
+    write(&mut link, &id, 0, CREDIT_WINDOW_BYTES).await;
+    nothing_was_said(&world, &mut link).await;
+    assert_eq!(read(&mut running, 0, CREDIT_WINDOW_BYTES).await, []);
+    let credit = link.credit().await;
+    assert!(credit.up_to > CREDIT_WINDOW_BYTES, "{credit:?}");
+}
+
+#[tokio::test]
+async fn what_is_kept_is_committed_by_the_disk_and_not_by_its_reader() {
+    let (world, _, mut link, id, mut running) = started().await;
+    world.store.fill_the_disk();
+    let half = CREDIT_WINDOW_BYTES / 2;
+    write(&mut link, &id, 0, half - 1).await;
+    read(&mut running, 0, half - 1).await;
+    running
+        .controls
+        .commit(OutputStream::Stdout, half - 1)
+        .await;
+    link.output(&id, half - 1, bytes(half - 1, half)).await;
+    read(&mut running, half - 1, half).await;
+    let next = link.next().await;
+    assert!(matches!(next, server_frame::Kind::Credit(_)), "{next:?}");
+    nothing_was_said(&world, &mut link).await;
+}
