@@ -109,6 +109,10 @@ impl Link {
             goodbye: &self.goodbye,
         };
         let ended = session.run(proven, &token, progress).await;
+        if let Some(noting) = progress.noting.take() {
+            // What is written down last counts.
+            let _ = noting.await;
+        }
         self.home.note_link(None);
         // It passes calls, and perhaps no stream: a server that only takes its time, or has reason
         // to end the link, was heard first.

@@ -1,5 +1,7 @@
 //! The whole daemon against a server double: real commands, a real link, and its end.
 
+mod starved;
+
 use proto::v1::{exit_record, runner_frame::Kind};
 use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
@@ -77,12 +79,17 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
 /// The next link, welcomed, and an operation that fits its runner.
 async fn linked(server: &mut FakeServer, script: &str) -> (FakeLink, Incoming) {
     let mut link = server.next_link().await;
-    let hello = link.welcome(1, LONG).await;
-    let capabilities = hello.capabilities.expect("capabilities");
-    let mut asked = incoming(1, shell(script));
-    asked.incarnation = proto::convert::incarnation(hello.incarnation);
-    asked.sandbox = capabilities.sandboxes[0].sandbox.parse().expect("an id");
+    let asked = fitting(&link.welcome(1, LONG).await, script);
     (link, asked)
+}
+
+/// An operation that fits the runner that said this.
+fn fitting(hello: &v1::Hello, script: &str) -> Incoming {
+    let capabilities = hello.capabilities.as_ref().expect("capabilities");
+    let mut asked = incoming(1, shell(script));
+    asked.incarnation = proto::convert::incarnation(hello.incarnation.clone());
+    asked.sandbox = capabilities.sandboxes[0].sandbox.parse().expect("an id");
+    asked
 }
 
 /// Starts the script and waits for its first output.

@@ -10,6 +10,7 @@ use shared_link::runner::{self, Opened, Todo};
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
     sync::mpsc,
+    task::{JoinHandle, spawn_blocking},
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -61,6 +62,8 @@ pub(crate) struct Progress {
     pub(crate) heard: bool,
     /// Since when it served.
     pub(crate) welcomed: Option<Instant>,
+    /// Writes down where it is, beside the link: a disk that hangs keeps no heartbeat back.
+    pub(super) noting: Option<JoinHandle<()>>,
 }
 
 /// One link while it lives.
@@ -144,11 +147,14 @@ impl Session<'_> {
                     let todo = session.frame(*frame, began.elapsed())?;
                     let mut done = pin!(self.carry_out(todo, &mut link));
                     // Nothing is heard meanwhile: a server that sends orders but takes no answers
-                    // is as good as silent.
+                    // is as good as silent. Where it would take them, the runner is what is slow.
                     loop {
                         tokio::select! {
                             done = &mut done => break done?,
                             () = sleep_until(began + session.wake_at()) => {
+                                if outgoing.capacity() > 0 {
+                                    session.is_busy(began.elapsed());
+                                }
                                 self.beat(&mut session, began, outgoing)?;
                             }
                             () = self.goodbye.cancelled() => return Ok(()),
@@ -189,6 +195,9 @@ impl Session<'_> {
             }
             Todo::Linked { generation } => {
                 link.progress.welcomed = Some(Instant::now());
+                let (home, reached) = (self.home.clone(), link.reached.to_string());
+                let note = move || home.note_link(Some(&reached));
+                link.progress.noting = Some(spawn_blocking(note));
                 tracing::info!(
                     runner.id = %self.introduction.runner,
                     link.generation = generation,
@@ -197,7 +206,6 @@ impl Session<'_> {
                     transport = link.reached.transport.name(),
                     "runner connected"
                 );
-                self.home.note_link(Some(&link.reached.to_string()));
                 memory::give_back();
                 return Ok(());
             }

@@ -65,3 +65,6 @@ impl Pulse {
         self.heard_at.saturating_add(self.silence)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,6 +118,11 @@ impl Session {
         self.pulse.wake_at()
     }
 
+    /// The runner is not ready to hear the server, so that its silence up to `now` says nothing.
+    pub fn is_busy(&mut self, now: Duration) {
+        self.pulse.heard(now);
+    }
+
     /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them.
     ///
     /// # Errors
