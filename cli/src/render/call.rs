@@ -15,10 +15,18 @@ use super::{
 use crate::style::Style;
 
 /// Lines of output that are shown as they come, and at the end.
-const LIVE: Bounds = Bounds { head: 40, tail: 10 };
+const LIVE: Bounds = Bounds {
+    head: 40,
+    tail: 10,
+    live: true,
+};
 
 /// Lines that are shown of what was not seen live.
-const RECORDED: Bounds = Bounds { head: 10, tail: 5 };
+const RECORDED: Bounds = Bounds {
+    head: 10,
+    tail: 5,
+    live: false,
+};
 
 #[derive(Debug)]
 pub(super) struct Call {

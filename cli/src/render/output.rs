@@ -1,5 +1,5 @@
 //! A command's output as indented lines: the first ones as they come, the last ones at the end,
-//! and how many were left out between.
+//! and how many were left out between. Who watches is told when the screen will be silent.
 
 use std::collections::VecDeque;
 
@@ -22,6 +22,8 @@ pub(crate) struct Bounds {
     pub(crate) head: usize,
     /// At the end.
     pub(crate) tail: usize,
+    /// Whether somebody waits for the end.
+    pub(crate) live: bool,
 }
 
 /// The output of one call.
@@ -183,6 +185,14 @@ impl Output {
         }
         self.line.clear();
         self.lines += 1;
+        if self.bounds.live && self.lines == self.bounds.head + self.bounds.tail + 1 {
+            let silence = format!(
+                "  … it goes on; the last {} lines are shown at its end",
+                self.bounds.tail
+            );
+            out.push_str(&self.style.dim(&silence));
+            out.push('\n');
+        }
         self.letters = 0;
         self.open = None;
     }
@@ -192,10 +202,18 @@ impl Output {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { head: 3, tail: 2 };
+    const BOUNDS: Bounds = Bounds {
+        head: 3,
+        tail: 2,
+        live: false,
+    };
 
     fn shown(pieces: &[(&str, &str)]) -> String {
-        let mut output = Output::new(Style::new(false), BOUNDS);
+        within(BOUNDS, pieces)
+    }
+
+    fn within(bounds: Bounds, pieces: &[(&str, &str)]) -> String {
+        let mut output = Output::new(Style::new(false), bounds);
         let (mut out, mut ends) = (String::new(), std::collections::HashMap::new());
         for (stream, text) in pieces {
             let offset = ends.entry(*stream).or_insert(0);
@@ -224,6 +242,21 @@ mod tests {
         assert_eq!(
             shown(&[("stdout", "1\n2\n3\n4\n")]),
             "  │ 1\n  │ 2\n  │ 3\n  │ 4\n"
+        );
+    }
+
+    #[test]
+    fn who_watches_is_told_once_that_more_is_shown_at_the_end_only() {
+        let live = Bounds {
+            live: true,
+            ..BOUNDS
+        };
+        let first = [("stdout", "1\n2\n3\n4\n5\n")];
+        assert!(!within(live, &first).contains("goes on"));
+        let more = [first[0], ("stdout", "6\n"), ("stdout", "7\n")];
+        assert_eq!(
+            within(live, &more),
+            "  │ 1\n  │ 2\n  │ 3\n  … it goes on; the last 2 lines are shown at its end\n  … 2 more lines\n  │ 6\n  │ 7\n"
         );
     }
 

@@ -29,7 +29,8 @@ pub enum ClientError {
     /// Somebody answers, but does not prove to be the server.
     #[error(
         "the server at {url} shows a certificate that is not trusted here ({reason}): \
-         name the fingerprint that the server printed when it started"
+         name the fingerprint that the server printed when it started; \
+         where it was named, something else answers there"
     )]
     Untrusted {
         /// The server's address.
