@@ -15,6 +15,7 @@ mod refusals;
 mod slot;
 mod stored;
 mod subscriptions;
+mod sums;
 
 pub use cancel::{CancelStep, cancel};
 pub use follow::{Follow, Linked, Step};
@@ -28,3 +29,4 @@ pub use refusals::{forgotten, lost_to_revocation, lost_to_silence, never_started
 pub use slot::{Connection, Slot, TurnedAway};
 pub use stored::{RunnerState, Settled, StoredIntent};
 pub use subscriptions::Post;
+pub use sums::Sums;

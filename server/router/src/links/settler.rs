@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use shared_link::server::{
-    Unsettled, Verdict,
+    Sums, Unsettled, Verdict,
     fetch::{self, Fetched},
     never_started,
 };
@@ -67,7 +67,8 @@ impl Settler {
         }
     }
 
-    /// Reads one operation to its end, keeps its output and stores the outcome.
+    /// Reads one operation to its end, keeps its output, and stores the outcome if that is what was
+    /// written.
     async fn settle(&self, operation: Unsettled) {
         let id = operation.id;
         let outputs = self.rows.outputs(&self.who);
@@ -90,10 +91,14 @@ impl Settler {
         }
         // The runner may wait for what was kept over an earlier link.
         self.commit(&operation, key, kept).await;
-        let mut uncommitted = 0;
+        let (mut uncommitted, mut sums) = (0, Sums::after(kept));
         loop {
             match fetch::mail(mailbox.next().await) {
                 Fetched::Taken(stream, up_to, data) => {
+                    match data.is_empty() {
+                        true => sums.miss(stream),
+                        false => sums.add(stream, &data),
+                    }
                     uncommitted += data.len() as u64;
                     let offset = up_to - data.len() as u64;
                     if outputs.append(id, stream, offset, data).await.is_err() {
@@ -112,7 +117,9 @@ impl Settler {
                         return;
                     }
                 }
-                Fetched::Store(outcome) => return self.store(&operation, &outcome).await,
+                Fetched::Store(outcome) => {
+                    return self.store_held(&operation, outcome, sums).await;
+                }
                 Fetched::Fence => return self.fence(&operation).await,
                 Fetched::GivenUp => return,
             }
@@ -149,6 +156,25 @@ impl Settler {
             let outcome = Outcome::Refused(never_started());
             self.store(operation, &outcome).await;
         }
+    }
+
+    /// Holds the output to its checksums, what is kept from before included, and stores the end.
+    async fn store_held(&self, operation: &Unsettled, told: Outcome, mut sums: Sums) {
+        let (id, outputs) = (operation.id, self.rows.outputs(&self.who));
+        while let Some((stream, from)) = sums.unread(&told) {
+            match outputs.read(id, stream, from).await {
+                Ok(kept) => sums.read(stream, kept.as_ref().map(|(at, data)| (*at, &data[..]))),
+                Err(error) => {
+                    tracing::warn!(operation.id = %id, %error, "its output cannot be read; left to the next link");
+                    return;
+                }
+            }
+        }
+        let outcome = sums.held_to(told.clone());
+        if outcome != told {
+            tracing::error!(operation.id = %id, ?outcome, "the output of an operation is not what it wrote");
+        }
+        self.store(operation, &outcome).await;
     }
 
     async fn store(&self, operation: &Unsettled, outcome: &Outcome) {

@@ -157,6 +157,12 @@ impl Follow {
                     let event = self.next_event().await?;
                     self.handle(event);
                 }
+                Step::Kept(stream, from) => {
+                    let outputs = intents.outputs();
+                    let kept = patiently(|| outputs.read(id, stream, from)).await?;
+                    let kept = kept.as_ref().map(|(offset, data)| (*offset, &data[..]));
+                    self.machine.kept(kept);
+                }
                 Step::Tell(event) => self.tell(event).await?,
                 Step::Over => return self.tell_the_end().await,
                 Step::Cancel | Step::Attach | Step::Taken(..) => {

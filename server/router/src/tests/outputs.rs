@@ -1,6 +1,6 @@
 use proto::v1::{self, server_frame};
 use shared_sandbox::{OperationEvent, Outcome, OutputStream, Sandbox};
-use shared_types::limits::OUTPUT_CHUNK_BYTES;
+use shared_types::{RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
 use crate::ports::Intents as _;
@@ -140,4 +140,79 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     assert_eq!(kept(&world).await, b"hello world");
     let outcome: Option<Outcome> = world.store.outcome(&exec(10));
     assert_eq!(outcome, Some(exited(11)));
+}
+
+/// CRC-32 of "hello world".
+const HELLO_WORLD: u32 = 0x0d4a_1185;
+
+/// Whether it says that the output is not what was written.
+fn is_damaged(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(refusal)
+        if refusal.code == RefusalCode::Lost && refusal.message.contains("checksums"))
+}
+
+#[tokio::test]
+async fn output_of_which_some_was_kept_before_is_held_to_its_checksum_with_it() {
+    for (rest, honest) in [("world", true), ("w0rld", false)] {
+        let (world, runner, link, id, running) = half_said().await;
+        drop(running);
+        world.lose(&runner, link).await;
+        let mut link = world.link(&runner.remembering(&exec(10), false)).await;
+        let mut running = world.sandbox.start(exec(10)).await.expect("it runs");
+        assert_eq!(link.operation().await.stdout_from, 6);
+        link.accept(&id).await;
+        link.output(&id, 6, rest).await;
+        link.exit_with(&id, 11, Some(HELLO_WORLD)).await;
+        assert_eq!(next(&mut running).await, stdout(0, "hello "));
+        assert_eq!(next(&mut running).await, stdout(6, rest));
+        let OperationEvent::Ended(told) = next(&mut running).await else {
+            panic!("it ends");
+        };
+        assert_eq!(is_damaged(&told), !honest, "{told:?}");
+        drop(running);
+        eventually(|| world.store.outcome(&exec(10)) == Some(told.clone())).await;
+    }
+}
+
+#[tokio::test]
+async fn output_that_nobody_waits_for_is_held_to_its_checksum_with_what_was_kept_before() {
+    for (rest, honest) in [("world", true), ("w0rld", false)] {
+        let (world, runner, link, id, running) = half_said().await;
+        drop(running);
+        world.lose(&runner, link).await;
+        world.store.rows().abandoned.push(exec(10).id);
+        let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+        assert_eq!(link.operation().await.stdout_from, 6);
+        link.accept(&id).await;
+        link.output(&id, 6, rest).await;
+        link.exit_with(&id, 11, Some(HELLO_WORLD)).await;
+        eventually(|| world.store.outcome(&exec(10)).is_some()).await;
+        let stored = world.store.outcome(&exec(10)).expect("it is stored");
+        assert_eq!(is_damaged(&stored), !honest, "{stored:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_is_held_to_the_checksum_of_an_end_that_is_stored() {
+    for (checksum, honest) in [(HELLO_WORLD, true), (HELLO_WORLD ^ 1, false)] {
+        let (world, runner, link, id, mut running) = half_said().await;
+        link.output(&id, 6, "world").await;
+        assert_eq!(next(&mut running).await, stdout(6, "world"));
+        let Outcome::Exited(mut record) = exited(11) else {
+            panic!("it exits");
+        };
+        record.stdout.checksum = Some(checksum);
+        world.store.keep_end(&exec(10), Outcome::Exited(record));
+        drop(running);
+        world.lose(&runner, link).await;
+        let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
+        let told = loop {
+            match next(&mut again).await {
+                OperationEvent::Ended(outcome) => break outcome,
+                OperationEvent::Output { .. } => {}
+                other => panic!("expected output, got {other:?}"),
+            }
+        };
+        assert_eq!(is_damaged(&told), !honest, "{told:?}");
+    }
 }

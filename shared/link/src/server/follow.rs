@@ -19,6 +19,7 @@ use super::{
     Connection, Mail, RunnerState, Settled, StoredIntent,
     passing::Passing,
     refusals::{expired, forgotten, lost_to_revocation},
+    sums::Sums,
 };
 use crate::wire;
 
@@ -56,6 +57,8 @@ pub enum Step {
     Attach,
     /// Wait for mail: [`Follow::mail`].
     Mail,
+    /// Read the first bytes that are kept of the stream from this offset on: [`Follow::kept`].
+    Kept(OutputStream, u64),
     /// Keep it, where output is kept, and tell the reader; wait until it took what is kept nowhere.
     /// No answer.
     Tell(OperationEvent),
@@ -79,8 +82,8 @@ pub struct Follow {
     fresh: Option<(Generation, StoredIntent)>,
     /// How much of stdout and stderr the reader was told, or is told without this: it is kept.
     told: [u64; 2],
-    /// Of what came of stdout and stderr, as long as that is all of it.
-    sums: output::Sums,
+    /// Of stdout and stderr.
+    sums: Sums,
     told_unreachable: bool,
     phase: Phase,
     /// To be done before the phase goes on.
@@ -97,6 +100,8 @@ enum Phase {
     Finding,
     Attaching(Attempt),
     Reading(Attempt),
+    /// What is kept of its output is read, to be held to the checksums in its end.
+    Summing(End, (OutputStream, u64)),
     /// The runner has said how it ended.
     Offering(Outcome),
     /// The reader has gone; it may have stored the outcome.
@@ -105,6 +110,22 @@ enum Phase {
     Keeping(Outcome),
     Settling(Outcome),
     Over,
+}
+
+/// The end of an operation, before its output is held to it.
+#[derive(Debug, Clone)]
+enum End {
+    /// The runner tells it.
+    Told(Outcome),
+    Stored(Outcome),
+}
+
+impl End {
+    fn outcome(&self) -> &Outcome {
+        match self {
+            Self::Told(outcome) | Self::Stored(outcome) => outcome,
+        }
+    }
 }
 
 /// One attempt to read, over one link.
@@ -131,7 +152,7 @@ impl Follow {
             linked: intent.incarnation.clone(),
             fresh: None,
             told,
-            sums: output::Sums::after(told),
+            sums: Sums::after(told),
             told_unreachable: false,
             phase: Phase::Connecting,
             steps: VecDeque::new(),
@@ -141,7 +162,7 @@ impl Follow {
         match &intent.outcome {
             // All of it is here; whether the runner can be reached makes no difference.
             Some(outcome) if !follow.output_is_missing(outcome) => {
-                follow.phase = Phase::Settling(outcome.clone());
+                follow.ended(End::Stored(outcome.clone()));
             }
             _ => follow.fresh = fresh.map(|link| (link, intent)),
         }
@@ -170,6 +191,7 @@ impl Follow {
             Phase::Finding | Phase::Checking(_) => Step::Find,
             Phase::Attaching(_) => Step::Attach,
             Phase::Reading(_) => Step::Mail,
+            Phase::Summing(_, (stream, from)) => Step::Kept(*stream, *from),
             Phase::Offering(outcome) => Step::Offer(outcome.clone()),
             Phase::Settling(outcome) | Phase::Keeping(outcome) => Step::Settle(outcome.clone()),
             Phase::Over => Step::Over,
@@ -293,14 +315,10 @@ impl Follow {
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
             // Of an outcome that is stored, only the output was missing.
-            Mail::Ended(outcome) if attempt.intent.outcome.is_some() => {
-                self.phase = Phase::Settling(outcome);
-            }
-            Mail::Ended(outcome) => {
-                let outcome = self.held_to_its_sums(outcome);
-                self.tell_missing(&outcome);
-                self.phase = Phase::Offering(outcome);
-            }
+            Mail::Ended(outcome) => self.ended(match &attempt.intent.outcome {
+                Some(stored) => End::Stored(stored.clone()),
+                None => End::Told(outcome),
+            }),
             Mail::Refused(refusal) => {
                 let attempt = attempt.clone();
                 self.refused(refusal, attempt);
@@ -335,7 +353,7 @@ impl Follow {
         if let Some(outcome) = &intent.outcome
             && !self.output_is_missing(outcome)
         {
-            self.phase = Phase::Settling(outcome.clone());
+            self.ended(End::Stored(outcome.clone()));
             return;
         }
         if intent.cancel_requested && intent.outcome.is_none() {

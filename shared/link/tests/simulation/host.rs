@@ -44,6 +44,16 @@ pub(crate) fn bytes_at(
     &PATTERN[start as usize..][..len]
 }
 
+/// Of everything that an operation writes to a stream below this offset.
+fn checksum(id: OperationId, stream: OutputStream, end: u64) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for from in (0..end).step_by(65_536) {
+        let len = (end - from).min(65_536) as usize;
+        hasher.update(bytes_at(id, stream, from, len));
+    }
+    hasher.finalize()
+}
+
 /// Survives the daemon, as supervisors and their files do; what it counts survives everything, as
 /// the world outside would.
 #[derive(Default)]
@@ -224,7 +234,7 @@ impl Host {
         if !done && !process.stopped {
             return None;
         }
-        let outcome = process.end();
+        let outcome = process.end(id);
         if !process.reads {
             self.ends.insert(id, outcome.clone());
         }
@@ -259,7 +269,7 @@ impl Process {
         self.retention == Retention::Bounded || uncommitted < SPOOL_BYTES
     }
 
-    fn end(&self) -> Outcome {
+    fn end(&self, id: OperationId) -> Outcome {
         if self.reads {
             return Outcome::Read(ReadContent {
                 content: b"content".to_vec(),
@@ -269,9 +279,12 @@ impl Process {
                 more: false,
             });
         }
-        let end = |offset| StreamEnd {
-            offset,
-            checksum: None,
+        let end = |stream| {
+            let offset = self.written[stream as usize];
+            StreamEnd {
+                offset,
+                checksum: Some(checksum(id, stream, offset)),
+            }
         };
         Outcome::Exited(ExitRecord {
             status: ExitStatus::Code(0),
@@ -279,8 +292,8 @@ impl Process {
                 true => ExitCause::Cancelled,
                 false => ExitCause::Exited,
             },
-            stdout: end(self.written[0]),
-            stderr: end(self.written[1]),
+            stdout: end(OutputStream::Stdout),
+            stderr: end(OutputStream::Stderr),
             wall_ms: 1,
             cpu_us: 0,
             max_rss_bytes: 0,

@@ -162,6 +162,18 @@ impl World {
         events
     }
 
+    /// The first bytes that are kept of a stream from this offset on, and where they begin.
+    pub(crate) fn read_kept(
+        &self,
+        id: OperationId,
+        stream: OutputStream,
+        from: u64,
+    ) -> Option<(u64, &'static [u8])> {
+        let (begin, end) = self.store.outputs.get(&id)?.next(stream, from);
+        let len = (end - begin).min(65_536) as usize;
+        (len > 0).then(|| (begin, bytes_at(id, stream, begin, len)))
+    }
+
     /// What came of an operation that nobody follows is kept as well.
     pub(crate) fn keep_fetched(
         &mut self,

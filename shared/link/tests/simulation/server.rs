@@ -13,7 +13,7 @@ use std::{
 use proto::v1::{self, runner_frame, server_frame};
 use shared_link::server::{
     Answer, Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked, Mail, Over,
-    Post, Seat, Seen, Slot, Times, Unsettled, facts,
+    Post, Seat, Seen, Slot, Sums, Times, Unsettled, facts,
 };
 use shared_sandbox::CancelAnswer;
 use shared_types::{Generation, OperationId, limits::HELLO_WITHIN};
@@ -97,6 +97,7 @@ pub(crate) struct Following {
 
 struct Fetching {
     operation: Unsettled,
+    sums: Sums,
     inbox: Rc<RefCell<Inbox>>,
     link: u64,
 }

@@ -1,38 +1,8 @@
 //! How much of its output the reader of an operation was told, and whether it is what was written.
 
-use shared_sandbox::{OperationEvent, Outcome, OutputStream, StreamEnd};
+use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
-use super::{super::refusals::damaged, Follow, Step};
-
-/// Checksums of two streams. Where some of a stream did not come this way, nothing is claimed of it.
-#[derive(Debug)]
-pub(super) struct Sums([Option<crc32fast::Hasher>; 2]);
-
-impl Sums {
-    /// Of streams of which so much came another way.
-    pub(super) fn after(told: [u64; 2]) -> Self {
-        Self(told.map(|told| (told == 0).then(crc32fast::Hasher::new)))
-    }
-
-    /// The next bytes came.
-    pub(super) fn add(&mut self, stream: OutputStream, data: &[u8]) {
-        if let Some(sum) = &mut self.0[stream as usize] {
-            sum.update(data);
-        }
-    }
-
-    /// The next bytes never come.
-    pub(super) fn miss(&mut self, stream: OutputStream) {
-        self.0[stream as usize] = None;
-    }
-
-    /// Whether what came, up to `told`, is certainly not what was written.
-    fn differ(&self, stream: OutputStream, told: u64, end: StreamEnd) -> bool {
-        let sum = self.0[stream as usize].as_ref();
-        let sum = sum.map(|sum| sum.clone().finalize());
-        told == end.offset && sum.is_some() && end.checksum.is_some() && sum != end.checksum
-    }
-}
+use super::{End, Follow, Phase, Step};
 
 impl Follow {
     pub(super) fn output(&mut self, event: OperationEvent, stream: OutputStream, up_to: u64) {
@@ -41,22 +11,34 @@ impl Follow {
         self.steps.push_back(Step::Taken(stream, up_to));
     }
 
-    /// The outcome as the runner tells it; where the output that came is not what was written, that
-    /// the operation ran and that nobody knows what it wrote.
-    pub(super) fn held_to_its_sums(&self, outcome: Outcome) -> Outcome {
-        let Outcome::Exited(record) = &outcome else {
-            return outcome;
+    /// An end is known. It is believed once the output, with what is kept of it, is summed.
+    pub(super) fn ended(&mut self, end: End) {
+        if let Some(unread) = self.sums.unread(end.outcome()) {
+            self.phase = Phase::Summing(end, unread);
+            return;
+        }
+        let outcome = self.sums.held_to(end.outcome().clone());
+        self.phase = match end {
+            End::Told(_) => {
+                self.tell_missing(&outcome);
+                Phase::Offering(outcome)
+            }
+            End::Stored(stored) if stored == outcome => Phase::Settling(outcome),
+            // It stays stored; who reads what was not written is told so all the same.
+            End::Stored(_) => {
+                self.end(outcome);
+                Phase::Over
+            }
         };
-        let ends = [
-            (OutputStream::Stdout, record.stdout),
-            (OutputStream::Stderr, record.stderr),
-        ];
-        let differs = |(stream, end): &(OutputStream, StreamEnd)| {
-            self.sums.differ(*stream, self.told[*stream as usize], *end)
-        };
-        match ends.iter().find(|end| differs(end)) {
-            Some((stream, _)) => Outcome::Refused(damaged(*stream, record)),
-            None => outcome,
+    }
+
+    /// The first bytes that are kept of the stream from that offset on, and where they begin; nothing
+    /// where there are none.
+    pub fn kept(&mut self, kept: Option<(u64, &[u8])>) {
+        if let Phase::Summing(end, (stream, _)) = &self.phase {
+            let (end, stream) = (end.clone(), *stream);
+            self.sums.read(stream, kept);
+            self.ended(end);
         }
     }
 

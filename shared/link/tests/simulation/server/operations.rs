@@ -3,7 +3,8 @@
 use std::{cell::RefCell, rc::Rc};
 
 use shared_link::server::{
-    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Unsettled, Verdict,
+    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Sums, Unsettled,
+    Verdict,
     fetch::{self, Fetched},
 };
 use shared_sandbox::{Operation, OperationEvent, Outcome};
@@ -44,6 +45,7 @@ impl World {
         });
         let fetching = Fetching {
             operation,
+            sums: Sums::after(has),
             inbox,
             link: wire,
         };
@@ -52,7 +54,7 @@ impl World {
 
     /// Something happens to an outcome that is fetched.
     pub(crate) fn fetch_step(&mut self, key: u64) -> Result<(), Crashed> {
-        let Some(fetching) = self.server().fetches.remove(&key) else {
+        let Some(mut fetching) = self.server().fetches.remove(&key) else {
             return Ok(());
         };
         let (id, reader) = (fetching.operation.id, key);
@@ -61,6 +63,10 @@ impl World {
         match mail.map(fetch::mail) {
             None => {}
             Some(Fetched::Taken(stream, up_to, data)) => {
+                match data.is_empty() {
+                    true => fetching.sums.miss(stream),
+                    false => fetching.sums.add(stream, &data),
+                }
                 self.keep_fetched(id, stream, up_to, &data);
                 self.commit_fetched(&fetching.operation, reader, fetching.link, false);
                 let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
@@ -77,6 +83,11 @@ impl World {
                 }
             }
             Some(Fetched::Store(outcome)) => {
+                let mut sums = fetching.sums;
+                while let Some((stream, from)) = sums.unread(&outcome) {
+                    sums.read(stream, self.read_kept(id, stream, from));
+                }
+                let outcome = sums.held_to(outcome);
                 self.settle(id, &outcome)?;
                 if fetching.operation.abandoned {
                     self.server().wish(wire, Command::Forget { id });
@@ -186,6 +197,9 @@ impl World {
                 if let Some(mail) = mail {
                     following.machine.mail(mail);
                 }
+            }
+            Step::Kept(stream, from) => {
+                following.machine.kept(self.read_kept(id, stream, from));
             }
             Step::Tell(event) => {
                 self.keep(id, &event);

@@ -1,0 +1,119 @@
+//! Whether the output of an operation is what was written (contract A12): whoever brings its end holds
+//! both streams to the checksums in it.
+//!
+//! What comes is summed as it comes. What is kept from before, over an earlier link or by an earlier
+//! process, is read once when the end is known, a piece at a time. Where some of a stream is missing,
+//! nothing is claimed of it: that is a gap, and said to be one.
+
+use crc32fast::Hasher;
+use shared_sandbox::{Outcome, OutputStream, StreamEnd};
+
+use super::refusals::damaged;
+
+/// The sums of two streams.
+#[derive(Debug)]
+pub struct Sums([Option<Sum>; 2]);
+
+#[derive(Debug)]
+struct Sum {
+    /// What is kept ends here, and what comes begins.
+    begin: u64,
+    /// Of what is kept, as far as it was read.
+    kept: Hasher,
+    read: u64,
+    came: Hasher,
+    at: u64,
+}
+
+impl Sums {
+    /// Of streams of which so much is kept.
+    pub fn after(kept: [u64; 2]) -> Self {
+        Self(kept.map(|begin| {
+            Some(Sum {
+                begin,
+                kept: Hasher::new(),
+                read: 0,
+                came: Hasher::new(),
+                at: begin,
+            })
+        }))
+    }
+
+    /// The next bytes came.
+    pub fn add(&mut self, stream: OutputStream, data: &[u8]) {
+        if let Some(sum) = &mut self.0[stream as usize] {
+            sum.came.update(data);
+            sum.at += data.len() as u64;
+        }
+    }
+
+    /// The next bytes never come.
+    pub fn miss(&mut self, stream: OutputStream) {
+        self.0[stream as usize] = None;
+    }
+
+    /// What is to be read of what is kept before this end can be believed: a stream, and from where on.
+    pub fn unread(&self, outcome: &Outcome) -> Option<(OutputStream, u64)> {
+        ends(outcome).find_map(|(stream, end)| {
+            let sum = self.summing(stream, end)?;
+            (sum.read < sum.begin).then_some((stream, sum.read))
+        })
+    }
+
+    /// The first bytes that are kept from there on, and where they begin; nothing where there are none.
+    pub fn read(&mut self, stream: OutputStream, kept: Option<(u64, &[u8])>) {
+        let Some(sum) = &mut self.0[stream as usize] else {
+            return;
+        };
+        match kept {
+            Some((offset, data)) if offset == sum.read && !data.is_empty() => {
+                let room = usize::try_from(sum.begin - sum.read).unwrap_or(usize::MAX);
+                let data = &data[..data.len().min(room)];
+                sum.kept.update(data);
+                sum.read += data.len() as u64;
+            }
+            _ => self.miss(stream),
+        }
+    }
+
+    /// The outcome as the runner tells it; where the output is certainly not what was written, that the
+    /// operation ran and that nobody knows what it wrote. To be asked once nothing is unread.
+    pub fn held_to(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Exited(record) = &outcome else {
+            return outcome;
+        };
+        let differs = |(stream, end): &(OutputStream, StreamEnd)| {
+            let sum = self.summing(*stream, *end).map(Sum::of_all);
+            sum.is_some() && sum != end.checksum
+        };
+        match ends(&outcome).find(differs) {
+            Some((stream, _)) => Outcome::Refused(damaged(stream, record)),
+            None => outcome,
+        }
+    }
+
+    /// The sum of a stream that is here up to its end and has a checksum.
+    fn summing(&self, stream: OutputStream, end: StreamEnd) -> Option<&Sum> {
+        let sum = self.0[stream as usize].as_ref();
+        sum.filter(|sum| sum.at == end.offset && end.checksum.is_some())
+    }
+}
+
+impl Sum {
+    fn of_all(&self) -> u32 {
+        let mut all = self.kept.clone();
+        all.combine(&self.came);
+        all.finalize()
+    }
+}
+
+fn ends(outcome: &Outcome) -> impl Iterator<Item = (OutputStream, StreamEnd)> + use<> {
+    let ends = match outcome {
+        Outcome::Exited(record) => Some([
+            (OutputStream::Stdout, record.stdout),
+            (OutputStream::Stderr, record.stderr),
+        ]),
+        _ => None,
+    };
+    ends.into_iter().flatten()
+}
