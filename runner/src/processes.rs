@@ -189,12 +189,8 @@ impl Processes {
             kill: options.kill,
             fault: None,
         };
-        let proven = run_blocking(move || Pool::proven(pool)).await;
-        let (pool, identity) = proven.map_err(|source| unusable(program, source))?;
-        tracing::info!(
-            process.kill = identity.kill.as_str(),
-            "commands are supervised"
-        );
+        let pool = run_blocking(move || prepared(pool)).await;
+        let pool = pool.map_err(|source| unusable(program, source))?;
         let processes = Self {
             pool: Arc::new(pool),
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
@@ -322,6 +318,28 @@ impl Drop for Waiting {
 fn name(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str());
     name.unwrap_or_default()
+}
+
+/// A full disk refuses what is new, and nothing else: what runs is to be taken up all the same.
+fn prepared(options: PoolOptions) -> Result<Pool, PoolError> {
+    match Pool::proven(options.clone()) {
+        Ok((pool, identity)) => {
+            tracing::info!(
+                process.kill = identity.kill.as_str(),
+                "commands are supervised"
+            );
+            Ok(pool)
+        }
+        Err(error) if outcome::no_supervisor(&error) == NotStarted::DiskFull => {
+            tracing::warn!(
+                %error,
+                folder = %options.root.display(),
+                "the disk is full; no command begins until some of it is free"
+            );
+            Ok(Pool::new(options)?)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn unusable(program: PathBuf, source: PoolError) -> OpenError {

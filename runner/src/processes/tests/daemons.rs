@@ -64,6 +64,24 @@ fn the_next_daemon_can_cancel_what_runs() {
 }
 
 #[test]
+fn the_next_daemon_takes_up_what_runs_on_a_small_disk_that_is_full() {
+    let scene = Scene::small("8m");
+    let name = abandoned(&scene, "echo one; sleep 1000", "one");
+    scene.fill();
+    Runtime::new().expect("a runtime").block_on(async {
+        let (processes, left) = scene.open_again().await;
+        let refused = processes.take().await.expect_err("there is no room");
+        assert_eq!(refused, NotStarted::DiskFull);
+        let Left::Running(mut process) = of(&name, left) else {
+            panic!("it does not run");
+        };
+        process.control.cancel();
+        assert_eq!(record(&mut process).await.cause, ExitCause::Cancelled);
+        assert_eq!(read(&mut process.spool, OutputStream::Stdout), "one\n");
+    });
+}
+
+#[test]
 fn the_next_daemon_learns_how_it_ended_meanwhile() {
     let scene = Scene::new();
     let name = abandoned(
