@@ -390,11 +390,13 @@ impl Enrolment {
         }
         let Inner {
             store,
+            links,
             identity,
             entropy,
             ..
         } = &*self.inner;
         challenge
+            .behind(links.gate(row.id).await)
             .agree(row.id, &hello.ephemeral_key, identity.clone(), &**entropy)
             .map_err(|error| AppError::Invalid(error.to_string()))?;
         if !store

@@ -184,9 +184,20 @@ impl Runners {
     /// Ends a runner, its link, and all that waits for what it has open.
     async fn revoke(&self, tenant: TenantId, runner: RunnerId, by: UserId) -> Result<(), AppError> {
         let (lost, now) = (lost_for_good()?, self.clock.now());
+        let row = self.store.runner(tenant, runner).await.map_err(not_found)?;
+        if row.revoked_at.is_some() {
+            return Err(AppError::NotFound("runner"));
+        }
+        // Before the commit, so that no ticket is made after it.
+        self.links.bar(runner).await;
         let revoked = self.store.revoke_runner(tenant, runner, by, &lost, now);
-        let late = revoked.await.map_err(not_found)?;
-        self.gone(runner, late).await;
+        match revoked.await {
+            Ok(late) => self.gone(runner, late).await,
+            Err(error) => {
+                self.links.unbar(runner).await;
+                return Err(not_found(error));
+            }
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use proto::{
     signing,
     v1::{self, server_frame},
 };
+use server_router::links::Gate;
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::sync::oneshot;
 
@@ -24,6 +25,7 @@ pub struct LinkChallenge {
     /// When it was made, on the server's boot-time clock.
     issued: Duration,
     clock: Arc<dyn Clock>,
+    gate: Gate,
     agreed: oneshot::Sender<Agreed>,
 }
 
@@ -37,6 +39,7 @@ impl LinkChallenge {
             nonce,
             issued: clock.boot_time(),
             clock,
+            gate: Gate::open(),
             agreed,
         };
         (challenge, Tickets(Stage::Challenged(agreement)))
@@ -45,6 +48,12 @@ impl LinkChallenge {
     /// What its runner signs.
     pub fn nonce(&self) -> &[u8; 32] {
         &self.nonce
+    }
+
+    /// The tickets of its link have to pass this gate.
+    #[must_use]
+    pub fn behind(self, gate: Gate) -> Self {
+        Self { gate, ..self }
     }
 
     /// Agrees with the runner that has proved itself on the secret behind its tickets.
@@ -68,6 +77,7 @@ impl LinkChallenge {
                 nonce: self.nonce,
                 issued: self.issued,
                 clock: self.clock,
+                gate: self.gate,
             },
             identity,
             runners_key: runners_key.to_vec(),
@@ -98,8 +108,26 @@ enum Stage {
 
 impl Tickets {
     /// Signs a welcome, and gives an operation or another order its ticket. It has to see every
-    /// frame, in their order.
+    /// frame, in their order. Of what is to be sent to a runner that is about to be removed it leaves
+    /// the last word, and signs of life in place of everything else.
     pub fn sign(&mut self, frame: &mut v1::ServerFrame) {
+        let gate = match &self.0 {
+            Stage::Welcomed(maker) => Some(maker.link.gate.clone()),
+            Stage::Challenged(_) | Stage::Nobody => None,
+        };
+        let passed = match gate {
+            Some(gate) => gate.while_open(|| self.complete(frame)).is_some(),
+            None => {
+                self.complete(frame);
+                true
+            }
+        };
+        if !passed && !matches!(frame.kind, Some(server_frame::Kind::Goodbye(_))) {
+            *frame = server_frame::Kind::Heartbeat(v1::Heartbeat {}).into();
+        }
+    }
+
+    fn complete(&mut self, frame: &mut v1::ServerFrame) {
         frame.ticket = match (&self.0, &frame.kind) {
             (Stage::Welcomed(maker), Some(kind)) => maker.order(kind),
             _ => None,
@@ -149,6 +177,7 @@ struct Link {
     nonce: [u8; 32],
     issued: Duration,
     clock: Arc<dyn Clock>,
+    gate: Gate,
 }
 
 impl Agreed {

@@ -11,6 +11,7 @@
 //! - whatever a runner says that breaks the protocol ends its link with a reason. Operations
 //!   survive the end of a link.
 
+mod gate;
 mod handle;
 mod link;
 mod memory;
@@ -32,6 +33,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+pub use self::gate::Gate;
 pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
     registry::Connection,
@@ -183,6 +185,23 @@ impl Links {
     ) -> JoinHandle<LinkEnd> {
         let serve = link::serve(self.clone(), identity, hello, inbound, outbound);
         tokio::spawn(serve.instrument(span))
+    }
+
+    /// Where the tickets of a runner's link have to pass.
+    pub async fn gate(&self, runner: RunnerId) -> Gate {
+        self.registry.gate(runner).await
+    }
+
+    /// The runner is about to be revoked: when this returns its gate is closed, so that no ticket is
+    /// made after the commit. To be followed by [`Links::revoke`] or [`Links::unbar`].
+    pub async fn bar(&self, runner: RunnerId) {
+        self.registry.bar(runner).await;
+    }
+
+    /// The runner that was barred is not revoked after all. A link that it has ends, because what was
+    /// to be sent meanwhile was not.
+    pub async fn unbar(&self, runner: RunnerId) {
+        self.registry.unbar(runner).await;
     }
 
     /// Ends the runner's link and every stream of its operations, and turns it away from now on.

@@ -125,6 +125,41 @@ async fn a_runner_that_was_removed_or_locked_is_given_the_proof_and_nobody_else_
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn no_ticket_is_made_after_the_commit_of_a_removal() {
+    let fixture = Fixture::practice().await;
+    for _ in 0..20 {
+        let peer = Peer::enrol(&fixture).await;
+        let app = &fixture.app;
+        let gate = app.enrolment.inner.links.gate(peer.runner).await;
+        let removed = app.runners.remove(&fixture.ctx, peer.runner);
+        let watched = async {
+            loop {
+                let row = app.store.runner(fixture.ctx.tenant, peer.runner).await;
+                if row.expect("it is known").revoked_at.is_some() {
+                    return gate.while_open(|| ());
+                }
+            }
+        };
+        let (removed, open) = tokio::join!(removed, watched);
+        removed.expect("it is removed");
+        assert_eq!(open, None);
+    }
+}
+
+#[tokio::test]
+async fn a_runner_that_cannot_be_removed_keeps_its_tickets() {
+    let (fixture, other) = (Fixture::practice().await, Fixture::practice().await);
+    let peer = Peer::enrol(&fixture).await;
+    let gate = fixture.app.enrolment.inner.links.gate(peer.runner).await;
+    let stranger = fixture.app.runners.remove(&other.ctx, peer.runner).await;
+    assert!(
+        matches!(stranger, Err(AppError::NotFound(_))),
+        "{stranger:?}"
+    );
+    assert_eq!(gate.while_open(|| ()), Some(()));
+}
+
 async fn renewed(fixture: &Fixture, peer: &Peer, join_state: u64) -> (String, u64) {
     let ask = peer.signed(fixture, join_state);
     let let_in = fixture.app.enrolment.authenticate(&ask).await;

@@ -86,6 +86,38 @@ impl Edge {
 }
 
 #[test]
+fn behind_a_closed_gate_no_ticket_is_made_and_only_the_last_word_passes() {
+    use server_frame::Kind;
+    let gate = Gate::open();
+    let (mut edge, challenge) = Edge::challenged();
+    let (runners_key, identity) = (edge.runner.public(), edge.identity.clone());
+    let agreed = challenge.behind(gate.clone()).agree(
+        RUNNER,
+        &runners_key,
+        identity,
+        &SeededEntropy::new(3),
+    );
+    assert_eq!(agreed, Ok(()));
+    edge.welcome();
+    assert!(edge.operation().ticket.is_some());
+    gate.close();
+    for kind in [
+        Kind::Operation(Box::default()),
+        Kind::Input(v1::Input::default()),
+        Kind::Cancel(v1::Cancel::default()),
+        Kind::Commit(v1::Commit::default()),
+        Kind::Forget(v1::Forget::default()),
+    ] {
+        let mut frame = v1::ServerFrame::from(kind);
+        edge.tickets.sign(&mut frame);
+        let beat = Kind::Heartbeat(v1::Heartbeat {}).into();
+        assert_eq!(frame, beat);
+    }
+    let goodbye = Kind::Goodbye(v1::Goodbye::default());
+    assert_eq!(edge.pass(goodbye.clone()), goodbye);
+}
+
+#[test]
 fn a_welcome_leaves_with_the_signature_of_the_identity_over_all_of_it() {
     let mut edge = Edge::agreed();
     let welcome = edge.welcome();

@@ -127,7 +127,7 @@ struct Link {
 
 /// What ends a link from outside, and what wakes it in time.
 struct Waits<'a, 's> {
-    stop: oneshot::Receiver<TurnedAway>,
+    stop: oneshot::Receiver<LinkEnd>,
     shutdown: Pin<&'a mut WaitForCancellationFuture<'s>>,
     alarm: Pin<&'a mut Sleep>,
 }
@@ -205,7 +205,7 @@ impl Link {
         facts: &HelloFacts,
         mut inbound: Inbound,
         outbound: &Outbound,
-        stop: oneshot::Receiver<TurnedAway>,
+        stop: oneshot::Receiver<LinkEnd>,
     ) -> LinkEnd {
         let unsettled = match self.judge(facts).await {
             Ok(unsettled) => unsettled,
@@ -272,7 +272,7 @@ impl Link {
             waits.alarm.as_mut().reset(wake_at);
         }
         Ok(tokio::select! {
-            stopped = &mut waits.stop => Event::Stopped(stopped.unwrap_or(TurnedAway::Older).into()),
+            stopped = &mut waits.stop => Event::Stopped(stopped.unwrap_or(LinkEnd::Replaced)),
             () = waits.shutdown.as_mut() => Event::Stopped(LinkEnd::Shutdown),
             () = waits.alarm.as_mut() => Event::Time,
             frame = inbound.next() => Event::Frame(frame),

@@ -6,7 +6,7 @@ use shared_link::server::{self, Seen, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{LinkHandle, memory::Memory};
+use super::{LinkEnd, LinkHandle, gate::Gate, memory::Memory};
 
 /// Requests to the owner task that may wait.
 const REQUESTS: usize = 256;
@@ -28,7 +28,7 @@ enum Request {
         runner: RunnerId,
         generation: Generation,
         memory: Arc<Memory>,
-        reply: oneshot::Sender<Result<oneshot::Receiver<TurnedAway>, TurnedAway>>,
+        reply: oneshot::Sender<Result<oneshot::Receiver<LinkEnd>, TurnedAway>>,
     },
     Ready {
         runner: RunnerId,
@@ -46,6 +46,17 @@ enum Request {
     Seen {
         runner: RunnerId,
         reply: oneshot::Sender<Option<Seen>>,
+    },
+    Gate {
+        runner: RunnerId,
+        reply: oneshot::Sender<Gate>,
+    },
+    Bar {
+        runner: RunnerId,
+        reply: oneshot::Sender<()>,
+    },
+    Unbar {
+        runner: RunnerId,
     },
     Revoke {
         runner: RunnerId,
@@ -71,7 +82,7 @@ impl Handle {
         runner: RunnerId,
         generation: Generation,
         memory: Arc<Memory>,
-    ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
+    ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
         self.ask(|reply| Request::Register {
             runner,
             generation,
@@ -108,6 +119,18 @@ impl Handle {
 
     pub(super) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
         self.ask(|reply| Request::Watch { runner, reply }).await
+    }
+
+    pub(super) async fn gate(&self, runner: RunnerId) -> Gate {
+        self.ask(|reply| Request::Gate { runner, reply }).await
+    }
+
+    pub(super) async fn bar(&self, runner: RunnerId) {
+        self.ask(|reply| Request::Bar { runner, reply }).await;
+    }
+
+    pub(super) async fn unbar(&self, runner: RunnerId) {
+        self.tell(Request::Unbar { runner }).await;
     }
 
     pub(super) async fn revoke(&self, runner: RunnerId) {
@@ -163,7 +186,9 @@ struct Entry {
     /// What the slot says, for whoever follows it.
     connection: watch::Sender<Connection>,
     /// Ends the current link.
-    stop: Option<oneshot::Sender<TurnedAway>>,
+    stop: Option<oneshot::Sender<LinkEnd>>,
+    /// What the tickets of its links pass.
+    gate: Gate,
     /// Of the newest link. Its task holds it as well, until it is stored.
     memory: Option<Arc<Memory>>,
 }
@@ -197,6 +222,14 @@ impl Registry {
                 let memory = memory.and_then(|entry| entry.memory.as_ref());
                 drop(reply.send(memory.map(|memory| memory.seen())));
             }
+            Request::Gate { runner, reply } => {
+                drop(reply.send(self.entry(runner).gate.clone()));
+            }
+            Request::Bar { runner, reply } => {
+                self.entry(runner).gate.close();
+                let _ = reply.send(());
+            }
+            Request::Unbar { runner } => self.entry(runner).unbar(),
             Request::Revoke { runner } => self.entry(runner).revoke(),
             Request::Replaced { runner, generation } => {
                 if let Some(entry) = self.entries.get_mut(&runner) {
@@ -222,6 +255,7 @@ impl Entry {
             connection: watch::Sender::new(slot.connection().clone()),
             slot,
             stop: None,
+            gate: Gate::open(),
             memory: None,
         }
     }
@@ -230,22 +264,34 @@ impl Entry {
         &mut self,
         generation: Generation,
         memory: Arc<Memory>,
-    ) -> Result<oneshot::Receiver<TurnedAway>, TurnedAway> {
+    ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
         self.slot.register(generation)?;
         self.memory = Some(memory);
         let (stop, stopped) = oneshot::channel();
         if let Some(older) = self.stop.replace(stop) {
-            let _ = older.send(TurnedAway::Older);
+            let _ = older.send(LinkEnd::Replaced);
         }
         self.change(|_| true);
         Ok(stopped)
     }
 
     fn revoke(&mut self) {
+        self.gate.close();
         self.slot.revoke();
         self.change(|_| true);
         if let Some(current) = self.stop.take() {
-            let _ = current.send(TurnedAway::Revoked);
+            let _ = current.send(LinkEnd::Revoked);
+        }
+    }
+
+    fn unbar(&mut self) {
+        if matches!(self.slot.connection(), Connection::Revoked) {
+            return;
+        }
+        self.gate = Gate::open();
+        if let Some(current) = self.stop.take() {
+            let why = "the runner could not be removed";
+            let _ = current.send(LinkEnd::Failed(why.to_owned()));
         }
     }
 
@@ -253,7 +299,7 @@ impl Entry {
         if self.slot.is_current(generation)
             && let Some(current) = self.stop.take()
         {
-            let _ = current.send(TurnedAway::Older);
+            let _ = current.send(LinkEnd::Replaced);
         }
     }
 
@@ -267,6 +313,8 @@ impl Entry {
     fn is_needed(&self) -> bool {
         let unstored = |memory: &Arc<Memory>| Arc::strong_count(memory) > 1;
         self.slot.is_taken()
+            || self.gate.is_shared()
+            || !self.gate.is_open()
             || self.memory.as_ref().is_some_and(unstored)
             || self.connection.receiver_count() > 0
             || matches!(self.slot.connection(), Connection::Revoked)

@@ -355,6 +355,30 @@ async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
 }
 
 #[tokio::test]
+async fn a_runner_that_is_about_to_be_removed_is_given_no_tickets_and_lives_if_it_stays() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    let gate = world.links.gate(runner.id).await;
+    world.links.bar(runner.id).await;
+    assert_eq!(gate.while_open(|| ()), None);
+    let same = world.links.gate(runner.id).await;
+    assert_eq!(same.while_open(|| ()), None);
+    world.links.unbar(runner.id).await;
+    // What was to be sent meanwhile is sent over the next link.
+    let (_, end) = link.goodbye().await;
+    assert!(matches!(end, LinkEnd::Failed(_)), "{end:?}");
+    assert_eq!(gate.while_open(|| ()), None, "nor does the old link's open");
+    world.link(&runner).await;
+    let gate = world.links.gate(runner.id).await;
+    assert_eq!(gate.while_open(|| ()), Some(()));
+    world.links.revoke(runner.id).await;
+    world.links.unbar(runner.id).await;
+    let revoked = world.links.gate(runner.id).await;
+    assert!(revoked.while_open(|| ()).is_none() && gate.while_open(|| ()).is_none());
+}
+
+#[tokio::test]
 async fn a_revoked_runner_without_operations_is_told_why_its_link_ends() {
     let world = World::new();
     for number in 1..=20 {
