@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use tonic::transport::{Channel, Endpoint};
 
 pub(crate) use self::{
-    http1::{Http1, WebSocket},
+    http1::{Http1, MAX_ANSWER_BYTES, WebSocket},
     transport::{Offer, Transport, Transports},
 };
 use crate::{endpoints::Route, server_url::ServerUrl};

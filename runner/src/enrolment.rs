@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tonic::{Response, Status, transport::Channel};
 
 use crate::{
-    connection::{Accept, ConnectError, Connection, Offer, Transport, Wire},
+    connection::{Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Transport, Wire},
     endpoints::Route,
     home::{Home, HomeError},
     key::{RunnerKey, ServerIdentity},
@@ -25,9 +25,6 @@ use crate::{
 
 /// Time for one call.
 const CALL_WITHIN: Duration = Duration::from_secs(20);
-
-/// The largest answer that is read before the server is known, in bytes.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// A connection whose other end proved to be the server, with a challenge of it.
 pub(crate) struct Proven {

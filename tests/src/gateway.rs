@@ -22,6 +22,8 @@ use tokio::{
     task::AbortHandle,
 };
 
+use crate::before::Before;
+
 /// The gateway; it listens until it is dropped.
 pub struct Gateway {
     url: String,
@@ -36,15 +38,15 @@ impl Gateway {
     /// # Panics
     /// If loopback has no free port.
     pub async fn before(url: &str) -> Self {
-        let (_, target) = url.split_once("://").expect("an address with a scheme");
-        let target: SocketAddr = target.parse().expect("an address and a port");
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let Before {
+            listener,
+            url,
+            target,
+        } = Before::server(url).await;
         let (rule, forbidden) = (watch::Sender::new(None), Arc::new(AtomicU64::new(0)));
         let serving = serve(listener, target, rule.subscribe(), forbidden.clone());
         Self {
-            url: format!("http://{address}"),
+            url,
             rule,
             forbidden,
             serving: tokio::spawn(serving).abort_handle(),

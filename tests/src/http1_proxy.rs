@@ -25,6 +25,8 @@ use tokio::{
     task::AbortHandle,
 };
 
+use crate::before::Before;
+
 /// The proxy; it listens until it is dropped.
 pub struct Http1Proxy {
     url: String,
@@ -38,15 +40,15 @@ impl Http1Proxy {
     /// # Panics
     /// If loopback has no free port.
     pub async fn before(url: &str) -> Self {
-        let (_, target) = url.split_once("://").expect("an address with a scheme");
-        let target: SocketAddr = target.parse().expect("an address and a port");
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let Before {
+            listener,
+            url,
+            target,
+        } = Before::server(url).await;
         let upgraded = Arc::new(AtomicU64::new(0));
         let serving = tokio::spawn(serve(listener, target, upgraded.clone()));
         Self {
-            url: format!("http://{address}"),
+            url,
             upgraded,
             serving: serving.abort_handle(),
         }

@@ -1,6 +1,7 @@
 //! What the scenarios in `tests/` are made of: the real binaries as processes, and the doubles at
 //! the outer edges.
 
+mod before;
 pub mod door;
 pub mod fleet;
 pub mod footprint;

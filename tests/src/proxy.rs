@@ -17,6 +17,8 @@ use tokio::{
     time::sleep,
 };
 
+use crate::before::Before;
+
 /// The most that is passed on at once, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
@@ -98,16 +100,16 @@ impl Proxy {
     /// # Panics
     /// If loopback has no free port.
     pub async fn before(url: &str) -> Self {
-        let (scheme, target) = url.split_once("://").expect("an address with a scheme");
-        let target: SocketAddr = target.parse().expect("an address and a port");
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let Before {
+            listener,
+            url,
+            target,
+        } = Before::server(url).await;
         let weather = watch::Sender::new(Weather::default());
         let passed = watch::Sender::new(Passed::default());
         let serving = tokio::spawn(serve(listener, target, weather.subscribe(), passed.clone()));
         Self {
-            url: format!("{scheme}://{address}"),
+            url,
             weather,
             passed,
             serving: serving.abort_handle(),

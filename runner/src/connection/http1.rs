@@ -27,8 +27,8 @@ use tonic::{Code, Status};
 use super::ConnectError;
 use crate::server_url::ServerUrl;
 
-/// The largest answer to a call, in bytes.
-const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// The largest answer to a call, in bytes: the server is not known yet.
+pub(crate) const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 /// Bytes of a WebSocket that are read or gathered at once: a piece of output and what is said of it.
 const BUFFER_BYTES: usize = 68 * 1024;

@@ -37,7 +37,7 @@ mod live;
 const QUEUE: usize = 16;
 /// Sessions that one connection may follow at once.
 const SUBSCRIPTIONS: usize = 16;
-/// How long the goodbye to a client may take.
+/// How long the last word to a client or a runner may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether the credential was revoked.
 const CREDENTIAL_CHECKED_EVERY: Duration = Duration::from_secs(5);

@@ -44,9 +44,10 @@ use tokio_tungstenite::{
 use tonic::Status;
 
 use self::{
-    doorstep::{Doorstep, Known},
+    doorstep::{Doorstep, Greeted},
     inbound::{Inbound, Kept},
 };
+use super::GOODBYE_WITHIN;
 use crate::{
     Doors,
     grpc::Refused,
@@ -58,8 +59,6 @@ use crate::{
 const BUFFER_BYTES: usize = 2 * 1024;
 /// Bytes that may wait for a runner that takes none: a frame, and what answers its pings.
 const UNSENT_BYTES: usize = MAX_FRAME_BYTES + 64 * 1024;
-/// How long the last word to a runner may take.
-const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 
 type Socket = WebSocketStream<Doorstep<TokioIo<Upgraded>>>;
 
@@ -109,7 +108,7 @@ fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
 
 /// A link that is open.
 struct Opened {
-    known: Known,
+    greeted: Greeted,
     /// Serves the link to its end.
     served: BoxFuture<'static, Result<(), Status>>,
     sink: SplitSink<Socket, Message>,
@@ -121,7 +120,7 @@ struct Opened {
 }
 
 async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened, hyper::Error> {
-    let (doorstep, known) = Doorstep::before(TokioIo::new(upgrade.await?));
+    let (doorstep, greeted) = Doorstep::before(TokioIo::new(upgrade.await?));
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
@@ -130,7 +129,7 @@ async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened
         .max_frame_size(Some(MAX_FRAME_BYTES));
     let socket = WebSocketStream::from_raw_socket(doorstep, Role::Server, Some(limits)).await;
     let (sink, stream) = socket.split();
-    let (inbound, kept) = Inbound::of(stream, known.clone());
+    let (inbound, kept) = Inbound::of(stream, greeted.clone());
     let (challenge, tickets) = doors.app.enrolment.challenge_link();
     let (outbound, frames) = mpsc::channel(FRAMES);
     let link = Link {
@@ -139,7 +138,7 @@ async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened
         inbound,
     };
     Ok(Opened {
-        known,
+        greeted,
         served: link.run(challenge, outbound).boxed(),
         sink,
         frames,
@@ -154,7 +153,7 @@ impl Opened {
         let said = write(self.sink, self.frames, self.tickets, self.taken_within);
         let (ended, sink) = join(self.served, said).await;
         // What is thrown away need not be counted.
-        self.known.yes();
+        self.greeted.set();
         let goodbye = Box::pin(say_goodbye(sink, self.kept, ended));
         let _ = timeout(GOODBYE_WITHIN, goodbye).await;
     }

@@ -23,22 +23,22 @@ const BESIDE_BYTES: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Doorstep<S> {
     inner: S,
-    known: Known,
+    greeted: Greeted,
     /// Bytes that may still be read.
     left: usize,
 }
 
 /// Whether the runner's first message is there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known(Arc<AtomicBool>);
+pub(super) struct Greeted(Arc<AtomicBool>);
 
-impl Known {
+impl Greeted {
     /// It is: from here on nothing is counted.
-    pub(super) fn yes(&self) {
+    pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_it(&self) -> bool {
+    pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -50,15 +50,15 @@ pub(super) struct TooMuch;
 
 impl<S> Doorstep<S> {
     /// Before this connection.
-    pub(super) fn before(inner: S) -> (Self, Known) {
-        let known = Known::default();
+    pub(super) fn before(inner: S) -> (Self, Greeted) {
+        let greeted = Greeted::default();
         let left = MAX_HELLO_BYTES + BESIDE_BYTES;
         let doorstep = Self {
             inner,
-            known: known.clone(),
+            greeted: greeted.clone(),
             left,
         };
-        (doorstep, known)
+        (doorstep, greeted)
     }
 }
 
@@ -71,7 +71,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Doorstep<S> {
         let this = self.get_mut();
         let before = room.filled().len();
         ready!(Pin::new(&mut this.inner).poll_read(context, room))?;
-        if this.known.is_it() {
+        if this.greeted.is_set() {
             return Poll::Ready(Ok(()));
         }
         let read = room.filled().len() - before;

@@ -20,7 +20,7 @@ use tonic::Status;
 
 use super::{
     Socket,
-    doorstep::{Known, TooMuch},
+    doorstep::{Greeted, TooMuch},
 };
 use crate::link::too_large_a_hello;
 
@@ -31,16 +31,16 @@ pub(super) type Kept = SplitStream<Socket>;
 pub(super) struct Inbound {
     stream: Option<Kept>,
     give_back: Option<oneshot::Sender<Kept>>,
-    known: Known,
+    greeted: Greeted,
 }
 
 impl Inbound {
-    pub(super) fn of(stream: Kept, known: Known) -> (Self, oneshot::Receiver<Kept>) {
+    pub(super) fn of(stream: Kept, greeted: Greeted) -> (Self, oneshot::Receiver<Kept>) {
         let (give_back, kept) = oneshot::channel();
         let inbound = Self {
             stream: Some(stream),
             give_back: Some(give_back),
-            known,
+            greeted,
         };
         (inbound, kept)
     }
@@ -72,7 +72,7 @@ impl Stream for Inbound {
                     Status::invalid_argument("a frame must be a binary message"),
                 )),
                 Some(Ok(Message::Close(_))) | None => None,
-                Some(Err(error)) => Some(Err(status(error, &this.known))),
+                Some(Err(error)) => Some(Err(status(error, &this.greeted))),
             };
             return Poll::Ready(frame);
         }
@@ -81,18 +81,18 @@ impl Stream for Inbound {
 
 impl Inbound {
     fn decode(&self, bytes: Bytes) -> Result<v1::RunnerFrame, Status> {
-        if !self.known.is_it() && bytes.len() > MAX_HELLO_BYTES {
+        if !self.greeted.is_set() && bytes.len() > MAX_HELLO_BYTES {
             return Err(too_large_a_hello());
         }
-        self.known.yes();
+        self.greeted.set();
         v1::RunnerFrame::decode(bytes).map_err(|error| Status::internal(error.to_string()))
     }
 }
 
 /// What is wrong with what came, in gRPC's words.
-fn status(error: Error, known: &Known) -> Status {
+fn status(error: Error, greeted: &Greeted) -> Status {
     match error {
-        Error::Capacity(_) if !known.is_it() => too_large_a_hello(),
+        Error::Capacity(_) if !greeted.is_set() => too_large_a_hello(),
         Error::Capacity(CapacityError::MessageTooLong { size, max_size }) => Status::out_of_range(
             format!("message length too large: found {size} bytes, the limit is {max_size} bytes"),
         ),
