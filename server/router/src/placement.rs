@@ -19,11 +19,18 @@ pub struct Placement {
 /// The chosen runner's sandbox.
 ///
 /// # Errors
-/// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline or revoked.
+/// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or revoked.
 /// `ForbiddenByRunnerPolicy`: it does not prove the isolation that is demanded.
 pub fn place(snapshot: &FleetSnapshot) -> Result<Placement, Refusal> {
     let runner = chosen(snapshot)?;
     let name = &runner.name;
+    if runner.locked && runner.state != RunnerState::Revoked {
+        return Err(unavailable(format!(
+            "runner {name:?}, which is chosen, is locked, because its folder was copied; find the \
+             copy, remove the runner (gantry runners remove {name}) and enrol it anew, or choose \
+             another with: gantry runners use NAME"
+        )));
+    }
     match runner.state {
         RunnerState::Online => {}
         RunnerState::Offline { since } => {

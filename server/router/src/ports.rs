@@ -59,6 +59,8 @@ pub struct FleetRunner {
     pub name: String,
     /// Whether it can be reached.
     pub state: RunnerState,
+    /// Whether it may not come back as who it is, because its folder was copied.
+    pub locked: bool,
     /// Its workspace and what that is proved to keep apart; absent until it has said so.
     pub sandbox: Option<(SandboxId, Isolation)>,
     /// What its memory is worth; absent until it has linked once.

@@ -22,6 +22,8 @@ pub struct ChosenRunner {
     pub name: String,
     /// Whether it was revoked.
     pub revoked: bool,
+    /// Whether it is locked, because its folder was copied.
+    pub locked: bool,
     /// Whether a replica holds its link.
     pub online: bool,
     /// When it was last heard of; absent before its first link.
@@ -40,7 +42,7 @@ impl Store {
     pub async fn fleet(&self, tenant: TenantId, user: UserId) -> Result<FleetRow, StoreError> {
         let row: Row = sqlx::query(
             "SELECT demanded_isolation, runners.id AS runner_id, runners.name AS runner_name,
-                 revoked_at, replica_id, last_seen_at, journal_id, boot_id,
+                 revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  sandboxes.id AS sandbox_id, isolation
              FROM users JOIN tenants ON tenants.id = users.tenant_id
              LEFT JOIN runners
@@ -72,6 +74,7 @@ fn chosen(id: RunnerId, row: &Row) -> Result<ChosenRunner, sqlx::Error> {
         id,
         name: row.text("runner_name")?,
         revoked: row.maybe_time("revoked_at")?.is_some(),
+        locked: row.maybe_time("locked_at")?.is_some(),
         online: row.maybe_text("replica_id")?.is_some(),
         last_seen_at: row.maybe_time("last_seen_at")?,
         incarnation: journal

@@ -126,6 +126,7 @@ impl LinkRows for Rows {
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,
+            locked: false,
             sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
             incarnation: Some(hello.incarnation.clone()),
         });

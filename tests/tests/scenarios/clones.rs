@@ -21,7 +21,9 @@ async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anyt
         original.log()
     );
     let told = gantry.talk().await.say("run touch ran").await;
-    assert_eq!(told.calls()[0].0, CallOutcome::Refused);
+    let (outcome, text) = &told.calls()[0];
+    assert_eq!(*outcome, CallOutcome::Refused);
+    assert!(text.contains("its folder was copied"), "{text}");
     assert_eq!((original.file("ran"), copy.file("ran")), (None, None));
 }
 

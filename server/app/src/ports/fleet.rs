@@ -41,6 +41,7 @@ impl Started {
     /// Whether the runner was there before, was not heard of since, and may be on its way.
     fn may_still_bring(&self, runner: &ChosenRunner) -> bool {
         !runner.revoked
+            && !runner.locked
             && !runner.online
             && runner.last_seen_at.is_some_and(|seen| seen < self.at)
             && Instant::now() < self.runners_return_until
@@ -119,6 +120,7 @@ fn shown(runner: ChosenRunner) -> FleetRunner {
     FleetRunner {
         id: runner.id,
         state: state(runner.revoked, runner.online, runner.last_seen_at),
+        locked: runner.locked,
         name: runner.name,
         sandbox: runner.sandbox,
         incarnation: runner.incarnation,
@@ -130,6 +132,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
     FleetRunner {
         id: row.id,
         state: state_of(&row),
+        locked: row.locked_at.is_some(),
         name: row.name,
         sandbox: None,
         incarnation: row.incarnation,

@@ -29,17 +29,18 @@ fn state() -> impl Strategy<Value = RunnerState> {
 
 fn runner() -> impl Strategy<Value = FleetRunner> {
     let sandbox = prop::option::of(isolation());
-    (runner_id(), state(), sandbox, any::<bool>()).prop_map(|(id, state, isolation, linked)| {
-        FleetRunner {
-            id,
-            name: format!("runner-{}", id.as_u128()),
-            state,
-            sandbox: isolation.map(|isolation| (SandboxId::derive(id, "workspace"), isolation)),
-            incarnation: linked.then(|| Incarnation {
-                journal: JournalId::from_u128(id.as_u128()),
-                boot: "boot".to_owned(),
-            }),
-        }
+    let locked = prop::bool::weighted(0.2);
+    let parts = (runner_id(), state(), locked, sandbox, any::<bool>());
+    parts.prop_map(|(id, state, locked, isolation, linked)| FleetRunner {
+        id,
+        name: format!("runner-{}", id.as_u128()),
+        state,
+        locked,
+        sandbox: isolation.map(|isolation| (SandboxId::derive(id, "workspace"), isolation)),
+        incarnation: linked.then(|| Incarnation {
+            journal: JournalId::from_u128(id.as_u128()),
+            boot: "boot".to_owned(),
+        }),
     })
 }
 
@@ -68,6 +69,7 @@ proptest! {
             Ok(placement) => {
                 let chosen = chosen.expect("nothing is placed without a choice");
                 prop_assert_eq!(chosen.state, RunnerState::Online);
+                prop_assert!(!chosen.locked);
                 prop_assert_eq!(placement.place.runner, chosen.id);
                 prop_assert_eq!(&placement.place.runner_name, &chosen.name);
                 let missing = placement.place.isolation.missing(&fleet.demanded);
@@ -94,9 +96,10 @@ fn says_why(
     };
     prop_assert!(says(&chosen.name));
     match chosen.state {
+        RunnerState::Revoked => prop_assert!(says("revoked")),
+        _ if chosen.locked => prop_assert!(says("its folder was copied")),
         RunnerState::Offline { since: Some(since) } => prop_assert!(says(&since.to_string())),
         RunnerState::Offline { since: None } => prop_assert!(says("never")),
-        RunnerState::Revoked => prop_assert!(says("revoked")),
         RunnerState::Online => {
             let Some((_, isolation)) = &chosen.sandbox else {
                 prop_assert!(says("no workspace"));

@@ -65,6 +65,7 @@ impl Store {
             id: runner.id,
             name: runner.name.clone(),
             state: RunnerState::Offline { since: Some(since) },
+            locked: false,
             sandbox: Some(sandbox),
             incarnation: Some(runner.incarnation.clone()),
         };
@@ -251,6 +252,7 @@ impl LinkRows for Store {
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,
+            locked: false,
             sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
             incarnation: Some(hello.incarnation.clone()),
         };
