@@ -21,8 +21,9 @@ pub mod v1 {
     tonic::include_proto!("gantry.runner.v1");
 }
 
-/// The version of the link protocol that this build speaks.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// The version of the link protocol that this build speaks; `link.proto` says what each of them is.
+pub const PROTOCOL_VERSION: u32 = 2;
 
-/// The oldest version that this build still speaks.
-pub const OLDEST_PROTOCOL_VERSION: u32 = 1;
+/// The oldest version that this build still speaks. As a rule that is the one before; but not all of
+/// what version 1 says is proved, so that it is refused.
+pub const OLDEST_PROTOCOL_VERSION: u32 = 2;

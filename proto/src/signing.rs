@@ -174,6 +174,7 @@ fn fields(kind: &server_frame::Kind) -> Option<(u64, Vec<Vec<u8>>)> {
                 6,
                 vec![
                     text(&cancel.operation),
+                    text(&cancel.owner),
                     number(cancel.epoch),
                     text(&incarnation.journal),
                     text(&incarnation.boot),

@@ -11,7 +11,9 @@ use std::{
 
 use runner_host::{Host, HostOptions};
 use runner_supervisor::KillChoice;
-pub(crate) use shared_link::testing::{PLACE, incarnation, incoming, operation_frame, shell};
+pub(crate) use shared_link::testing::{
+    OWNER, PLACE, incarnation, incoming, operation_frame, shell,
+};
 use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 
 use crate::{

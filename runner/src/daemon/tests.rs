@@ -2,7 +2,10 @@
 
 mod starved;
 
-use proto::v1::{exit_record, runner_frame::Kind};
+use proto::{
+    PROTOCOL_VERSION,
+    v1::{exit_record, runner_frame::Kind},
+};
 use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
 use tokio::task::JoinHandle;
@@ -79,7 +82,7 @@ fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
 /// The next link, welcomed, and an operation that fits its runner.
 async fn linked(server: &mut FakeServer, script: &str) -> (FakeLink, Incoming) {
     let mut link = server.next_link().await;
-    let asked = fitting(&link.welcome(1, LONG).await, script);
+    let asked = fitting(&link.welcome(PROTOCOL_VERSION, LONG).await, script);
     (link, asked)
 }
 
@@ -243,7 +246,7 @@ async fn a_refusal_that_nobody_signed_stops_nothing() {
     running(&mut link, &asked).await;
     link.end(Status::permission_denied("forbidden")).await;
     let mut link = server.next_link().await;
-    link.welcome(1, LONG).await;
+    link.welcome(PROTOCOL_VERSION, LONG).await;
     std::fs::write(daemon.directory.path().join("go"), "").expect("a file");
     link.send(operation_frame(&asked)).await;
     assert_eq!(

@@ -99,7 +99,7 @@ fn link_of(
 
 async fn welcomed(server: &mut FakeServer) -> FakeLink {
     let mut link = server.next_link().await;
-    link.welcome(1, LONG).await;
+    link.welcome(PROTOCOL_VERSION, LONG).await;
     link
 }
 
@@ -137,7 +137,7 @@ async fn a_command_that_outlives_its_link_ends_on_the_next_one(over: Transport) 
     drop(link);
 
     let mut link = server.next_link().await;
-    let hello = link.welcome(1, LONG).await;
+    let hello = link.welcome(PROTOCOL_VERSION, LONG).await;
     assert_eq!(hello.journal_sequence, 1);
     assert_eq!(hello.inventory[0].operation, asked.id.to_string());
     std::fs::write(runner.directory.path().join("workspace/go"), "").expect("a file");
@@ -178,7 +178,9 @@ async fn a_silent_server_is_left_and_dialled_again(over: Transport) {
     let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut silent = server.next_link().await;
-    silent.welcome(1, Duration::from_millis(300)).await;
+    silent
+        .welcome(PROTOCOL_VERSION, Duration::from_millis(300))
+        .await;
     let _next = welcomed(&mut server).await;
     assert_eq!(silent.next().await, None, "the silent link is over");
 }
@@ -332,7 +334,11 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal(over: Transport
     link.send(server_frame::Kind::NewJournal(v1::NewJournal::default()))
         .await;
     drop(link);
-    let after = server.next_link().await.welcome(1, LONG).await;
+    let after = server
+        .next_link()
+        .await
+        .welcome(PROTOCOL_VERSION, LONG)
+        .await;
     assert_ne!(after.incarnation, before.incarnation);
     assert_eq!((after.journal_sequence, after.inventory.len()), (0, 0));
 }
@@ -364,7 +370,7 @@ async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing(
         }
         drop(link);
         link = server.next_link().await;
-        let hello = link.welcome(1, LONG).await;
+        let hello = link.welcome(PROTOCOL_VERSION, LONG).await;
         let [entry] = &hello.inventory[..] else {
             panic!("it is remembered: {:?}", hello.inventory);
         };
@@ -378,7 +384,7 @@ async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say(over: Trans
     let mut link = welcomed(&mut server).await;
     link.send(operation_frame(&incoming(1, shell("echo done"))))
         .await;
-    while !matches!(link.next().await, Some(Kind::Ended(_))) {}
+    while !matches!(link.next().await.expect("it holds"), Kind::Ended(_)) {}
     runner.goodbye.cancel();
     assert!(matches!(link.next().await, Some(Kind::Goodbye(_))));
     assert_eq!(link.next().await, None);

@@ -11,7 +11,7 @@ use shared_types::{Epoch, Incarnation, limits::SPOOL_BYTES_PER_STREAM};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
-use crate::testing::{SOON, faulty_operations, incarnation, incoming, shell};
+use crate::testing::{OWNER, SOON, faulty_operations, incarnation, incoming, shell};
 
 pub(crate) use faults::Fault;
 
@@ -403,6 +403,7 @@ async fn a_cancel_stops_the_command_and_is_answered_once_it_is_gone() {
     bench.output_of(3).await;
     let cancel = Order::Cancel {
         operation: OperationId::from_u128(1),
+        owner: OWNER,
         epoch: Epoch(1),
         incarnation: Some(incarnation()),
     };

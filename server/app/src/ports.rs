@@ -119,6 +119,7 @@ impl Intents for SessionIntents {
 fn stored(row: OperationRow, place: Place) -> Result<StoredIntent, PortError> {
     Ok(StoredIntent {
         digest: row.digest,
+        owner: Owner::Session(row.session),
         place,
         incarnation: row.incarnation,
         outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,

@@ -86,6 +86,7 @@ impl RemoteSandbox {
             .await?;
         let intent = StoredIntent {
             digest,
+            owner: operation.owner,
             place,
             incarnation,
             outcome: None,

@@ -18,7 +18,7 @@ pub use request::request;
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
+use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
 
 /// What a runner said cannot be read; the link cannot be trusted any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,11 +34,13 @@ impl Malformed {
 /// The frame that stops an operation.
 pub(crate) fn cancel(
     operation: OperationId,
+    owner: Owner,
     epoch: Epoch,
     incarnation: &Incarnation,
 ) -> server_frame::Kind {
     server_frame::Kind::Cancel(v1::Cancel {
         operation: operation.to_string(),
+        owner: owner.to_string(),
         epoch: epoch.0,
         incarnation: Some(incarnation.into()),
     })

@@ -83,6 +83,7 @@ impl Intents for Rows {
     async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
         let stored = StoredIntent {
             digest: intent.digest,
+            owner: intent.owner,
             place: intent.place,
             incarnation: intent.incarnation,
             outcome: None,

@@ -81,7 +81,7 @@ async fn while_all_else_is_blocked_the_link_beats_and_answers() {
         Daemon::start(&server, LONG)
     };
     let mut link = server.next_link().await;
-    let asked = fitting(&link.welcome(1, SILENCE).await, "true");
+    let asked = fitting(&link.welcome(PROTOCOL_VERSION, SILENCE).await, "true");
     let blocked = block(&main).await;
     many_beats(&mut link).await;
     // What the table need not be asked for is answered.
@@ -117,7 +117,7 @@ async fn while_commands_are_loud_and_keep_every_core_busy_the_link_beats_and_ans
     let mut server = FakeServer::plain(1).await;
     let mut daemon = Daemon::start(&server, Duration::ZERO);
     let mut link = server.next_link().await;
-    let asked = fitting(&link.welcome(1, SILENCE).await, "yes");
+    let asked = fitting(&link.welcome(PROTOCOL_VERSION, SILENCE).await, "yes");
     for id in 0..LOUD {
         let id = OperationId::from_u128(id);
         link.send(operation_frame(&Incoming {
@@ -145,7 +145,7 @@ async fn while_the_disk_takes_nothing_the_link_beats_and_answers() {
     let noted = daemon.directory.path().join("runner/link");
     let made = Command::new("mkfifo").arg(&noted).status();
     assert!(made.is_ok_and(|made| made.success()), "no pipe");
-    let welcome = link.proof(&hello, 1, SILENCE);
+    let welcome = link.proof(&hello, PROTOCOL_VERSION, SILENCE);
     link.send(server_frame::Kind::Welcome(welcome)).await;
     many_beats(&mut link).await;
     link.send(cancel_of_nothing()).await;
@@ -165,7 +165,7 @@ async fn a_server_that_orders_and_beats_but_takes_no_answers_is_left() {
     let mut daemon = Daemon::start(&server, Duration::ZERO);
     let mut link = server.next_link().await;
     let script = "head -c 1000000 /dev/zero";
-    let asked = fitting(&link.welcome(1, SILENCE).await, script);
+    let asked = fitting(&link.welcome(PROTOCOL_VERSION, SILENCE).await, script);
     let orders = async {
         for frame in many(&asked, LOUD) {
             link.send(frame).await;

@@ -131,6 +131,7 @@ fn orders() -> Vec<Kind> {
         }),
         Kind::Cancel(v1::Cancel {
             operation: operation.clone(),
+            owner: "ses_1".to_owned(),
             epoch: 4,
             incarnation: None,
         }),
@@ -210,7 +211,7 @@ fn an_order_whose_words_were_changed_does_not_pass() {
         let mut changed = order.clone();
         match &mut changed {
             Kind::Commit(commit) => commit.up_to += 1,
-            Kind::Cancel(cancel) => cancel.epoch += 1,
+            Kind::Cancel(cancel) => cancel.owner = "ses_2".to_owned(),
             Kind::Forget(forget) => forget.operation.push('2'),
             Kind::Input(input) => input.data = b"ls".to_vec().into(),
             Kind::Resize(resize) => resize.size = None,
@@ -227,6 +228,21 @@ fn an_order_whose_words_were_changed_does_not_pass() {
             "{order:?}"
         );
     }
+}
+
+#[test]
+fn a_cancel_passes_under_its_own_epoch_alone() {
+    let server = Server::new();
+    let identity = server.identity();
+    let (mut tickets, key) = linked(&server, &identity, 5);
+    let cancel = |epoch| {
+        Kind::Cancel(v1::Cancel {
+            epoch,
+            ..v1::Cancel::default()
+        })
+    };
+    let frame = sealed(&key, cancel(5), &cancel(4));
+    assert_eq!(checked(&mut tickets, &frame, 6), Err(Unproven::Order));
 }
 
 #[test]

@@ -148,6 +148,7 @@ async fn stand_in() {
     }
     let cancel = Order::Cancel {
         operation: OperationId::from_u128(7),
+        owner: OWNER,
         epoch: Epoch(2),
         incarnation: Some(incarnation()),
     };

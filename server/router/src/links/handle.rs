@@ -15,7 +15,7 @@ use std::{
 use proto::v1::{self, server_frame};
 use shared_link::server::{self, CancelAnswered, Command, Linked, Over};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Generation, Incarnation, OperationId, Refusal};
+use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{mailbox::Post, ports::LinkIdentity};
@@ -160,21 +160,26 @@ impl LinkHandle {
         self.wish(Command::Pass { id, reader, frame }, None).await
     }
 
-    /// Sends a cancel and waits for the answer, which the caller bounds.
+    /// Sends a cancel under its owner's epoch, and waits for the answer, which the caller bounds.
     pub(crate) async fn cancel(
         &self,
         id: OperationId,
-        epoch: Epoch,
+        (owner, epoch): (Owner, Epoch),
     ) -> Result<Result<CancelAnswer, Refusal>, Gone> {
         let (waiter, answer) = oneshot::channel();
-        self.wish(Command::Cancel { id, epoch }, Some((id, waiter)))
-            .await?;
+        let cancel = Command::Cancel { id, owner, epoch };
+        self.wish(cancel, Some((id, waiter))).await?;
         answer.await.map_err(|_| Gone)
     }
 
     /// Sends a cancel whose answer nobody needs.
-    pub(crate) async fn cancel_unheard(&self, id: OperationId, epoch: Epoch) -> Result<(), Gone> {
-        self.wish(Command::Cancel { id, epoch }, None).await
+    pub(crate) async fn cancel_unheard(
+        &self,
+        id: OperationId,
+        (owner, epoch): (Owner, Epoch),
+    ) -> Result<(), Gone> {
+        let cancel = Command::Cancel { id, owner, epoch };
+        self.wish(cancel, None).await
     }
 
     /// Tells the runner that it may drop the operation, unless somebody reads it.

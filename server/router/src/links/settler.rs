@@ -151,8 +151,8 @@ impl Settler {
     /// Has the runner say that it never starts what it does not know. The next link settles what it
     /// does not answer.
     async fn fence(&self, operation: &Unsettled) {
-        let epoch = operation.attachment.epoch;
-        if let Ok(Ok(CancelAnswer::NeverStarted)) = self.link.cancel(operation.id, epoch).await {
+        let holder = (operation.attachment.owner, operation.attachment.epoch);
+        if let Ok(Ok(CancelAnswer::NeverStarted)) = self.link.cancel(operation.id, holder).await {
             let outcome = Outcome::Refused(never_started());
             self.store(operation, &outcome).await;
         }

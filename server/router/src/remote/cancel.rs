@@ -3,7 +3,7 @@
 
 use shared_link::server::{self, CancelStep};
 use shared_sandbox::{CancelAnswer, Outcome};
-use shared_types::{Epoch, OperationId, Refusal, RefusalCode, RunnerId};
+use shared_types::{Epoch, OperationId, Owner, Refusal, RefusalCode, RunnerId};
 use tokio::{
     pin,
     sync::oneshot,
@@ -65,7 +65,9 @@ impl Cancel {
         };
         let lost = match (server::cancel(&intent, &linked(&connection)), connection) {
             (CancelStep::Answer(answer), _) => return Ok(answer),
-            (CancelStep::Send, Connection::Online(link)) => return self.send(link).await,
+            (CancelStep::Send, Connection::Online(link)) => {
+                return self.send(link, intent.owner).await;
+            }
             (CancelStep::Send, _) => return Ok(CancelAnswer::Recorded),
             (CancelStep::Lost(refusal), _) => refusal,
         };
@@ -84,9 +86,9 @@ impl Cancel {
         linked_or_not(&mut watch).await
     }
 
-    async fn send(&mut self, link: LinkHandle) -> Cancelled {
+    async fn send(&mut self, link: LinkHandle, owner: Owner) -> Cancelled {
         let within = self.sandbox.links.options().cancel_within;
-        let sent = link.cancel(self.operation, self.epoch);
+        let sent = link.cancel(self.operation, (owner, self.epoch));
         pin!(sent);
         let answered = tokio::select! {
             answered = &mut sent => answered,

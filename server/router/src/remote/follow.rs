@@ -284,13 +284,13 @@ impl Follow {
 
     async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
         let (link, key) = self.link.as_ref().ok_or(Gone)?;
-        let (id, epoch) = {
+        let (id, holder) = {
             let operation = self.machine.operation();
-            (operation.id, operation.epoch)
+            (operation.id, (operation.owner, operation.epoch))
         };
         match step {
             Step::Cancel => {
-                link.cancel_unheard(id, epoch).await?;
+                link.cancel_unheard(id, holder).await?;
             }
             Step::Taken(stream, up_to) => {
                 if let Some(up_to) = self.mailbox.taken(stream, up_to) {

@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
-use proto::v1::{self, runner_frame, server_frame};
+use proto::{
+    PROTOCOL_VERSION,
+    v1::{self, runner_frame, server_frame},
+};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
     OutputStream, Request, Running, StreamEnd,
@@ -156,7 +159,7 @@ impl Runner {
             ended: *ended,
         };
         v1::Hello {
-            protocol_version: 1,
+            protocol_version: PROTOCOL_VERSION,
             software_version: "0.1.0".to_owned(),
             incarnation: Some((&self.incarnation).into()),
             capabilities: Some(v1::Capabilities {

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::v1::{self, runner_frame::Kind, server_frame};
+use proto::{
+    PROTOCOL_VERSION,
+    v1::{self, runner_frame::Kind, server_frame},
+};
 use shared_sandbox::{OperationEvent, Sandbox};
 use shared_types::{RunnerId, SandboxId, limits::OUTPUT_CHUNK_BYTES};
 
@@ -240,7 +243,7 @@ async fn a_first_message_that_makes_no_sense_is_turned_away_with_the_reason() {
         change(&mut capabilities.sandboxes[0]);
     };
     let cases = [
-        (hello(&|hello| hello.protocol_version = 0), "version 0"),
+        (hello(&|hello| hello.protocol_version = 1), "version 1"),
         (hello(&|hello| hello.incarnation = None), "incarnation"),
         (hello(&|hello| hello.capabilities = None), "capabilities"),
         (
@@ -279,7 +282,7 @@ async fn a_runner_of_a_newer_version_is_answered_with_ours() {
     let server_frame::Kind::Welcome(welcome) = world.dial(&runner, hello).next().await else {
         panic!("it is welcome");
     };
-    assert_eq!(welcome.protocol_version, 1);
+    assert_eq!(welcome.protocol_version, PROTOCOL_VERSION);
 }
 
 #[tokio::test]

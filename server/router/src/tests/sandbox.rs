@@ -336,6 +336,7 @@ async fn a_cancel_is_recorded_and_answered_by_the_runner() {
     let cancel = tokio::spawn(async move { sandbox.cancel(asked, Epoch(3)).await });
     let frame = link.cancel().await;
     assert_eq!((frame.operation.as_str(), frame.epoch), (id.as_str(), 3));
+    assert_eq!(frame.owner, operation.owner.to_string());
     assert!(world.store.rows().intents[&operation.id].cancel_requested);
     link.answer_cancel(&id, v1::cancel_answer::Answer::Cancelled)
         .await;

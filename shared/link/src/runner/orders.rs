@@ -43,7 +43,9 @@ pub enum Order {
     Cancel {
         /// Which operation.
         operation: OperationId,
-        /// Of its owner.
+        /// What it belongs to.
+        owner: Owner,
+        /// The owner's epoch.
         epoch: Epoch,
         /// Of the runner that it was sent to; `None` where it is absent or not one.
         incarnation: Option<Incarnation>,
@@ -115,14 +117,11 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
             };
         }
         Some(server_frame::Kind::Cancel(wire)) => {
-            let Ok(operation) = wire.operation.parse() else {
-                return Received::Answer(cancel_refused(wire.operation, invalid("operation id")));
+            let text = wire.operation.clone();
+            return match cancel(wire) {
+                Ok(order) => Received::Order(order),
+                Err(refusal) => Received::Answer(cancel_refused(text, refusal)),
             };
-            Some(Order::Cancel {
-                operation,
-                epoch: Epoch(wire.epoch),
-                incarnation: proto::convert::incarnation(wire.incarnation),
-            })
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
         Some(server_frame::Kind::Commit(wire)) => commit(&wire),
@@ -160,6 +159,16 @@ pub(super) fn cancel_refused(operation: String, refusal: Refusal) -> v1::RunnerF
     }))
 }
 
+fn cancel(wire: v1::Cancel) -> Result<Order, Refusal> {
+    let operation = wire.operation.parse();
+    Ok(Order::Cancel {
+        operation: operation.map_err(|_| invalid("operation id"))?,
+        owner: owner(&wire.owner)?,
+        epoch: Epoch(wire.epoch),
+        incarnation: proto::convert::incarnation(wire.incarnation),
+    })
+}
+
 fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
     let id = wire
         .operation
@@ -183,13 +192,11 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
             "the request does not have the digest that came with it: the server and the runner may be of versions too far apart",
         ));
     }
-    let session = wire.owner.parse().map(Owner::Session);
-    let owner = session.or_else(|_| wire.owner.parse().map(Owner::Sandbox));
     Ok(Incoming {
         id,
         digest,
         sandbox: wire.sandbox.parse().map_err(|_| invalid("sandbox id"))?,
-        owner: owner.map_err(|_| invalid("owner"))?,
+        owner: owner(&wire.owner)?,
         epoch: Epoch(wire.epoch),
         incarnation: proto::convert::incarnation(wire.incarnation),
         start_within: Duration::from_millis(wire.start_within_ms),
@@ -197,6 +204,12 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
         from: [wire.stdout_from, wire.stderr_from],
         request,
     })
+}
+
+fn owner(text: &str) -> Result<Owner, Refusal> {
+    let session = text.parse().map(Owner::Session);
+    let owner = session.or_else(|_| text.parse().map(Owner::Sandbox));
+    owner.map_err(|_| invalid("owner"))
 }
 
 fn credit(wire: &v1::Credit) -> Option<Order> {

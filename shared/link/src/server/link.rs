@@ -65,7 +65,9 @@ pub enum Command<P> {
     Cancel {
         /// Which operation.
         id: OperationId,
-        /// Of its owner.
+        /// What it belongs to.
+        owner: Owner,
+        /// The owner's epoch.
         epoch: Epoch,
     },
     /// The runner may drop it, unless somebody reads it.
@@ -196,7 +198,8 @@ impl<P: Post> Link<P> {
                     abandoned: true,
                 }),
                 Verdict::Cancel(attachment) => {
-                    let cancel = wire::cancel(id, attachment.epoch, &self.incarnation);
+                    let Attachment { owner, epoch, .. } = attachment;
+                    let cancel = wire::cancel(id, owner, epoch, &self.incarnation);
                     self.outgoing.push_back(cancel);
                     unsettled.push(Unsettled {
                         id,
@@ -277,7 +280,9 @@ impl<P: Post> Link<P> {
                 stream: wire::stream_to_wire(stream),
                 up_to,
             }),
-            Command::Cancel { id, epoch } => wire::cancel(id, epoch, &self.incarnation),
+            Command::Cancel { id, owner, epoch } => {
+                wire::cancel(id, owner, epoch, &self.incarnation)
+            }
             // Whoever reads it would wait for its end in vain; the next inventory says it again.
             Command::Forget { id } if self.subscriptions.is_read(id) => return,
             Command::Forget { id } => wire::forget(id),

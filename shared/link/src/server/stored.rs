@@ -1,13 +1,15 @@
 //! What the store says of operations and of the runners where they were placed.
 
 use shared_sandbox::Outcome;
-use shared_types::{Digest, Effect, Incarnation, Timestamp, event::Place};
+use shared_types::{Digest, Effect, Incarnation, Owner, Timestamp, event::Place};
 
 /// What is stored of an operation that was placed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredIntent {
     /// Of the canonical request.
     pub digest: Digest,
+    /// What it belongs to.
+    pub owner: Owner,
     /// Where it was placed; never another place.
     pub place: Place,
     /// The runner's incarnation when it was placed.

@@ -199,6 +199,7 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
 fn cancel(number: u128) -> v1::ServerFrame {
     server(server_frame::Kind::Cancel(v1::Cancel {
         operation: operation(number).to_string(),
+        owner: Owner::Session(SessionId::from_u128(3)).to_string(),
         epoch: 1,
         incarnation: Some((&incarnation()).into()),
     }))

@@ -13,7 +13,7 @@ use shared_link::{
     wire,
 };
 use shared_types::{
-    Epoch, Generation,
+    Epoch, Generation, Owner, SessionId,
     limits::{CREDIT_WINDOW_BYTES, MAX_HELLO_BYTES},
 };
 
@@ -153,6 +153,7 @@ fn read(link: &mut Link<Seated>, reading: &Reading, dice: &mut Dice) {
     match dice.below(4) {
         0 => link.command(Command::Cancel {
             id,
+            owner: Owner::Session(SessionId::from_u128(3)),
             epoch: Epoch(1),
         }),
         1 => link.command(Command::Forget { id }),

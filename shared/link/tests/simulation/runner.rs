@@ -279,7 +279,9 @@ impl World {
                 let older = incoming.epoch < self.runner.epoch;
                 (incoming.incarnation.clone(), older)
             }
-            Order::Cancel { incarnation, .. } => (incarnation.clone(), false),
+            Order::Cancel {
+                incarnation, epoch, ..
+            } => (incarnation.clone(), *epoch < self.runner.epoch),
             _ => return,
         };
         if older || theirs.as_ref() != Some(&ours) {
@@ -479,10 +481,12 @@ fn copy(order: &Order) -> Option<Order> {
         Order::Operation(incoming) => Some(Order::Operation(incoming.clone())),
         Order::Cancel {
             operation,
+            owner,
             epoch,
             incarnation,
         } => Some(Order::Cancel {
             operation: *operation,
+            owner: *owner,
             epoch: *epoch,
             incarnation: incarnation.clone(),
         }),

@@ -334,6 +334,7 @@ impl World {
         let id = operation.id;
         let intent = StoredIntent {
             digest: operation.request.digest(),
+            owner: operation.owner,
             place: Place {
                 runner: RUNNER,
                 runner_name: "runner".into(),

@@ -208,6 +208,7 @@ impl Intents for Store {
         }
         let stored = StoredIntent {
             digest: intent.digest,
+            owner: intent.owner,
             place: intent.place,
             incarnation: intent.incarnation,
             outcome: None,

@@ -9,7 +9,7 @@ use shared_types::limits::MAX_FRAME_BYTES;
 
 use super::*;
 use crate::{
-    testing::{incoming, operation_frame, shell},
+    testing::{OWNER, incoming, operation_frame, shell},
     wire::ended,
 };
 
@@ -235,12 +235,30 @@ fn signs_of_life_and_frames_of_a_later_version_ask_for_nothing() {
     for kind in [Some(heartbeat), None] {
         assert_eq!(received(kind), Received::Nothing);
     }
-    let cancel = server_frame::Kind::Cancel(v1::Cancel {
-        operation: "x".into(),
-        ..v1::Cancel::default()
-    });
-    let answer = received(Some(cancel));
-    assert!(matches!(answer, Received::Answer(_)), "{answer:?}");
+}
+
+#[test]
+fn a_cancel_that_names_no_operation_or_no_owner_is_answered_with_a_refusal() {
+    let operation = OperationId::from_u128(1).to_string();
+    for (operation, owner) in [
+        ("x".to_owned(), OWNER.to_string()),
+        (operation, String::new()),
+    ] {
+        let cancel = server_frame::Kind::Cancel(v1::Cancel {
+            operation: operation.clone(),
+            owner,
+            ..v1::Cancel::default()
+        });
+        let Received::Answer(v1::RunnerFrame {
+            kind: Some(Kind::CancelAnswer(answer)),
+        }) = received(Some(cancel))
+        else {
+            panic!("it is carried out");
+        };
+        assert_eq!(answer.operation, operation);
+        let refusal = answer.refusal.expect("a refusal");
+        assert_eq!(refusal.code(), v1::refusal::Code::Invalid);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{OutputStream, Request};
 use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
 
-use super::{Act, LinkId, Table, answered};
+use super::{Act, Entry, LinkId, Table, answered};
 use crate::{
     runner::{
         admission::{Admission, Load, RESERVED_BYTES, View, admit},
@@ -38,9 +38,17 @@ impl Table {
             }
             Order::Cancel {
                 operation,
+                owner,
                 epoch,
                 incarnation,
-            } => self.cancel(operation, epoch, incarnation, now),
+            } => {
+                let stopped = self.cancel(operation, (owner, epoch), incarnation, now);
+                stopped.unwrap_or_else(|refusal| {
+                    let refused = cancel_refused(operation.to_string(), refusal);
+                    self.answers.push_back(refused);
+                    None
+                })
+            }
             Order::Commit {
                 operation,
                 stream,
@@ -159,53 +167,45 @@ impl Table {
         }
     }
 
+    /// What is not known is kept from ever starting, and its owner's epoch with it.
     fn cancel(
         &mut self,
         id: OperationId,
-        epoch: Epoch,
+        (owner, epoch): (Owner, Epoch),
         incarnation: Option<Incarnation>,
         now: Duration,
-    ) -> Option<Act> {
+    ) -> Result<Option<Act>, Refusal> {
+        use RefusalCode::{Fenced, ResourceExhausted, StaleEpoch};
+        let refuse = |code, message: &str| Err(Refusal::new(code, message));
         if incarnation.as_ref() != Some(&self.incarnation) {
             let message = "the runner was started anew since: what it did before is gone";
-            let refusal = Refusal::new(RefusalCode::Fenced, message);
-            self.answers
-                .push_back(cancel_refused(id.to_string(), refusal));
-            return None;
+            return refuse(Fenced, message);
         }
-        let Some(entry) = self.entries.get_mut(&id) else {
-            let answer = self.never_start(id, now);
-            self.answers.push_back(answer);
-            return None;
-        };
-        if epoch < self.epochs.of(&entry.owner) {
-            let message = "a newer holder of the operation's owner exists";
-            let refusal = Refusal::new(RefusalCode::StaleEpoch, message);
-            self.answers
-                .push_back(cancel_refused(id.to_string(), refusal));
-            return None;
+        // Of what is known it is known, too, what it belongs to.
+        let owner = self.entries.get(&id).map_or(owner, |entry| entry.owner);
+        if epoch < self.epochs.of(&owner) {
+            return refuse(StaleEpoch, "a newer holder of the operation's owner exists");
         }
-        if let Some(end) = &entry.end {
-            self.answers.push_back(answered(id, end.answer));
-            return None;
-        }
-        entry.stopped = true;
-        entry.answer_owed = true;
-        Some(Act::Stop(id))
-    }
-
-    /// What is not known is kept from ever starting, unless no receipt can be kept of that.
-    fn never_start(&mut self, id: OperationId, now: Duration) -> v1::RunnerFrame {
-        if let Some(answer) = self.receipts.answer(id) {
-            return answered(id, answer);
-        }
-        if self.receipts.is_full() {
+        let known = self.entries.contains_key(&id) || self.receipts.contains(id);
+        if !known && self.receipts.is_full() {
             let message = "the runner keeps as many receipts as it can: try again later";
-            let refusal = Refusal::new(RefusalCode::ResourceExhausted, message);
-            return cancel_refused(id.to_string(), refusal);
+            return refuse(ResourceExhausted, message);
         }
-        self.keep_receipt(id, Answer::NeverStarted, now);
-        answered(id, Answer::NeverStarted)
+        self.see_epoch(owner, epoch);
+        let answer = match self.entries.get_mut(&id) {
+            Some(Entry { end: Some(end), .. }) => end.answer,
+            Some(entry) => {
+                entry.stopped = true;
+                entry.answer_owed = true;
+                return Ok(Some(Act::Stop(id)));
+            }
+            None => self.receipts.answer(id).unwrap_or_else(|| {
+                self.keep_receipt(id, Answer::NeverStarted, now);
+                Answer::NeverStarted
+            }),
+        };
+        self.answers.push_back(answered(id, answer));
+        Ok(None)
     }
 
     /// What still runs is not forgotten: its end is yet to be told.

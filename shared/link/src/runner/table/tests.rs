@@ -83,11 +83,16 @@ fn start(table: &mut Table, number: u128, script: &str) -> Option<Act> {
 }
 
 fn cancel(table: &mut Table, number: u128) -> Option<Act> {
+    cancel_under(table, number, Epoch(1))
+}
+
+fn cancel_under(table: &mut Table, number: u128, epoch: Epoch) -> Option<Act> {
     order(
         table,
         Order::Cancel {
             operation: id(number),
-            epoch: Epoch(1),
+            owner: OWNER,
+            epoch,
             incarnation: Some(incarnation()),
         },
     )
@@ -374,6 +379,7 @@ fn a_cancel_of_another_incarnation_or_an_older_epoch_stops_nothing() {
             &mut table,
             Order::Cancel {
                 operation: id(1),
+                owner: OWNER,
                 epoch: Epoch(5),
                 incarnation,
             },
@@ -387,6 +393,41 @@ fn a_cancel_of_another_incarnation_or_an_older_epoch_stops_nothing() {
         "1 not cancelled Fenced",
     ];
     assert_eq!(told(&mut table), expected);
+}
+
+#[test]
+fn a_cancel_of_what_is_not_known_is_held_against_its_owners_epoch_and_raises_it() {
+    let mut scene = linked();
+    assert_eq!(cancel_under(&mut scene, 1, Epoch(5)), None);
+    assert_eq!(cancel_under(&mut scene, 2, Epoch(4)), None);
+    assert_eq!(
+        told(&mut scene),
+        ["1 NeverStarted", "2 not cancelled StaleEpoch"]
+    );
+    let started = |scene: &mut Scene, number, epoch| {
+        let mut incoming = incoming(number, shell("true"));
+        incoming.epoch = epoch;
+        order(scene, Order::Operation(Box::new(incoming))).is_some()
+    };
+    assert!(
+        started(&mut scene, 2, Epoch(5)),
+        "an older holder left no tombstone"
+    );
+    restarted(&mut scene);
+    assert!(
+        !started(&mut scene, 3, Epoch(4)),
+        "nor does it start anything"
+    );
+    assert_eq!(told(&mut scene), ["3 refused StaleEpoch"]);
+    for over in [1, 2] {
+        assert_eq!(cancel_under(&mut scene, over, Epoch(4)), None);
+    }
+    let refused = ["1 not cancelled StaleEpoch", "2 not cancelled StaleEpoch"];
+    assert_eq!(
+        told(&mut scene),
+        refused,
+        "nor is it told what became of anything"
+    );
 }
 
 #[test]

@@ -183,11 +183,9 @@ impl World {
                 following.machine.offered();
             }
             Step::Cancel => {
-                let epoch = following.machine.operation().epoch;
-                if !self
-                    .server()
-                    .wish(following.link, Command::Cancel { id, epoch })
-                {
+                let Operation { owner, epoch, .. } = *following.machine.operation();
+                let cancel = Command::Cancel { id, owner, epoch };
+                if !self.server().wish(following.link, cancel) {
                     following.machine.link_lost();
                 }
             }
@@ -373,8 +371,10 @@ impl World {
 
     /// Sends a cancel and waits for its answer.
     fn send_cancel(&mut self, wire: Option<u64>, id: OperationId) {
-        let epoch = self.store.epoch;
-        if self.server().wish(wire, Command::Cancel { id, epoch })
+        let (owner, epoch) = (self.store.rows[&id].operation.owner, self.store.epoch);
+        if self
+            .server()
+            .wish(wire, Command::Cancel { id, owner, epoch })
             && let Some(link) = wire.and_then(|wire| self.server().links.get_mut(&wire))
         {
             link.cancels.insert(id);
