@@ -131,6 +131,8 @@ pub fn ticket(
             incarnation.boot.as_bytes(),
             &operation.start_within_ms.to_be_bytes(),
             &operation.run_for_ms.to_be_bytes(),
+            &operation.stdout_from.to_be_bytes(),
+            &operation.stderr_from.to_be_bytes(),
         ],
     )
 }

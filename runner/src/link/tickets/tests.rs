@@ -353,6 +353,8 @@ fn an_operation_without_a_ticket_or_with_a_changed_one_does_not_pass() {
         change(incarnation),
         change(|operation| operation.start_within_ms = 1),
         change(|operation| operation.run_for_ms = 1 << 40),
+        change(|operation| operation.stdout_from = 1),
+        change(|operation| operation.stderr_from = 1),
         change(|operation| operation.ticket.as_mut().expect("a ticket").issued_ms = 1),
     ];
     for operation in changed {
