@@ -26,6 +26,10 @@ pub(super) const RESERVED_BYTES: u64 = 2 * SPOOL_BYTES_PER_STREAM;
 /// After how long a refused operation may be tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
+/// Why nothing is done for one more owner: its epoch could not be kept.
+pub(super) const TOO_MANY_OWNERS: &str =
+    "the runner served as many sessions and sandboxes within a day as it can tell apart";
+
 /// What the runner knows that matters to one operation.
 #[derive(Debug, Clone)]
 pub(super) struct View<'a> {
@@ -33,6 +37,8 @@ pub(super) struct View<'a> {
     pub(super) sandbox: SandboxId,
     /// The highest epoch that was seen of the operation's owner.
     pub(super) epoch: Epoch,
+    /// Whether the owner's epoch is known, or can be noted.
+    pub(super) has_room_for_owner: bool,
     /// The digest under which the operation is known already.
     pub(super) known: Option<Digest>,
     /// Whether it was cancelled before it came, or has ended and was forgotten.
@@ -80,6 +86,9 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
     }
     if operation.epoch < view.epoch {
         return refuse(StaleEpoch, "a newer holder of the operation's owner exists");
+    }
+    if !view.has_room_for_owner {
+        return refuse_for_now(ResourceExhausted, TOO_MANY_OWNERS);
     }
     match view.known {
         Some(digest) if digest == operation.digest => return Admission::Attach,

@@ -14,11 +14,13 @@ use super::record::Receipt;
 /// Ids that are kept from starting again, at most; with this many nothing new starts.
 pub(super) const MAX_RECEIPTS: usize = 100_000;
 
-/// How long they are kept, at least (contract A23). A restart begins it anew.
+/// How long they, and the epochs of owners, are kept, at least (contract A23). A restart begins it
+/// anew.
 pub(super) const KEEP_RECEIPTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Owners whose epochs are known, at most; the one that was heard of longest ago goes first.
-pub(super) const MAX_OWNERS: usize = 4096;
+/// Owners whose epochs are known, at most; with this many no other one is served. So many can be
+/// heard of within a day, one every five seconds.
+pub(super) const MAX_OWNERS: usize = 16 * 1024;
 
 /// Operations that must not start any more: they were cancelled before they came, or have ended
 /// and were forgotten.
@@ -70,18 +72,21 @@ impl Receipts {
     }
 }
 
-/// The highest epoch of each owner.
+/// The highest epoch of each owner (contract A4). One is dropped only where nothing can come below it
+/// that is still good: when nothing is remembered of its owner, and nothing was heard of it for as
+/// long as receipts are kept. Whatever an older holder sent must have started long before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,
-    heard: u64,
+    /// Each of them once, with a time when it was heard of.
+    oldest_first: VecDeque<(Owner, Duration)>,
 }
 
 #[derive(Debug, Clone)]
 struct Heard {
     epoch: Epoch,
-    /// Counts up over all owners.
-    at: u64,
+    /// For the last time.
+    at: Duration,
 }
 
 impl Epochs {
@@ -90,30 +95,41 @@ impl Epochs {
         self.owners.get(owner).map_or(Epoch(0), |heard| heard.epoch)
     }
 
+    /// Whether the owner's epoch is or can be known.
+    pub(super) fn has_room_for(&self, owner: &Owner) -> bool {
+        self.owners.len() < MAX_OWNERS || self.owners.contains_key(owner)
+    }
+
     /// Notes an epoch; a lower one than before changes nothing.
-    pub(super) fn see(&mut self, owner: Owner, epoch: Epoch) {
-        self.heard += 1;
-        let at = self.heard;
-        let heard = self.owners.entry(owner).or_insert(Heard { epoch, at });
+    pub(super) fn see(&mut self, owner: Owner, epoch: Epoch, now: Duration) {
+        let heard = self.owners.entry(owner).or_insert_with(|| {
+            self.oldest_first.push_back((owner, now));
+            Heard { epoch, at: now }
+        });
         heard.epoch = heard.epoch.max(epoch);
-        heard.at = at;
-        if self.owners.len() > MAX_OWNERS
-            && let Some(oldest) = self.longest_ago()
+        heard.at = heard.at.max(now);
+    }
+
+    /// Drops what was kept for long enough, of owners of whom nothing `is_remembered`.
+    pub(super) fn expire(&mut self, now: Duration, is_remembered: impl Fn(&Owner) -> bool) {
+        while let Some((owner, since)) = self.oldest_first.front().copied()
+            && now.saturating_sub(since) >= KEEP_RECEIPTS_FOR
         {
-            self.owners.remove(&oldest);
+            self.oldest_first.pop_front();
+            let heard = self.owners.get(&owner).map_or(since, |heard| heard.at);
+            let at = if is_remembered(&owner) { now } else { heard };
+            if at > since {
+                self.oldest_first.push_back((owner, at));
+            } else {
+                self.owners.remove(&owner);
+            }
         }
     }
 
-    /// All that are known, the one that was heard of longest ago first.
+    /// All that are known.
     pub(super) fn all(&self) -> impl Iterator<Item = (Owner, Epoch)> {
-        let mut all: Vec<_> = self.owners.iter().collect();
-        all.sort_by_key(|(_, heard)| heard.at);
-        all.into_iter().map(|(owner, heard)| (*owner, heard.epoch))
-    }
-
-    fn longest_ago(&self) -> Option<Owner> {
-        let oldest = self.owners.iter().min_by_key(|(_, heard)| heard.at);
-        oldest.map(|(owner, _)| *owner)
+        let known = self.oldest_first.iter();
+        known.map(|(owner, _)| (*owner, self.of(owner)))
     }
 }
 
@@ -144,26 +160,52 @@ mod tests {
         assert_eq!(receipts.all().count(), MAX_RECEIPTS - 1);
     }
 
+    const NOBODY: fn(&Owner) -> bool = |_| false;
+
     #[test]
     fn an_epoch_never_goes_back() {
         let mut epochs = Epochs::default();
         assert_eq!(epochs.of(&owner(1)), Epoch(0));
-        epochs.see(owner(1), Epoch(5));
-        epochs.see(owner(1), Epoch(3));
+        epochs.see(owner(1), Epoch(5), Duration::ZERO);
+        epochs.see(owner(1), Epoch(3), Duration::ZERO);
         assert_eq!(epochs.of(&owner(1)), Epoch(5));
         assert_eq!(epochs.of(&owner(2)), Epoch(0));
     }
 
     #[test]
-    fn the_owner_that_was_silent_longest_is_the_one_that_is_dropped() {
+    fn an_epoch_is_kept_for_a_day_after_its_owner_was_heard_of() {
+        let (hour, mut epochs) = (KEEP_RECEIPTS_FOR / 24, Epochs::default());
+        epochs.see(owner(1), Epoch(5), Duration::ZERO);
+        epochs.see(owner(2), Epoch(6), Duration::ZERO);
+        epochs.see(owner(1), Epoch(5), 10 * hour);
+        epochs.expire(24 * hour, NOBODY);
+        let known: Vec<_> = epochs.all().collect();
+        assert_eq!(known, [(owner(1), Epoch(5))]);
+        epochs.expire(34 * hour, NOBODY);
+        assert_eq!(epochs.all().count(), 0);
+    }
+
+    #[test]
+    fn an_epoch_is_kept_while_anything_is_remembered_of_its_owner_and_a_day_more() {
+        let (hour, mut epochs) = (KEEP_RECEIPTS_FOR / 24, Epochs::default());
+        epochs.see(owner(1), Epoch(5), Duration::ZERO);
+        epochs.expire(24 * hour, |owner_of| *owner_of == owner(1));
+        epochs.expire(47 * hour, NOBODY);
+        assert_eq!(epochs.of(&owner(1)), Epoch(5));
+        epochs.expire(48 * hour, NOBODY);
+        assert_eq!(epochs.of(&owner(1)), Epoch(0));
+    }
+
+    #[test]
+    fn a_full_table_has_room_for_the_owners_in_it_alone() {
         let mut epochs = Epochs::default();
         for number in 0..MAX_OWNERS {
-            epochs.see(owner(number), Epoch(1));
+            assert!(epochs.has_room_for(&owner(number)));
+            epochs.see(owner(number), Epoch(1), Duration::ZERO);
         }
-        epochs.see(owner(0), Epoch(2));
-        epochs.see(owner(MAX_OWNERS), Epoch(1));
-        assert_eq!(epochs.owners.len(), MAX_OWNERS);
-        assert_eq!(epochs.of(&owner(0)), Epoch(2));
-        assert_eq!(epochs.of(&owner(1)), Epoch(0));
+        assert!(epochs.has_room_for(&owner(0)));
+        assert!(!epochs.has_room_for(&owner(MAX_OWNERS)));
+        epochs.expire(KEEP_RECEIPTS_FOR, NOBODY);
+        assert!(epochs.has_room_for(&owner(MAX_OWNERS)));
     }
 }

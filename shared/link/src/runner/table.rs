@@ -312,8 +312,8 @@ impl Table {
         }
     }
 
-    fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing) {
-        self.epochs.see(accepted.owner, accepted.epoch);
+    fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing, now: Duration) {
+        self.epochs.see(accepted.owner, accepted.epoch, now);
         let entry = Entry {
             digest: accepted.digest,
             owner: accepted.owner,

@@ -10,6 +10,7 @@ fn view(incarnation: &Incarnation) -> View<'_> {
         incarnation,
         sandbox: PLACE,
         epoch: Epoch(1),
+        has_room_for_owner: true,
         known: None,
         over: false,
         draining: false,
@@ -45,7 +46,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 14] = [
+    let rules: [Change; 15] = [
         (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
@@ -58,6 +59,7 @@ fn each_rule_refuses_with_its_own_code() {
         ),
         (|v| v.sandbox = SandboxId::from_u128(99), |_| {}, NotFound),
         (|v| v.epoch = Epoch(2), |_| {}, StaleEpoch),
+        (|v| v.has_room_for_owner = false, |_| {}, ResourceExhausted),
         (|v| v.known = Some(Digest::of(b"other")), |_| {}, Conflict),
         (|v| v.over = true, |_| {}, Fenced),
         (|_| {}, |o| o.request = None, NotFound),

@@ -9,7 +9,7 @@ use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode}
 use super::{Act, Entry, LinkId, Table, answered};
 use crate::{
     runner::{
-        admission::{Admission, Load, RESERVED_BYTES, View, admit},
+        admission::{Admission, Load, RESERVED_BYTES, TOO_MANY_OWNERS, View, admit},
         delivery::Delivery,
         orders::{Incoming, Order, cancel_refused, refused},
         passing::Passing,
@@ -26,8 +26,11 @@ impl Table {
             return None;
         }
         self.receipts.expire(now);
+        let entries = &self.entries;
+        let is_remembered = |owner: &Owner| entries.values().any(|entry| entry.owner == *owner);
+        self.epochs.expire(now, is_remembered);
         match order {
-            Order::Operation(incoming) => self.operation(*incoming),
+            Order::Operation(incoming) => self.operation(*incoming, now),
             Order::Credit {
                 operation,
                 stream,
@@ -75,13 +78,14 @@ impl Table {
         }
     }
 
-    fn operation(&mut self, incoming: Incoming) -> Option<Act> {
+    fn operation(&mut self, incoming: Incoming, now: Duration) -> Option<Act> {
         let id = incoming.id;
         let is_patient = incoming.request.as_ref().is_some_and(Self::is_patient);
         let view = View {
             incarnation: &self.incarnation,
             sandbox: self.sandbox,
             epoch: self.epochs.of(&incoming.owner),
+            has_room_for_owner: self.epochs.has_room_for(&incoming.owner),
             known: self.entries.get(&id).map(|entry| entry.digest),
             over: self.receipts.contains(id),
             draining: self.draining,
@@ -102,12 +106,13 @@ impl Table {
                     takes: Takes::of(&request),
                 };
                 if only_reads {
-                    self.see_epoch(incoming.owner, incoming.epoch);
+                    self.see_epoch(incoming.owner, incoming.epoch, now);
                 } else {
                     self.accepted += 1;
                     self.unwritten.push(Record::Accepted(accepted.clone()));
                 }
-                self.remember(accepted, only_reads, Passing::begin(&request));
+                let passing = Passing::begin(&request);
+                self.remember(accepted, only_reads, passing, now);
                 Some(Act::Start {
                     operation: id,
                     request,
@@ -117,7 +122,7 @@ impl Table {
             }
             (Admission::Start | Admission::Attach, _) => None,
         };
-        self.see_epoch(incoming.owner, incoming.epoch);
+        self.see_epoch(incoming.owner, incoming.epoch, now);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.delivery = Some(Delivery::from(incoming.from));
             entry.passing.attached();
@@ -152,11 +157,11 @@ impl Table {
         }
     }
 
-    fn see_epoch(&mut self, owner: Owner, epoch: Epoch) {
+    fn see_epoch(&mut self, owner: Owner, epoch: Epoch, now: Duration) {
         if epoch > self.epochs.of(&owner) {
             self.unwritten.push(Record::Epoch { owner, epoch });
         }
-        self.epochs.see(owner, epoch);
+        self.epochs.see(owner, epoch, now);
     }
 
     fn credit(&mut self, id: OperationId, stream: OutputStream, up_to: u64) {
@@ -191,7 +196,10 @@ impl Table {
             let message = "the runner keeps as many receipts as it can: try again later";
             return refuse(ResourceExhausted, message);
         }
-        self.see_epoch(owner, epoch);
+        if !self.epochs.has_room_for(&owner) {
+            return refuse(ResourceExhausted, TOO_MANY_OWNERS);
+        }
+        self.see_epoch(owner, epoch, now);
         let answer = match self.entries.get_mut(&id) {
             Some(Entry { end: Some(end), .. }) => end.answer,
             Some(entry) => {
@@ -210,9 +218,11 @@ impl Table {
 
     /// What still runs is not forgotten: its end is yet to be told.
     fn forget(&mut self, id: OperationId, now: Duration) -> Option<Act> {
-        let entry = self.entries.get(&id);
-        let end = entry.and_then(|entry| entry.end.as_ref())?;
-        self.keep_receipt(id, end.answer, now);
+        let entry = self.entries.get(&id)?;
+        let answer = entry.end.as_ref()?.answer;
+        // Kept for as long as the receipt.
+        self.epochs.see(entry.owner, entry.epoch, now);
+        self.keep_receipt(id, answer, now);
         self.remove(id);
         Some(Act::Drop(id))
     }

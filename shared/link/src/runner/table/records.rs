@@ -33,9 +33,9 @@ impl Table {
             Record::Accepted(accepted) => {
                 self.accepted += 1;
                 let passing = Passing::found(accepted.takes);
-                self.remember(accepted, false, passing);
+                self.remember(accepted, false, passing, Duration::ZERO);
             }
-            Record::Epoch { owner, epoch } => self.epochs.see(owner, epoch),
+            Record::Epoch { owner, epoch } => self.epochs.see(owner, epoch, Duration::ZERO),
             Record::Ended {
                 operation,
                 outcome,

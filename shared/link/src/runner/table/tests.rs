@@ -1,3 +1,5 @@
+mod epochs;
+
 use proto::v1::runner_frame::Kind;
 use shared_sandbox::{ExitRecord, ExitStatus, FileFailure, List, ReadContent, StreamEnd};
 use shared_types::JournalId;
@@ -396,52 +398,6 @@ fn a_cancel_of_another_incarnation_or_an_older_epoch_stops_nothing() {
 }
 
 #[test]
-fn a_cancel_of_what_is_not_known_is_held_against_its_owners_epoch_and_raises_it() {
-    let mut scene = linked();
-    assert_eq!(cancel_under(&mut scene, 1, Epoch(5)), None);
-    assert_eq!(cancel_under(&mut scene, 2, Epoch(4)), None);
-    assert_eq!(
-        told(&mut scene),
-        ["1 NeverStarted", "2 not cancelled StaleEpoch"]
-    );
-    let started = |scene: &mut Scene, number, epoch| {
-        let mut incoming = incoming(number, shell("true"));
-        incoming.epoch = epoch;
-        order(scene, Order::Operation(Box::new(incoming))).is_some()
-    };
-    assert!(
-        started(&mut scene, 2, Epoch(5)),
-        "an older holder left no tombstone"
-    );
-    restarted(&mut scene);
-    assert!(
-        !started(&mut scene, 3, Epoch(4)),
-        "nor does it start anything"
-    );
-    assert_eq!(told(&mut scene), ["3 refused StaleEpoch"]);
-    for over in [1, 2] {
-        assert_eq!(cancel_under(&mut scene, over, Epoch(4)), None);
-    }
-    let refused = ["1 not cancelled StaleEpoch", "2 not cancelled StaleEpoch"];
-    assert_eq!(
-        told(&mut scene),
-        refused,
-        "nor is it told what became of anything"
-    );
-}
-
-#[test]
-fn an_owners_epoch_never_goes_back() {
-    let mut table = linked();
-    let mut newer = incoming(1, shell("true"));
-    newer.epoch = Epoch(5);
-    order(&mut table, Order::Operation(Box::new(newer)));
-    assert_eq!(start(&mut table, 2, "true"), None);
-    assert_eq!(told(&mut table), ["1 accepted", "2 refused StaleEpoch"]);
-    assert_eq!(table.epochs.of(&OWNER), Epoch(5));
-}
-
-#[test]
 fn what_is_forgotten_frees_its_memory_and_is_never_run_again() {
     let mut table = linked();
     start(&mut table, 1, "true");
@@ -588,17 +544,6 @@ fn what_was_accepted_and_provably_never_ran_starts_when_it_comes_again() {
     let act = start(&mut table, 1, "true");
     assert!(matches!(act, Some(Act::Start { .. })));
     assert_eq!(table.journal_sequence(), 2, "it was accepted twice");
-}
-
-#[test]
-fn an_epoch_outlives_the_daemon() {
-    let mut table = linked();
-    let mut newer = incoming(1, list());
-    newer.epoch = Epoch(5);
-    order(&mut table, Order::Operation(Box::new(newer)));
-    restarted(&mut table);
-    assert_eq!(start(&mut table, 2, "true"), None);
-    assert_eq!(told(&mut table), ["2 refused StaleEpoch"]);
 }
 
 #[test]
