@@ -145,7 +145,7 @@ pub enum FromSupervisor {
         /// Its id.
         id: u64,
     },
-    /// The resize or signal cannot be carried out, and will not be.
+    /// The resize or signal cannot be carried out, or came behind a later one, and will not be.
     NotDone {
         /// Its id.
         id: u64,

@@ -30,8 +30,8 @@ pub trait Controls: Send + Sync + fmt::Debug {
     /// the link.
     ///
     /// # Errors
-    /// A refusal: it does not apply, or the operation ended first. Where it ended, nobody knows
-    /// whether it was done.
+    /// A refusal: it does not apply, what another reader asked for later was done first, or the
+    /// operation ended first. Where it ended, nobody knows whether it was done.
     async fn control(&self, control: Control) -> Result<(), Refusal>;
 
     /// Output below this offset is durable with the caller, or not needed any more: it need not be

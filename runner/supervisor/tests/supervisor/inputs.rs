@@ -123,3 +123,23 @@ fn a_signal_reaches_the_command_once() {
     operation.input(0, b"\n\n", true).expect("heard");
     assert_eq!(finish(&mut operation).text(), "ready\nusr1\n");
 }
+
+#[test]
+fn a_signal_that_was_overtaken_is_not_said_to_have_been_sent() {
+    let scene = Scene::new();
+    let mut request = scene.shell("trap 'echo usr1' USR1; echo ready; read end; read end");
+    request.terms.stdin = true;
+    let mut operation = scene.start(&request);
+    until_output(&mut operation, "ready");
+    operation.signal(9, 10).expect("heard");
+    until(&mut operation, |event| *event == Event::Done(9));
+    until_output(&mut operation, "usr1");
+    // Another reader asks again for what never came.
+    operation.signal(5, 10).expect("heard");
+    until(&mut operation, |event| {
+        assert_ne!(*event, Event::Done(5));
+        matches!(event, Event::NotDone(5, _))
+    });
+    operation.input(0, b"\n\n", true).expect("heard");
+    assert_eq!(finish(&mut operation).text(), "ready\nusr1\n");
+}

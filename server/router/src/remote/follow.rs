@@ -147,6 +147,7 @@ impl Follow {
                     self.machine.settled(settled);
                 }
                 Step::Offer(outcome) => {
+                    self.hang_up();
                     let ended = OperationEvent::Ended(outcome);
                     self.cursor.note(ended, &self.events);
                     self.tell_the_end().await?;
@@ -177,10 +178,20 @@ impl Follow {
     /// Keeps it and tells it. Where not everything is kept, what comes waits for the reader: nobody
     /// else has it. A slow reader holds up nothing that is passed on.
     async fn tell(&mut self, event: OperationEvent) -> Result<(), PortError> {
+        if let OperationEvent::Ended(_) = event {
+            self.hang_up();
+        }
         self.recording.keep(&event).await;
         self.until_all_is_told().await?;
         self.cursor.note(event, &self.events);
         self.until_all_is_told().await
+    }
+
+    /// The operation has ended: whoever waits for something to be done to it, or has one more wish,
+    /// hears so at once, also one who reads no events meanwhile.
+    fn hang_up(&mut self) {
+        self.waiters.clear();
+        (_, self.wishes) = RemoteControls::pair();
     }
 
     async fn until_all_is_told(&mut self) -> Result<(), PortError> {

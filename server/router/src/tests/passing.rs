@@ -165,6 +165,28 @@ async fn a_signal_passes_a_reader_that_reads_nothing_and_is_answered_over_a_late
 }
 
 #[tokio::test]
+async fn whoever_waits_for_a_signal_hears_that_the_operation_ended_before_it_is_told_the_end() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    let mut running = started(&world, &runner, &cat(10)).await;
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    let controls = Arc::clone(&running.controls);
+    let signalling = controls.control(Control::Signal(Signal::Terminate));
+    let ended = async {
+        signal(&mut link).await;
+        link.exit(&id, 0).await;
+    };
+    let (signalled, ()) = within(async { tokio::join!(signalling, ended) }).await;
+    let refusal = signalled.expect_err("nobody knows whether it was sent");
+    assert_eq!(refusal.code, RefusalCode::NotFound);
+    let late = within(controls.input(piece(0, b"a"))).await;
+    assert_eq!(late.expect_err("it has ended").code, RefusalCode::NotFound);
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+}
+
+#[tokio::test]
 async fn what_a_reader_confirms_is_committed_at_the_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");

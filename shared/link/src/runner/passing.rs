@@ -23,9 +23,7 @@ pub(super) struct Passing {
     ended: bool,
     /// The link is yet to be told of `taken`, or of a refusal.
     owed: Option<Owed>,
-    /// The largest id of a resize or signal that was passed on.
-    last_id: u64,
-    /// Those that are not answered, oldest first.
+    /// Resizes and signals that are not answered, oldest first.
     waiting: VecDeque<u64>,
 }
 
@@ -63,7 +61,6 @@ impl Passing {
             taken: None,
             ended: false,
             owed: None,
-            last_id: 0,
             waiting: VecDeque::new(),
         }
     }
@@ -152,13 +149,11 @@ impl Passing {
         }
     }
 
-    /// A resize or signal came.
+    /// A resize or signal came. Which were done before, and what became of them, the supervisor knows:
+    /// it lives as long as the process, and this may have begun later.
     pub(super) fn control(&mut self, id: u64, control: Control) -> Decision {
         if self.waiting.contains(&id) {
             return Decision::Wait;
-        }
-        if id <= self.last_id {
-            return Decision::Answer(Ok(()));
         }
         let refusal = match control {
             Control::Resize(_) if !self.takes.terminal => Refusal::new(
@@ -174,7 +169,6 @@ impl Passing {
                 "too much is waiting to be done to the process: wait for the answers",
             ),
             _ => {
-                self.last_id = id;
                 self.waiting.push_back(id);
                 return Decision::Do;
             }

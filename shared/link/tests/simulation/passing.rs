@@ -23,6 +23,8 @@ pub(crate) struct Given {
     input: u64,
     ended: bool,
     last_id: u64,
+    /// The resizes that were carried out.
+    done: BTreeSet<u64>,
     /// Nobody will write the rest.
     pub(crate) abandoned: bool,
 }
@@ -39,7 +41,8 @@ type TerminalSizeKey = (u16, u16);
 /// What a supervisor tells its daemon.
 pub(crate) enum Took {
     Input(u64),
-    Resize(u64),
+    /// Whether it was carried out, now or before.
+    Resize(u64, bool),
 }
 
 impl Passed {
@@ -74,10 +77,11 @@ impl Given {
         if let Some((control, size)) = self.resizes_on_the_way.pop_front() {
             if control > self.last_id {
                 self.last_id = control;
+                self.done.insert(control);
                 let new = passed.sizes.insert((id, (size.rows, size.columns)));
                 assert!(new, "{id} was resized twice for one wish");
             }
-            return Some(Took::Resize(control));
+            return Some(Took::Resize(control, self.done.contains(&control)));
         }
         let piece = self.on_the_way.front_mut()?;
         assert_eq!(piece.offset, self.input, "{id}: input leaves something out");
@@ -126,9 +130,6 @@ impl World {
         if let Some(answer) = answer {
             if let Some(controlled) = following.machine.answer(answer)
                 && controlled.result.is_ok()
-                // Which wishes of two readers came first, nobody knows: an older one may be taken for
-                // done.
-                && !following.shared
             {
                 let sizes = &self.runner.host.passed.sizes;
                 let size = size(controlled.key);

@@ -321,8 +321,10 @@ impl World {
         }
         match self.runner.host.go_on(id, &mut self.dice) {
             Some(Happened::Took(Took::Input(up_to))) => self.runner.table.input_taken(id, up_to),
-            Some(Happened::Took(Took::Resize(control))) => {
-                self.runner.table.controlled(id, control, Ok(()));
+            Some(Happened::Took(Took::Resize(control, done))) => {
+                let overtaken = || Refusal::new(RefusalCode::Invalid, "overtaken");
+                let result = done.then_some(()).ok_or_else(overtaken);
+                self.runner.table.controlled(id, control, result);
             }
             Some(Happened::Output(written)) => self.runner.table.output(id, written),
             Some(Happened::Ended(outcome)) => {

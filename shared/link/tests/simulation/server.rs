@@ -89,8 +89,6 @@ pub(crate) struct Following {
     pub(crate) link: Option<u64>,
     pub(crate) reading: Reading,
     pub(crate) has_reader: bool,
-    /// Another one has followed the operation meanwhile.
-    pub(crate) shared: bool,
     /// How much of the input the reader has handed over.
     pub(crate) input: u64,
 }

@@ -7,6 +7,7 @@
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
 //! daemon that goes away as detached, never as an error.
 
+mod carried;
 mod client;
 mod clock;
 mod faults;

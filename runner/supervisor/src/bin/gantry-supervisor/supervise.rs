@@ -13,6 +13,7 @@ use runner_supervisor::{
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
 use crate::{
+    carried::Carried,
     client::Client,
     clock,
     faults::Faults,
@@ -95,7 +96,7 @@ pub(crate) struct Supervision {
     told: [u64; 2],
     /// Whether the daemon holds input back until there is room.
     input_owed: bool,
-    last_id: u64,
+    carried: Carried,
 }
 
 impl Supervision {
@@ -122,7 +123,7 @@ impl Supervision {
             cause: None,
             told: [0; 2],
             input_owed: false,
-            last_id: 0,
+            carried: Carried::default(),
         }
     }
 
@@ -167,7 +168,11 @@ impl Supervision {
     /// A daemon that connects later takes the place of an earlier one.
     fn attach(&mut self, mut client: Client) {
         let identity = &self.prepared.identity;
-        client.say(&waiting::hello(identity, self.input.taken(), self.last_id));
+        client.say(&waiting::hello(
+            identity,
+            self.input.taken(),
+            self.carried.last_id(),
+        ));
         self.told = [0; 2];
         self.client = Some(client);
     }
@@ -277,14 +282,18 @@ impl Supervision {
         id: u64,
         act: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), String> {
-        if id > self.last_id {
-            self.last_id = id;
-            if let Err(reason) = act(self) {
-                client.say(&FromSupervisor::NotDone { id, reason });
-                return Ok(());
+        let answer = match self.carried.answer(id) {
+            Some(answer) => answer,
+            None => {
+                let answer = act(self);
+                self.carried.keep(id, answer.clone());
+                answer
             }
-        }
-        client.say(&FromSupervisor::Done { id });
+        };
+        client.say(&match answer {
+            Ok(()) => FromSupervisor::Done { id },
+            Err(reason) => FromSupervisor::NotDone { id, reason },
+        });
         Ok(())
     }
 

@@ -116,11 +116,6 @@ impl World {
     /// Begins to follow an operation that is stored.
     pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
         let key = self.fresh();
-        let mut shared = false;
-        for other in self.server().follows.values_mut() {
-            other.shared |= other.id == id;
-            shared |= other.id == id;
-        }
         let row = &self.store.rows[&id];
         let operation = Operation {
             epoch: self.store.epoch,
@@ -137,7 +132,6 @@ impl World {
             link: None,
             reading: Reading::after(has, gaps),
             has_reader: true,
-            shared,
             input: 0,
         };
         self.say(format!("follow {id} as {key}"));

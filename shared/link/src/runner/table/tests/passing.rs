@@ -1,4 +1,5 @@
 use shared_sandbox::{Command, Download, Exec, Signal, Upload};
+use shared_types::{Refusal, RefusalCode};
 
 use super::*;
 
@@ -80,20 +81,31 @@ fn what_a_link_has_not_asked_for_takes_nothing_from_it() {
 fn a_signal_is_sent_once_and_answered_on_the_link_that_asks() {
     let mut table = linked();
     ask(&mut table, 1, shell("sleep 9"));
-    let expected = Act::Control {
-        operation: id(1),
-        id: 3,
-        control: Control::Signal(Signal::Interrupt),
+    let sent = |control| {
+        Some(Act::Control {
+            operation: id(1),
+            id: control,
+            control: Control::Signal(Signal::Interrupt),
+        })
     };
-    assert_eq!(interrupt(&mut table, 1, 3), Some(expected));
+    assert_eq!(interrupt(&mut table, 1, 3), sent(3));
     told(&mut table);
     table.open_link();
     ask(&mut table, 1, shell("sleep 9"));
     assert_eq!(interrupt(&mut table, 1, 3), None, "it is being sent");
     table.controlled(id(1), 3, Ok(()));
     assert_eq!(told(&mut table), ["1 accepted", "1 3 done"]);
-    assert_eq!(interrupt(&mut table, 1, 3), None);
+    // Only the supervisor knows what became of it, or that another reader's came first.
+    assert_eq!(interrupt(&mut table, 1, 3), sent(3));
+    table.controlled(id(1), 3, Ok(()));
     assert_eq!(told(&mut table), ["1 3 done"]);
+    assert!(
+        interrupt(&mut table, 1, 2).is_some(),
+        "an older one as well"
+    );
+    let overtaken = Refusal::new(RefusalCode::Invalid, "a later one came first");
+    table.controlled(id(1), 2, Err(overtaken));
+    assert_eq!(told(&mut table), ["1 2 not done Invalid"]);
     table.exit(id(1), ExitCause::Exited);
     assert_eq!(interrupt(&mut table, 1, 4), None);
     assert_eq!(told(&mut table), ["1 4 not done NotFound", "1 ended"]);
