@@ -16,8 +16,9 @@ use std::{
 use rustix::fd::{AsFd, BorrowedFd};
 
 use crate::{
-    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, MAX_INPUT_BYTES,
-    RecordError, Request, RequestError, SpoolReader, StartRecord, Stream, ToSupervisor,
+    Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, KillMethod,
+    MAX_INPUT_BYTES, RecordError, Request, RequestError, SpoolReader, StartRecord, Stream,
+    ToSupervisor,
     recover::{self, Recovered},
 };
 pub(crate) use link::Link;
@@ -348,7 +349,9 @@ impl Operation {
             ..
         } = self;
         match ended {
-            Some(Ended::Exited(record)) if record.tree_gone => Some(Spent { directory, link }),
+            Some(Ended::Exited(record)) if record.tree_gone && record.kill != KillMethod::Sweep => {
+                Some(Spent { directory, link })
+            }
             _ => None,
         }
     }

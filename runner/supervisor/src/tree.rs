@@ -34,7 +34,8 @@ pub enum KillMethod {
     /// A version 1 pids cgroup with no room left: kill all until it is empty: exact.
     Pids,
     /// The supervisor as subreaper looks for descendants in `/proc`, stops all, then kills all,
-    /// until it finds nobody: what it cannot see it misses, so it proves nothing.
+    /// until the kernel says that it has no child left; then nobody comes from it. What it cannot
+    /// see it misses, and once it is dead itself nothing proves that nobody is left.
     Sweep,
 }
 
@@ -261,11 +262,6 @@ impl Leaf {
             Kind::V1(v1) => v1.members().is_ok_and(|members| members.is_empty()),
             Kind::Sweep { root } => sweep::has_no_descendants(*root),
         }
-    }
-
-    /// Whether "empty" is a statement of the kernel.
-    pub fn proves(&self) -> bool {
-        !matches!(self.kind, Kind::Sweep { .. })
     }
 
     /// Makes the place anew for another tree, under the same name. The kernel and the place itself

@@ -51,10 +51,7 @@ async fn who_leaves_its_session_twice_is_gone_after_a_cancel() {
     assert_eq!(record.cause, ExitCause::Cancelled);
     assert_eq!(record.status, ExitStatus::Signal(Signal::TERM.as_raw()));
     assert!(!runs(survivor));
-    assert_eq!(
-        record.tree_gone,
-        identity(&scene, process.spool.name()).kill != KillMethod::Sweep
-    );
+    assert!(record.tree_gone);
 }
 
 #[tokio::test]

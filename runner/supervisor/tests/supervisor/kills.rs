@@ -215,7 +215,21 @@ fn as_root_a_storm_of_forks_and_sessions_is_killed_whole() {
 }
 
 #[test]
-fn a_sweep_kills_what_it_sees_and_claims_nothing() {
+fn without_a_cgroup_the_end_of_an_ordinary_command_is_known_to_be_whole() {
+    for script in [
+        "true",
+        "sleep 1000 & echo bye",
+        "setsid sleep 1000 & exit 3",
+    ] {
+        let scene = Scene::new();
+        let record = record(&mut start_with(&scene, KillMethod::Sweep, script));
+        assert_eq!(record.cause, Cause::Exited);
+        assert!(record.tree_gone, "{script}: {record:?}");
+    }
+}
+
+#[test]
+fn a_sweep_kills_what_it_sees_until_the_supervisor_has_no_child() {
     let scene = Scene::new();
     let word = "987.654321";
     let script =
@@ -225,7 +239,7 @@ fn a_sweep_kills_what_it_sees_and_claims_nothing() {
     operation.cancel().expect("heard");
     let record = record(&mut operation);
     assert_eq!(record.kill, KillMethod::Sweep);
-    assert!(!record.tree_gone);
+    assert!(record.tree_gone);
     assert_eq!(running(word), Vec::<i32>::new());
 }
 

@@ -22,8 +22,8 @@ pub struct ExitRecord {
     pub cpu_us: u64,
     /// The largest resident size of one of them, in bytes; 0 where it is not known.
     pub max_rss_bytes: u64,
-    /// Whether every process of the tree is known to be gone. `false` is said, not hidden:
-    /// without a cgroup a descendant that left its parents cannot be seen for certain.
+    /// Whether every process of the tree is known to be gone. `false` is said, not hidden: where
+    /// there is no cgroup and the supervisor was killed, nobody can know it.
     pub tree_gone: bool,
 }
 

@@ -178,6 +178,17 @@ pub(crate) fn ended_child() -> Option<Pid> {
     Pid::from_raw(pid).filter(|_| result == 0)
 }
 
+/// Whether the kernel says that this process has no child, running or not. A subreaper that has
+/// none has no descendants either: those that lose their parents become its children.
+pub(crate) fn is_childless() -> bool {
+    // SAFETY: all fields are integers, for which zero is a value.
+    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+    // SAFETY: the pointer is valid for writing.
+    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) };
+    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD)
+}
+
 /// Collects a process that has ended.
 pub(crate) fn collect(pid: Pid) -> io::Result<Collected> {
     let mut status = 0;

@@ -6,7 +6,7 @@ use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, StreamEnd, Sy
 use rustix::process::{Signal, kill_process};
 
 use super::{Over, Supervision};
-use crate::{clock, last_words, stream::Pump};
+use crate::{clock, last_words, stream::Pump, sys};
 
 /// How long a command that says nothing has for itself before its supervisor attends to its start.
 pub(super) const FIRST_MOMENT: Duration = Duration::from_millis(5);
@@ -26,8 +26,8 @@ const LOOK_AFTER: Duration = Duration::from_millis(1);
 /// How often it is looked at in the end, and while processes are asked to end.
 const LOOK_AT_LEAST_EVERY: Duration = Duration::from_millis(20);
 
-/// Looks in which a sweep must find nobody, one after the other.
-const EMPTY_LOOKS: u32 = 2;
+/// Looks that find nobody, one after the other, before it is given up to look for who is left.
+const EMPTY_LOOKS: u32 = 8;
 
 /// Where a command stands.
 #[derive(Debug, Clone, Copy)]
@@ -155,7 +155,9 @@ impl Supervision {
         Over {
             prepared: self.prepared,
             // Whatever is left of a tree must not meet another one.
-            client: self.client.filter(|_| written && record.tree_gone),
+            client: self
+                .client
+                .filter(|_| written && record.tree_gone && record.kill != KillMethod::Sweep),
         }
     }
 
@@ -182,7 +184,17 @@ impl Supervision {
             wall_us: micros(wall),
             kill: leaf.method(),
             // Somebody who still holds the output may be a descendant that went elsewhere.
-            tree_gone: leaf.proves() && leaf.is_empty() && self.output_closed(),
+            tree_gone: self.is_gone() && self.output_closed(),
+        }
+    }
+
+    /// Whether the kernel says that nobody of the tree is left.
+    fn is_gone(&self) -> bool {
+        match self.prepared.leaf.method() {
+            KillMethod::Sweep => sys::is_childless(),
+            KillMethod::CgroupKill | KillMethod::Freezer | KillMethod::Pids => {
+                self.prepared.leaf.is_empty()
+            }
         }
     }
 
@@ -212,14 +224,15 @@ impl Supervision {
             return false;
         }
         self.reap();
+        let ended = self.child.ended.is_some();
+        if (ended && self.is_gone()) || now >= until {
+            return true;
+        }
         let leaf = &self.prepared.leaf;
-        let empty = self.child.ended.is_some() && leaf.is_empty();
+        // Where nobody is found and somebody is there, the host hides processes.
+        let empty = ended && leaf.is_empty();
         let empty_looks = if empty { empty_looks + 1 } else { 0 };
-        let enough = match leaf.method() {
-            KillMethod::Sweep => EMPTY_LOOKS,
-            KillMethod::CgroupKill | KillMethod::Freezer | KillMethod::Pids => 1,
-        };
-        if empty_looks >= enough || now >= until {
+        if empty_looks >= EMPTY_LOOKS {
             return true;
         }
         if !empty {
