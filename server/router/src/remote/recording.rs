@@ -62,8 +62,9 @@ impl Recording {
                 self.appended = kept != [0, 0];
                 kept
             }
+            // The runner is asked for all of it, and for what it has dropped the files are.
             Err(error) => {
-                tracing::warn!(%error, "it is not known what is kept of the output; the runner is asked for all of it");
+                self.give_up(&error);
                 [0, 0]
             }
         }

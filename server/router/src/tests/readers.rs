@@ -42,9 +42,13 @@ fn bytes(from: u64, to: u64) -> Vec<u8> {
 
 /// Writes output from this offset up to that one, as the credit allows.
 async fn write(link: &mut Link, id: &str, from: u64, to: u64) {
-    let (mut at, mut credit) = (from, from + CREDIT_WINDOW_BYTES);
+    write_within(link, id, from, to, from + CREDIT_WINDOW_BYTES).await;
+}
+
+async fn write_within(link: &mut Link, id: &str, from: u64, to: u64, mut credit: u64) {
+    let mut at = from;
     while at < to {
-        while at == credit {
+        while at >= credit {
             credit = link.credit().await.up_to;
         }
         let end = (at + OUTPUT_CHUNK_BYTES as u64).min(to).min(credit);
@@ -150,6 +154,40 @@ async fn where_the_disk_is_full_the_command_waits_for_its_reader() {
     assert_eq!(read(&mut running, 0, CREDIT_WINDOW_BYTES).await, []);
     let credit = link.credit().await;
     assert!(credit.up_to > CREDIT_WINDOW_BYTES, "{credit:?}");
+}
+
+#[tokio::test]
+async fn what_a_reader_is_behind_with_when_the_disk_fills_is_no_gap_but_asked_for_again() {
+    let (world, _, mut link, id, mut running) = started().await;
+    // The credit goes further.
+    let full = MUCH - 9;
+    write(&mut link, &id, 0, full).await;
+    let durable = link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
+    let durable = *durable.last().expect("some of it");
+    world.store.fill_the_disk();
+    link.output(&id, full, bytes(full, MUCH)).await;
+    let mut at = 0;
+    while let Some(event) = within(running.events.recv()).await {
+        let OperationEvent::Output { offset, data, .. } = event else {
+            panic!("expected output, got {event:?}");
+        };
+        at = offset + data.len() as u64;
+        assert_eq!(data, bytes(offset, at));
+    }
+    assert!((durable..=full).contains(&at), "what is kept is told: {at}");
+    let mut running = world.sandbox.start(kept_whole(10)).await.expect("it runs");
+    let frame = loop {
+        if let server_frame::Kind::Operation(frame) = link.next().await {
+            break frame;
+        }
+    };
+    assert_eq!(frame.stdout_from, 0);
+    link.accept(&id).await;
+    // The runner has dropped what it was told to be durable.
+    link.gap(&id, 0, durable).await;
+    let written = write_within(&mut link, &id, durable, MUCH, CREDIT_WINDOW_BYTES);
+    let (others, ()) = tokio::join!(read(&mut running, 0, MUCH), written);
+    assert_eq!(others, []);
 }
 
 #[tokio::test]

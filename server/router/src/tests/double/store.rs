@@ -142,8 +142,10 @@ impl Outputs for Area {
         }))
     }
 
-    async fn keep_all(&self, _id: OperationId) -> Result<(), PortError> {
-        match self.0.load(Ordering::Relaxed) {
+    async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
+        let kept = self.1.lock().expect("no test panics with it");
+        let is_kept = kept.contains_key(&(id, OutputStream::Stdout));
+        match self.0.load(Ordering::Relaxed) && !is_kept {
             true => Err(PortError::new("the disk is full")),
             // Everything is, here.
             false => Ok(()),
