@@ -117,7 +117,7 @@ pub enum OperationEvent {
     InputTaken(u64),
     /// It ended; nothing follows. Whoever holds the stream may make the end durable together with
     /// what it concludes from it; once the stream is dropped, the sandbox stores an end that is
-    /// not stored yet.
+    /// not stored yet. It does so before where all output is kept and its reader is behind.
     Ended(Outcome),
 }
 

@@ -168,6 +168,10 @@ async fn a_reader_that_stops_reading_holds_up_no_command_and_fills_no_memory() {
         door.runner.file("through")
     })
     .await;
+    eventually("the end is stored", || async {
+        door.rows.outcome(operation.id)
+    })
+    .await;
     // What it has missed, it is told as soon as it reads on.
     let record = read(&mut running, &mut at, &mut hasher, u64::MAX).await;
     drop(running);
@@ -178,9 +182,5 @@ async fn a_reader_that_stops_reading_holds_up_no_command_and_fills_no_memory() {
     }
     let expected = Sha256::digest(work.output(LINES.into()));
     assert!(hasher.finalize() == expected, "other bytes were told");
-    eventually("the end is stored", || async {
-        door.rows.outcome(operation.id)
-    })
-    .await;
     is_kept_whole(door, folder.path(), operation.id, work).await;
 }

@@ -118,6 +118,13 @@ impl Cursor {
         }
     }
 
+    /// This is the end that is stored: whoever is yet to be told an end is told this one.
+    pub(super) fn ended_as(&mut self, stored: &Outcome) {
+        if let Some(ended) = &mut self.ended {
+            ended.clone_from(stored);
+        }
+    }
+
     /// Tells what is next, once the reader has room; waits where it was told all. Cancel-safe.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use shared_link::{
     server::{self, Answer as Answered, Mail, Step},
     wire,
 };
-use shared_sandbox::{Control, Input, Operation, OperationEvent, OutputStream, Running};
+use shared_sandbox::{Control, Input, Operation, OperationEvent, Outcome, OutputStream, Running};
 use shared_types::{Generation, RunnerId};
 use tokio::{sync::mpsc, time::sleep};
 use tracing::Instrument;
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     links::{Connection, Gone, LinkHandle, Reader},
     mailbox::Mailbox,
-    ports::{PortError, StoredIntent},
+    ports::{PortError, Settled, StoredIntent},
 };
 
 /// Events that may wait for the reader; what waits beside them is kept, or bounded by the credit.
@@ -136,6 +136,9 @@ impl Follow {
                 }
                 Step::Find => {
                     let found = patiently(|| intents.find(id)).await?;
+                    if let Some(stored) = found.as_ref().and_then(|found| found.outcome.as_ref()) {
+                        self.cursor.ended_as(stored);
+                    }
                     self.machine.found(found);
                 }
                 Step::RunnerState => {
@@ -144,14 +147,13 @@ impl Follow {
                 }
                 Step::Settle(outcome) => {
                     let settled = patiently(|| intents.settle(id, &outcome)).await?;
+                    if let Settled::Already(stored) = &settled {
+                        self.cursor.ended_as(stored);
+                    }
                     self.machine.settled(settled);
                 }
                 Step::Offer(outcome) => {
-                    self.hang_up();
-                    let ended = OperationEvent::Ended(outcome);
-                    self.cursor.note(ended, &self.events);
-                    self.tell_the_end().await?;
-                    self.events.closed().await;
+                    self.offer(outcome).await?;
                     self.machine.offered();
                 }
                 Step::Mail => {
@@ -173,6 +175,20 @@ impl Follow {
                 }
             }
         }
+    }
+
+    /// Tells the end, and waits until the reader has gone. One that is behind is not waited for: it is
+    /// told the end after the rest, and the end is stored before.
+    async fn offer(&mut self, outcome: Outcome) -> Result<(), PortError> {
+        self.hang_up();
+        let waits = !(self.recording.keeps_all() && self.cursor.is_behind());
+        let ended = OperationEvent::Ended(outcome);
+        self.cursor.note(ended, &self.events);
+        if waits {
+            self.tell_the_end().await?;
+            self.events.closed().await;
+        }
+        Ok(())
     }
 
     /// Keeps it and tells it. Where not everything is kept, what comes waits for the reader: nobody

@@ -83,16 +83,26 @@ async fn nothing_was_said(world: &World, link: &mut Link) {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_kept() {
+async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_stored_of_it() {
     let (world, _, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
     link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
     link.exit(&id, MUCH).await;
+    eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(MUCH))).await;
     assert_eq!(read(&mut running, 0, MUCH).await, []);
     let ended = OperationEvent::Ended(exited(MUCH));
     assert_eq!(next(&mut running).await, ended);
-    drop(running);
-    eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(MUCH))).await;
+}
+
+#[tokio::test]
+async fn a_reader_that_is_behind_is_told_the_end_that_is_stored() {
+    let (world, _, mut link, id, mut running) = started().await;
+    write(&mut link, &id, 0, MUCH).await;
+    world.store.keep_end(&kept_whole(10), exited(7));
+    link.exit(&id, MUCH).await;
+    assert_eq!(read(&mut running, 0, MUCH).await, []);
+    let ended = OperationEvent::Ended(exited(7));
+    assert_eq!(next(&mut running).await, ended);
 }
 
 #[tokio::test]
