@@ -6,6 +6,7 @@
 //! `recovery`). The order is always the same: the table decides, the journal has it, it is done,
 //! it is told. A slow server never slows a command, because its output goes to disk first.
 
+mod changes;
 mod disk;
 mod files;
 mod memory;

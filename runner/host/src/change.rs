@@ -89,6 +89,19 @@ impl Change {
         }
     }
 
+    /// What the next change of the same file says of this one by what it found; nothing, where that
+    /// was neither the old content nor the new one.
+    pub fn as_found_by(&self, next: &Self) -> Option<Settled> {
+        let found = next.before();
+        if found == Some(self.after()) {
+            Some(Settled::Applied(self.outcome()))
+        } else if found == self.before() {
+            Some(Settled::NotApplied)
+        } else {
+            None
+        }
+    }
+
     /// The outcome of a request that made it.
     pub fn outcome(&self) -> Outcome {
         match &self.done {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use shared_link::runner::{Record, Table};
 use shared_types::OperationId;
 
+use super::changes::Changes;
 use crate::journal::{Journal, JournalError};
 
 /// One line of the journal.
@@ -45,7 +46,7 @@ pub(super) struct Known {
     /// The directories of commands.
     pub(super) places: HashMap<OperationId, String>,
     /// What changes of files were to come to.
-    pub(super) changes: HashMap<OperationId, Change>,
+    pub(super) changes: Changes,
 }
 
 impl Known {
@@ -55,7 +56,13 @@ impl Known {
         for entry in entries {
             match entry {
                 Entry::Boot(boot) => self.boot = boot,
-                Entry::Table(record) => records.push(record),
+                Entry::Table(record) => {
+                    // Where it is accepted again, it begins anew.
+                    if let Record::Released(operation) = record {
+                        self.forget(operation);
+                    }
+                    records.push(record);
+                }
                 Entry::Placed {
                     operation,
                     directory,
@@ -63,7 +70,7 @@ impl Known {
                     self.places.insert(operation, directory);
                 }
                 Entry::Changing { operation, change } => {
-                    self.changes.insert(operation, change);
+                    self.changes.add(operation, change);
                 }
             }
         }
@@ -72,7 +79,7 @@ impl Known {
 
     pub(super) fn forget(&mut self, operation: OperationId) {
         self.places.remove(&operation);
-        self.changes.remove(&operation);
+        self.changes.forget(operation);
     }
 }
 
@@ -140,7 +147,7 @@ impl Memory {
             change: change.clone(),
         };
         self.put(&[entry], false)?;
-        self.known.changes.insert(operation, change);
+        self.known.changes.add(operation, change);
         Ok(())
     }
 
@@ -172,8 +179,8 @@ impl Memory {
             operation: *operation,
             directory: directory.clone(),
         });
-        let changes = changes.iter().map(|(operation, change)| Entry::Changing {
-            operation: *operation,
+        let changes = changes.all().map(|(operation, change)| Entry::Changing {
+            operation,
             change: change.clone(),
         });
         let records = table.all_records().into_iter().map(Entry::Table);

@@ -3,7 +3,8 @@
 //!
 //! - A command that runs is attached to, one that has ended is told with all of its output.
 //! - What was accepted and provably never ran is let go of: should it come again, it starts.
-//! - A change of a file that was under way is settled by the file's digest.
+//! - A change of a file that was under way is settled by digests: of what the next change of that
+//!   file found, or of what the file holds.
 //! - After another boot nothing of this runs any more; what left no trace is lost.
 //! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
 //!   nobody will ask for them.
@@ -137,11 +138,7 @@ impl OperationsService {
                 self.without_a_place(id, same_boot).await;
             }
         }
-        let changes = std::mem::take(&mut self.memory.known.changes);
-        self.memory.known.changes = changes
-            .into_iter()
-            .filter(|(id, _)| self.table.is_open(*id))
-            .collect();
+        self.forget_changes();
         for (directory, left) in left {
             clear(&directory, left);
         }
@@ -181,8 +178,12 @@ impl OperationsService {
 
     /// An operation that has no directory: either one on files, or one that never got that far.
     async fn without_a_place(&mut self, id: OperationId, same_boot: bool) {
-        let settled = match self.memory.known.changes.get(&id) {
-            Some(change) => self.host.settle(change.clone()).await,
+        let settled = match self.memory.known.changes.of(id) {
+            Some((change, next)) => {
+                let by_its_file = self.host.settle(change.clone()).await;
+                let by_the_next = next.and_then(|next| change.as_found_by(next));
+                by_the_next.unwrap_or(by_its_file)
+            }
             None if same_boot => Settled::NotApplied,
             None => Settled::Unclear,
         };

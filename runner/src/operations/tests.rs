@@ -2,6 +2,7 @@
 
 mod faults;
 mod full_disk;
+mod left;
 
 use std::path::{Path, PathBuf};
 

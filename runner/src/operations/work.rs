@@ -196,17 +196,25 @@ impl OperationsService {
     /// An operation is over: it is written down, and may be told.
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
         self.work.remove(&id);
-        self.memory.known.changes.remove(&id);
         if found_no_room(&outcome) {
             self.disk.was_full();
         }
         let kept = self.files.kept_of(id, &outcome);
         if self.table.remembers(id) {
             self.table.ended(id, outcome, kept);
+            self.forget_changes();
         } else {
             self.drop_files(id);
         }
         self.memory.write(&mut self.table, false)
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        let table = &self.table;
+        self.memory
+            .known
+            .changes
+            .forget_ended(|id| table.is_open(id));
     }
 
     /// Closes what was read by operations that are gone.

@@ -10,6 +10,7 @@ use shared_sandbox::{
 use shared_types::{OperationId, limits::RETAINED_TAIL_BYTES};
 
 use super::{
+    changing::{Change, Disk, Mutation},
     dice::Dice,
     keeping::retention,
     passing::{Given, Passed, Took},
@@ -67,6 +68,7 @@ pub(crate) struct Host {
     pub(crate) ends: BTreeMap<OperationId, Outcome>,
     /// What was really passed on.
     pub(crate) passed: Passed,
+    pub(crate) disk: Disk,
 }
 
 #[derive(Clone)]
@@ -77,15 +79,20 @@ pub(crate) struct Process {
     pub(crate) stopped: bool,
     retention: Retention,
     committed: [u64; 2],
-    takes_input: bool,
+    pub(crate) takes_input: bool,
     /// What is passed on to it.
     pub(crate) given: Given,
+    /// It is no process, but the daemon's own work.
+    pub(crate) mutation: Option<Mutation>,
 }
 
 pub(crate) enum Happened {
     /// So much of each stream can be read.
     Output([u64; 2]),
     Took(Took),
+    /// A file is about to be changed.
+    Changing(Change),
+    Changed,
     Ended(Outcome),
 }
 
@@ -140,7 +147,8 @@ impl Spool for Host {
 impl Host {
     pub(crate) fn start(&mut self, id: OperationId, request: &Request, to_write: [u64; 2]) {
         let reads = request.only_reads();
-        if !reads {
+        let mutation = Mutation::of(request);
+        if !reads && mutation.is_none() {
             *self.effects.entry(id).or_default() += 1;
         }
         let process = Process {
@@ -152,6 +160,7 @@ impl Host {
             committed: [0, 0],
             takes_input: request.takes_input(),
             given: Given::default(),
+            mutation,
         };
         self.running.insert(id, process);
         let files = Files {
@@ -209,6 +218,9 @@ impl Host {
         {
             return Some(Happened::Took(took));
         }
+        if process.mutation.is_some() {
+            return self.change_on(id, dice);
+        }
         let stream = match dice.below(2) {
             0 => OutputStream::Stdout,
             _ => OutputStream::Stderr,
@@ -247,13 +259,16 @@ impl Host {
 
     /// The daemon dies: whatever it did itself is over, and only processes go on.
     pub(crate) fn lose_daemon(&mut self) {
-        self.running.retain(|_, process| !process.reads);
+        self.running
+            .retain(|_, process| !process.reads && process.mutation.is_none());
+        self.disk.lose_daemon();
         let running = self.running.values_mut();
         running.for_each(|process| process.given.lose_daemon());
     }
 
     /// Every process dies, and nobody saw how.
     pub(crate) fn die(&mut self) {
+        self.disk.lose_daemon();
         for id in std::mem::take(&mut self.running).into_keys() {
             if let Some(files) = self.files.get_mut(&id) {
                 files.ended = true;

@@ -8,6 +8,7 @@ use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request, Retention};
 use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 
 use super::{
+    changing::Mutation,
     host::{Host, bytes_at},
     store::Store,
 };
@@ -28,6 +29,10 @@ pub(crate) struct Tally {
     pub(crate) server_crashes: u64,
     pub(crate) fed: u64,
     pub(crate) resized: u64,
+    /// Files that were changed, and what a new daemon found of changes whose maker died.
+    pub(crate) changed: u64,
+    pub(crate) settled_as_made: u64,
+    pub(crate) settled_as_not_made: u64,
     /// Output that the runner gave up because it was committed.
     pub(crate) evicted: u64,
     /// Readers that went on behind what was kept.
@@ -60,6 +65,9 @@ impl Tally {
         self.server_crashes += other.server_crashes;
         self.fed += other.fed;
         self.resized += other.resized;
+        self.changed += other.changed;
+        self.settled_as_made += other.settled_as_made;
+        self.settled_as_not_made += other.settled_as_not_made;
         self.evicted += other.evicted;
         self.gone_on += other.gone_on;
     }
@@ -78,6 +86,9 @@ impl Tally {
             self.server_crashes,
             self.fed,
             self.resized,
+            self.changed,
+            self.settled_as_made,
+            self.settled_as_not_made,
             self.evicted,
             self.gone_on,
         ];
@@ -174,10 +185,23 @@ impl Checks {
         if request.only_reads() {
             return;
         }
-        assert_eq!(host.effects.get(&id), Some(&1), "{id} was started again");
+        match Mutation::of(request) {
+            // It may begin anew as long as it has changed nothing.
+            Some(_) => assert_eq!(host.disk.came_to(id), None, "{id} was started again"),
+            None => assert_eq!(host.effects.get(&id), Some(&1), "{id} was started again"),
+        }
         assert!(
             !self.never_started.contains(&id),
             "{id} was started after the promise that it never is"
+        );
+    }
+
+    pub(crate) fn changed(&mut self, id: OperationId, host: &Host) {
+        self.tally.changed += 1;
+        assert_eq!(host.effects.get(&id), Some(&1), "{id} was applied again");
+        assert!(
+            !self.never_started.contains(&id),
+            "{id} was applied after the promise that it never is"
         );
     }
 
@@ -234,7 +258,11 @@ impl Checks {
                 Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost => {
                     tally.lost += 1;
                     tally.lost_after_effects += u64::from(effects);
-                    assert!(lost, "{id} is lost, and the runner never lost its memory");
+                    let meddled = host.disk.is_meddled_with(&row.operation.request);
+                    assert!(
+                        lost || meddled,
+                        "{id} is lost, and the runner never lost its memory"
+                    );
                 }
                 Some(Outcome::Refused(refusal)) => {
                     tally.never_started += 1;
@@ -242,6 +270,24 @@ impl Checks {
                     assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
                 }
                 Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),
+                Some(Outcome::Failed(failure)) => {
+                    assert_eq!(effects, 0, "{id} was applied, and is stored as: {failure}");
+                }
+                Some(outcome @ Outcome::Written(written)) => {
+                    tally.finished += 1;
+                    let came_to = host.disk.came_to(*id);
+                    // The digest cannot tell who has put there what was to be there: what was
+                    // there before, or what another put there of whom a dead host knows no more.
+                    let by_others = written.before == Some(written.after) || lost;
+                    if came_to.is_some() || !by_others {
+                        assert_eq!(effects, 1, "{id} is stored as made and was not");
+                        assert_eq!(
+                            came_to.as_ref(),
+                            Some(outcome),
+                            "{id} came to something else"
+                        );
+                    }
+                }
                 Some(outcome) => {
                     tally.finished += 1;
                     let took = row.operation.request.takes_input() && host.passed.took_all(*id);

@@ -55,7 +55,12 @@ impl Passed {
 impl Given {
     /// Whether the process has all that it waits for.
     pub(crate) fn is_complete(&self, id: OperationId) -> bool {
-        self.abandoned || (self.ended && self.input == input_length(id))
+        self.abandoned || self.is_fed(id)
+    }
+
+    /// Whether all of the input came.
+    pub(crate) fn is_fed(&self, id: OperationId) -> bool {
+        self.ended && self.input == input_length(id)
     }
 
     pub(crate) fn taken(&self) -> u64 {
@@ -97,7 +102,9 @@ impl Given {
             self.on_the_way.pop_front();
         }
         assert!(self.input <= input_length(id));
-        passed.inputs.insert(id, self.input);
+        // What was taken of a file that never got its name is taken anew.
+        let most = passed.inputs.entry(id).or_default();
+        *most = self.input.max(*most);
         Some(Took::Input(self.input))
     }
 }

@@ -1,23 +1,23 @@
 //! The runner's process, its journal and its host.
 
+mod dying;
+
 use std::time::Duration;
 
 use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
-use shared_link::{
-    runner::{Act, Ended, LinkId, Opened, Order, Record, Session, Table, Todo},
-    server::Seen,
-};
-use shared_sandbox::Outcome;
-use shared_types::{Epoch, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
+use shared_link::runner::{Act, Ended, LinkId, Opened, Order, Session, Table, Todo};
+use shared_types::{Epoch, Incarnation, JournalId, Refusal, RefusalCode};
+
+use dying::Snapshot;
 
 use super::{
     PLACE,
+    changing::{self, Changes, Entry},
     host::{Happened, Host},
     passing::Took,
-    server::Server,
     wire::{Received, Wire},
     world::World,
 };
@@ -26,7 +26,9 @@ pub(crate) struct Runner {
     pub(crate) table: Table,
     pub(crate) host: Host,
     /// What was written down, and how much of it survives the host's death.
-    journal: Vec<Record>,
+    pub(crate) journal: Vec<Entry>,
+    /// Changes of files that the journal has and that may be under way.
+    pub(crate) changes: Changes,
     synced: usize,
     journals: u128,
     boots: u64,
@@ -39,7 +41,7 @@ pub(crate) struct Runner {
     /// Orders that another replica may still send, although the runner's memory is gone or its
     /// own work was taken over.
     stale: Vec<Order>,
-    snapshot: Option<(Table, Incarnation, u64)>,
+    snapshot: Option<Snapshot>,
     /// The daemon dies before it does anything else.
     dies: bool,
 }
@@ -56,6 +58,7 @@ impl Runner {
             table: Table::new(incarnation(1, 1), PLACE),
             host: Host::default(),
             journal: Vec::new(),
+            changes: Changes::new(),
             synced: 0,
             journals: 1,
             boots: 1,
@@ -71,7 +74,14 @@ impl Runner {
 
     /// What the table has to say goes into the journal.
     fn write_down(&mut self) {
-        self.journal.extend(self.table.take_records());
+        let records = self.table.take_records();
+        self.journal.extend(records.into_iter().map(Entry::Table));
+    }
+
+    /// Leaves out of the journal what nobody will ask for.
+    pub(crate) fn compact(&mut self) {
+        self.journal = changing::journal(&self.table, &self.changes);
+        self.synced = self.journal.len();
     }
 
     pub(crate) fn is_linked(&self) -> bool {
@@ -201,6 +211,7 @@ impl World {
                 let to_write = self.output_of();
                 self.runner.host.start(operation, &request, to_write);
                 self.checks.started(operation, &self.runner.host, &request);
+                self.runner.dies |= self.dies_before_a_change(&request);
             }
             Some(Act::Stop(operation)) => self.runner.host.stop(operation),
             Some(Act::Drop(operation)) => self.runner.host.drop_output(operation),
@@ -238,8 +249,8 @@ impl World {
                     self.runner.host.stop(id);
                     self.runner.host.drop_output(id);
                 }
-                self.runner.journal = self.runner.table.all_records();
-                self.runner.synced = self.runner.journal.len();
+                self.runner.changes.clear();
+                self.runner.compact();
                 self.memory_is_gone();
             }
             None | Some(Ended::Silent(_) | Ended::Goodbye(_)) => {}
@@ -326,6 +337,8 @@ impl World {
                 let result = done.then_some(()).ok_or_else(overtaken);
                 self.runner.table.controlled(id, control, result);
             }
+            Some(Happened::Changing(change)) => return self.announced(id, change),
+            Some(Happened::Changed) => return self.changed(id),
             Some(Happened::Output(written)) => self.runner.table.output(id, written),
             Some(Happened::Ended(outcome)) => {
                 self.say(format!("host: {id} ends: {outcome:?}"));
@@ -340,126 +353,10 @@ impl World {
             _ => {}
         }
         self.runner.write_down();
+        self.forget_changes();
         if self.dice.one_in(50) {
-            self.runner.journal = self.runner.table.all_records();
-            self.runner.synced = self.runner.journal.len();
+            self.runner.compact();
         }
-    }
-
-    /// The daemon dies, or with `host` the whole machine; a new one reads the journal.
-    pub(crate) fn runner_crash(&mut self, host: bool) {
-        self.say(format!("runner: crashes, host {host}"));
-        let Runner {
-            table,
-            journal,
-            synced,
-            boots,
-            ..
-        } = &mut self.runner;
-        let mut incarnation = table.incarnation().clone();
-        if host {
-            let unsynced = (journal.len() - (*synced).min(journal.len())) as u64;
-            journal.truncate(journal.len() - self.dice.below(unsynced + 1) as usize);
-            *boots += 1;
-            incarnation.boot = format!("boot-{boots}");
-            self.runner.host.die();
-        } else {
-            self.runner.host.lose_daemon();
-        }
-        let (mut table, open) = Table::restore(incarnation, PLACE, self.runner.journal.clone());
-        for id in open {
-            self.recover(&mut table, id, host);
-        }
-        self.replace_memory(table);
-        self.runner.write_down();
-        if host {
-            self.memory_is_gone();
-        }
-    }
-
-    /// A new daemon finds out what became of an operation.
-    fn recover(&self, table: &mut Table, id: OperationId, host_died: bool) {
-        let host = &self.runner.host;
-        table.output(id, host.readable(id));
-        if let Some(process) = host.running.get(&id) {
-            table.input_taken(id, process.given.taken());
-            return;
-        }
-        match host.ends.get(&id) {
-            Some(outcome) => table.ended(id, outcome.clone(), 0),
-            None if host_died => {
-                let lost = Refusal::new(RefusalCode::Lost, "the host was started anew");
-                table.ended(id, Outcome::Refused(lost), 0);
-            }
-            None => table.release(id),
-        }
-    }
-
-    /// The host's state is kept, to be restored later.
-    pub(crate) fn take_snapshot(&mut self) {
-        let kept = self.runner.snapshot.as_ref();
-        let ours = self.runner.table.incarnation();
-        if kept.is_some_and(|(_, incarnation, _)| incarnation == ours) {
-            return;
-        }
-        let Some(linked) = &self.runner.session else {
-            return;
-        };
-        let incarnation = linked.opened.incarnation.clone();
-        let sequence = self.runner.table.journal_sequence();
-        self.runner.snapshot = Some((self.runner.table.clone(), incarnation, sequence));
-        self.say("runner: snapshot".into());
-    }
-
-    /// An older state of the host comes back. One case is left out, because no protocol sees it that
-    /// does not ask the server before it begins anything: something was accepted since, and the
-    /// word of that has not reached the server, or has died with it before it was stored.
-    pub(crate) fn restore_snapshot(&mut self) {
-        let Some((table, incarnation, sequence)) = self.runner.snapshot.take() else {
-            return;
-        };
-        let tells = |seen: &Seen| {
-            let highest = seen.journal_sequence.max(seen.accepted_sequence);
-            seen.incarnation != incarnation || sequence < highest
-        };
-        let ours = &self.runner.table;
-        let harmless = *ours.incarnation() == incarnation && ours.journal_sequence() == sequence;
-        let stored = self.store.seen.as_ref().is_some_and(tells);
-        let heard = self.server.as_ref().and_then(Server::seen);
-        if !harmless && !stored && !heard.is_some_and(tells) {
-            self.runner.snapshot = Some((table, incarnation, sequence));
-            return;
-        }
-        let seen = self.store.seen.as_ref();
-        let in_one_link = seen.is_some_and(|seen| {
-            seen.incarnation == incarnation && sequence >= seen.journal_sequence
-        });
-        self.checks.tally.restored_within_a_link += u64::from(in_one_link && !harmless);
-        self.only_heard = !harmless && !stored;
-        self.say("runner: an older state is restored".into());
-        self.runner.host.die();
-        self.runner.journal = table.all_records();
-        self.runner.synced = self.runner.journal.len();
-        let journal = self.runner.journal.clone();
-        let (mut table, open) = Table::restore(incarnation, PLACE, journal);
-        for id in open {
-            self.recover(&mut table, id, true);
-        }
-        self.replace_memory(table);
-        self.runner.write_down();
-        self.memory_is_gone();
-    }
-
-    fn replace_memory(&mut self, table: Table) {
-        if let Some(linked) = self.runner.session.take()
-            && let Some(wire) = self.wires.get_mut(&linked.wire)
-        {
-            wire.cut(&mut self.dice);
-        }
-        self.runner.table = table;
-        self.runner.late.clear();
-        self.runner.epoch = Epoch(0);
-        self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(5000));
     }
 }
 

@@ -6,17 +6,14 @@ use std::{
 };
 
 use shared_link::server::StoredIntent;
-use shared_sandbox::{
-    Command, Exec, Operation, OperationLimits, Read, Request, Retention, TerminalSize,
-};
-use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, Owner, SessionId, Timestamp, event::Place,
-};
+use shared_sandbox::Operation;
+use shared_types::{OperationId, Timestamp, event::Place};
 
 use super::{
     PLACE, RUNNER,
     dice::Dice,
     oracle::Checks,
+    plan::{self, Scope},
     runner::Runner,
     server::Server,
     store::{Row, Store},
@@ -36,8 +33,12 @@ pub(crate) struct World {
     pub(crate) dice: Dice,
     /// Chance in what is kept of output.
     pub(crate) keeping: Dice,
+    /// Chance in what is done to files.
+    pub(crate) changing: Dice,
     /// Whether output is kept and committed.
     pub(crate) keeps: bool,
+    /// Whether files are changed.
+    changes: bool,
     /// Whether anything may fail.
     pub(crate) faults: bool,
     pub(crate) server_time: Duration,
@@ -65,23 +66,17 @@ pub(crate) struct World {
 pub(crate) struct Crashed;
 
 impl World {
-    pub(crate) fn new(seed: u64, keeps: bool) -> Self {
+    pub(crate) fn new(seed: u64, scope: Scope) -> Self {
         let mut dice = Dice::new(seed);
         let mut keeping = Dice::new(!seed);
-        let operations = 1 + dice.below(8);
-        let plan = (1..=operations).map(|number| {
-            let retention = match keeping.below(4) {
-                0 if keeps => Retention::All,
-                1 if keeps => Retention::None,
-                _ => Retention::Bounded,
-            };
-            operation(number, retention, &mut dice)
-        });
+        let mut changing = Dice::new(seed.rotate_left(32));
         Self {
-            plan: plan.collect(),
+            plan: plan::operations(scope, &mut dice, &mut keeping, &mut changing),
+            changes: scope >= Scope::Changing,
             dice,
             keeping,
-            keeps,
+            changing,
+            keeps: scope >= Scope::Keeping,
             faults: true,
             server_time: Duration::ZERO,
             runner_time: Duration::ZERO,
@@ -231,6 +226,9 @@ impl World {
             7..=9 => self.any_follow(),
             10 => self.any_fetch(),
             11 | 12 => {
+                if self.changes {
+                    self.meddle();
+                }
                 self.host_step();
                 Ok(())
             }
@@ -450,37 +448,5 @@ impl World {
         for wire in self.wires.values_mut() {
             wire.cut(&mut self.dice);
         }
-    }
-}
-
-fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
-    let request = match dice.below(6) {
-        0 => Request::Read(Read {
-            path: format!("file-{number}"),
-            first_line: 1,
-            max_lines: 10,
-            max_bytes: 1000,
-        }),
-        kind => Request::Exec(Exec {
-            input: kind == 1,
-            terminal: (kind == 2).then_some(TerminalSize {
-                rows: 0,
-                columns: 0,
-            }),
-            retention,
-            ..Exec::new(Command::Shell(format!("work {number}")))
-        }),
-    };
-    Operation {
-        id: OperationId::from_u128(u128::from(number)),
-        owner: Owner::Session(SessionId::from_u128(1)),
-        key: OperationKey::Request(number.to_string()),
-        epoch: Epoch(1),
-        effect: Effect::Effectful,
-        limits: OperationLimits {
-            start_within: Duration::from_secs(1 + dice.below(120)),
-            run_for: Duration::from_secs(600),
-        },
-        request,
     }
 }

@@ -1,0 +1,138 @@
+//! What a daemon that was killed in an unlucky moment has left in its journal is gone on from.
+
+use runner_host::{Change, Done};
+use shared_link::{
+    runner::{Accepted, Record, Takes},
+    testing::OWNER,
+};
+use shared_sandbox::{Outcome, Written};
+use shared_types::{Digest, OsEntropy, SystemClock};
+
+use super::*;
+use crate::journal::Journal;
+
+/// What operation 1 writes, and what operation 2 writes after it.
+const FIRST: &[u8] = b"first";
+const SECOND: &[u8] = b"second";
+
+/// A daemon that finds these lines in its journal, and this in the file `file`.
+async fn after(entries: &[Entry], content: Option<&[u8]>) -> Bench {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let journal = temporary.path().join("journal");
+    let opened = Journal::open(&journal, &SystemClock::new(), &OsEntropy);
+    let mut journal: Journal<Entry> = opened.expect("a journal").journal;
+    let boot = Entry::Boot(incarnation().boot);
+    journal.append(&[boot]).expect("room");
+    journal.append(entries).expect("room");
+    drop(journal);
+    if let Some(content) = content {
+        std::fs::create_dir(temporary.path().join("workspace")).expect("a workspace");
+        std::fs::write(temporary.path().join("workspace/file"), content).expect("a file");
+    }
+    let bench = Bench::in_folder(temporary.path(), &incarnation().boot, None).await;
+    Bench {
+        temporary: Some(temporary),
+        ..bench
+    }
+}
+
+fn accepted(number: u128, request: &Request) -> Entry {
+    let incoming = incoming(number, request.clone());
+    Entry::Table(Record::Accepted(Accepted {
+        operation: incoming.id,
+        digest: incoming.digest,
+        owner: OWNER,
+        epoch: incoming.epoch,
+        takes: Takes::of(request),
+    }))
+}
+
+fn written(before: Option<&[u8]>, after: &[u8]) -> Written {
+    Written {
+        bytes: after.len() as u64,
+        before: before.map(Digest::of),
+        after: Digest::of(after),
+    }
+}
+
+fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> Entry {
+    Entry::Changing {
+        operation: OperationId::from_u128(number),
+        change: Change {
+            path: "file".to_owned(),
+            unfinished: format!(".gantry-{number}"),
+            done: Done::Written(written(before, after)),
+        },
+    }
+}
+
+fn released(number: u128) -> Entry {
+    Entry::Table(Record::Released(OperationId::from_u128(number)))
+}
+
+/// What the write of operation 1 is told to have found.
+async fn found(bench: &mut Bench) -> Option<Digest> {
+    bench.ask(1, write("file", FIRST), 0).await;
+    match bench.read_all().await.1 {
+        v1::ended::Outcome::Written(written) => Digest::from_slice(&written.before),
+        other => panic!("it is no change: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_change_whose_file_was_changed_again_before_its_end_was_written_down_was_made() {
+    // The second puts back what was there before the first, or something else.
+    for (old, second) in [(None, SECOND), (Some(SECOND), SECOND)] {
+        let end = Entry::Table(Record::Ended {
+            operation: OperationId::from_u128(2),
+            outcome: Outcome::Written(written(Some(FIRST), second)),
+            stopped: false,
+        });
+        let entries = [
+            accepted(1, &write("file", FIRST)),
+            accepted(2, &write("file", second)),
+            changing(1, old, FIRST),
+            changing(2, Some(FIRST), second),
+            end,
+        ];
+        let mut bench = after(&entries, Some(second)).await;
+        assert_eq!(found(&mut bench).await, old.map(Digest::of));
+        let content = std::fs::read(bench.path("file")).expect("a file");
+        assert_eq!(content, second, "the first was made again");
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_was_released_and_accepted_again_is_not_taken_for_the_one_before() {
+    let request = write("file", FIRST);
+    let entries = [
+        accepted(1, &request),
+        changing(1, None, FIRST),
+        released(1),
+        accepted(1, &request),
+    ];
+    let mut bench = after(&entries, Some(SECOND)).await;
+    assert_eq!(found(&mut bench).await, Some(Digest::of(SECOND)));
+    let content = std::fs::read(bench.path("file")).expect("a file");
+    assert_eq!(content, FIRST);
+}
+
+#[tokio::test]
+async fn a_command_that_was_released_and_accepted_again_is_not_looked_for_where_it_was_before() {
+    let request = shell("echo ran >> effects");
+    let placed = Entry::Placed {
+        operation: OperationId::from_u128(1),
+        directory: "cleared".to_owned(),
+    };
+    let entries = [
+        accepted(1, &request),
+        placed,
+        released(1),
+        accepted(1, &request),
+    ];
+    let mut bench = after(&entries, None).await;
+    bench.ask(1, request, 0).await;
+    assert_eq!(code(&bench.read_all().await.1), Some(0));
+    let effects = std::fs::read_to_string(bench.path("effects"));
+    assert_eq!(effects.expect("the effect"), "ran\n");
+}

@@ -1,0 +1,78 @@
+//! What a simulation is about, and the operations that it has.
+
+use std::time::Duration;
+
+use shared_sandbox::{
+    Command, Exec, Operation, OperationLimits, Read, Request, Retention, TerminalSize,
+};
+use shared_types::{Effect, Epoch, OperationId, OperationKey, Owner, SessionId};
+
+use super::{changing, dice::Dice};
+
+/// How much of the contract a simulation is about; each is about more than those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Scope {
+    Links,
+    /// Output is kept and committed as well.
+    Keeping,
+    /// Files are changed as well.
+    Changing,
+}
+
+/// Those that are asked for, the last one first.
+pub(crate) fn operations(
+    scope: Scope,
+    dice: &mut Dice,
+    keeping: &mut Dice,
+    changing: &mut Dice,
+) -> Vec<Operation> {
+    // Of four operations so many change a file.
+    let changes = changing.below(5);
+    let operations = 1 + dice.below(8);
+    let each = (1..=operations).map(|number| {
+        let keeps = scope >= Scope::Keeping;
+        let retention = match keeping.below(4) {
+            0 if keeps => Retention::All,
+            1 if keeps => Retention::None,
+            _ => Retention::Bounded,
+        };
+        let mut operation = operation(number, retention, dice);
+        if scope >= Scope::Changing && changing.below(4) < changes {
+            operation.request = changing::request(number, changing);
+        }
+        operation
+    });
+    each.collect()
+}
+
+fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
+    let request = match dice.below(6) {
+        0 => Request::Read(Read {
+            path: format!("file-{number}"),
+            first_line: 1,
+            max_lines: 10,
+            max_bytes: 1000,
+        }),
+        kind => Request::Exec(Exec {
+            input: kind == 1,
+            terminal: (kind == 2).then_some(TerminalSize {
+                rows: 0,
+                columns: 0,
+            }),
+            retention,
+            ..Exec::new(Command::Shell(format!("work {number}")))
+        }),
+    };
+    Operation {
+        id: OperationId::from_u128(u128::from(number)),
+        owner: Owner::Session(SessionId::from_u128(1)),
+        key: OperationKey::Request(number.to_string()),
+        epoch: Epoch(1),
+        effect: Effect::Effectful,
+        limits: OperationLimits {
+            start_within: Duration::from_secs(1 + dice.below(120)),
+            run_for: Duration::from_secs(600),
+        },
+        request,
+    }
+}
