@@ -51,7 +51,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 1024 * 1024;
 pub(crate) const MAX_DAMAGED: usize = 8;
 
 /// Smallest journal that is worth compacting, in bytes.
-const COMPACT_FROM: u64 = 1024 * 1024;
+pub(crate) const COMPACT_FROM: u64 = 1024 * 1024;
 
 /// How much is allocated at a time, in bytes.
 const CHUNK_BYTES: u64 = 1024 * 1024;

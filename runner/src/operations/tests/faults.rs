@@ -1,5 +1,5 @@
-//! A daemon killed before and after every kind of record that its journal gets: the next one goes
-//! on as if nothing had been.
+//! A daemon killed before and after every record that its journal gets, and in the middle of making
+//! it shorter: the next one goes on as if nothing had been.
 
 use std::{
     process::Command,
@@ -9,12 +9,12 @@ use std::{
 
 use proto::v1::runner_frame;
 use shared_link::runner::Record;
-use shared_sandbox::Edit;
-use shared_types::OsEntropy;
+use shared_sandbox::{Edit, Input, Upload};
+use shared_types::{Digest, OsEntropy, SystemClock};
 
 use super::*;
 use crate::{
-    journal::Journal,
+    journal::{COMPACT_FROM, Journal},
     testing::{SUPERVISOR, supervisor},
 };
 
@@ -24,7 +24,7 @@ const FAULT: &str = "STAND_IN_FAULT";
 
 /// Makes the kinds of records from one list: a record that is not in it does not compile.
 macro_rules! kinds {
-    ($($kind:ident: $record:pat,)*; but not $never:pat) => {
+    ($($kind:ident: $record:pat,)*) => {
         /// What a record of the journal says, without what it says it of.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum Kind {
@@ -34,10 +34,9 @@ macro_rules! kinds {
         impl Kind {
             const ALL: &[Self] = &[$(Self::$kind,)*];
 
-            fn of(entry: &Entry) -> Option<Self> {
+            fn of(entry: &Entry) -> Self {
                 match entry {
-                    $($record => Some(Self::$kind),)*
-                    $never => None,
+                    $($record => Self::$kind,)*
                 }
             }
         }
@@ -53,8 +52,8 @@ kinds! {
     Ended: Entry::Table(Record::Ended { .. }),
     Released: Entry::Table(Record::Released(_)),
     Receipt: Entry::Table(Record::Receipt(_)),
-    // Written by a compaction only, whose deaths are tried in the journal's own tests.
-    ; but not Entry::Table(Record::Sequence(_))
+    // The first that a shorter journal gets, of all that it takes over.
+    Sequence: Entry::Table(Record::Sequence(_)),
 }
 
 /// Where a daemon dies: at the nth record of a kind, before or after the journal has it.
@@ -74,12 +73,22 @@ impl Fault {
         let Some(fault) = fault.filter(|fault| fault.after == after) else {
             return;
         };
-        let kinds = entries.iter().filter_map(Kind::of);
+        let kinds = entries.iter().map(Kind::of);
         let come = kinds.filter(|kind| *kind == fault.kind).count();
         let before = CAME.fetch_add(come, Ordering::Relaxed);
         if (before..before + come).contains(&fault.nth) {
             let ourselves = rustix::process::getpid();
             let _ = rustix::process::kill_process(ourselves, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Fault {
+    /// The journal is made shorter and this is about to be taken over, or all of it is. Only one kind
+    /// of record is written nowhere else.
+    pub(crate) fn shortened(fault: Option<Self>, entry: &Entry, after: bool) {
+        if Kind::of(entry) == Kind::Sequence {
+            Self::reached(fault, std::slice::from_ref(entry), after);
         }
     }
 }
@@ -146,6 +155,7 @@ async fn stand_in() {
         );
         assert!(changed, "{outcome:?}");
     }
+    bench.upload(5, b"all of it").await;
     let cancel = Order::Cancel {
         operation: OperationId::from_u128(7),
         owner: OWNER,
@@ -172,6 +182,30 @@ fn changes() -> [(u128, Request); 2] {
 }
 
 impl Bench {
+    /// Uploads this, where it has not been.
+    async fn upload(&mut self, number: u128, content: &'static [u8]) {
+        let upload = Request::Upload(Upload {
+            path: "uploaded".to_owned(),
+            bytes: content.len() as u64,
+            digest: Digest::of(content),
+        });
+        self.ask_under(Epoch(2), number, upload).await;
+        let piece = Order::Input {
+            operation: OperationId::from_u128(number),
+            piece: Input {
+                offset: 0,
+                data: content.into(),
+                end: true,
+            },
+            is_file: true,
+        };
+        let ordered = self.operations.order(self.link, piece).await;
+        ordered.expect("a table");
+        let outcome = self.read_all().await.1;
+        let written = matches!(outcome, v1::ended::Outcome::Written(_));
+        assert!(written, "{outcome:?}");
+    }
+
     async fn ask_under(&self, epoch: Epoch, number: u128, request: Request) {
         let mut incoming = incoming(number, request);
         incoming.epoch = epoch;
@@ -204,28 +238,63 @@ fn run(place: &Path, fault: Option<Fault>) -> bool {
 
 #[test]
 fn a_daemon_killed_at_any_record_of_its_journal_is_gone_on_for_by_the_next_one() {
-    let written = written_by_the_stand_in();
+    let (_, written) = written_by_the_stand_in();
     for &kind in Kind::ALL {
         let times = match kind {
             // Only after a death is something released.
             Kind::Released => 1,
+            // See the test of its own.
+            Kind::Sequence => continue,
             _ => written.iter().filter(|one| **one == kind).count(),
         };
         assert!(times > 0, "the stand-in brings about no {kind:?}");
         for (nth, after) in (0..times).flat_map(|nth| [(nth, false), (nth, true)]) {
-            die_and_go_on(Fault { kind, nth, after });
+            die_and_go_on(place(), Fault { kind, nth, after });
         }
     }
 }
 
-/// The kinds of all records that the stand-in's journal gets where nobody dies.
-fn written_by_the_stand_in() -> Vec<Kind> {
+#[test]
+fn a_daemon_killed_while_it_makes_its_journal_shorter_is_gone_on_for_by_the_next_one() {
+    /// At so many points of all that the stand-in asks for.
+    const POINTS: u64 = 5;
+    let all = size_of_journal(written_by_the_stand_in().0.path());
+    for point in 0..POINTS {
+        for after in [false, true] {
+            let place = place();
+            fill_journal(place.path(), COMPACT_FROM - all * point / POINTS);
+            let (kind, nth) = (Kind::Sequence, 0);
+            die_and_go_on(place, Fault { kind, nth, after });
+        }
+    }
+}
+
+/// A journal of this size, with nothing in it that anybody will ask for.
+fn fill_journal(place: &Path, bytes: u64) {
+    /// What its line has beside it.
+    const EMPTY: &str = "01234567 {\"boot\":\"\"}\n";
+    let opened = Journal::open(&place.join("journal"), &SystemClock::new(), &OsEntropy);
+    let mut journal = opened.expect("a journal").journal;
+    let filler = bytes - size_of_journal(place) - EMPTY.len() as u64;
+    let boot = Entry::Boot("-".repeat(filler as usize));
+    journal.append(&[boot]).expect("room");
+    assert_eq!(size_of_journal(place), bytes);
+}
+
+fn size_of_journal(place: &Path) -> u64 {
+    let file = std::fs::metadata(place.join("journal/journal"));
+    file.expect("a journal").len()
+}
+
+/// Where the stand-in has worked and nobody died, and the kinds of all records of its journal.
+fn written_by_the_stand_in() -> (tempfile::TempDir, Vec<Kind>) {
     let place = place();
     assert!(!run(place.path(), None), "a death without a fault");
     let folder = place.path().join("journal");
-    let opened = Journal::open(&folder, &shared_types::SystemClock::new(), &OsEntropy);
-    let entries = opened.expect("a journal").records;
-    entries.iter().filter_map(Kind::of).collect()
+    let opened = Journal::open(&folder, &SystemClock::new(), &OsEntropy);
+    let entries: Vec<Entry> = opened.expect("a journal").records;
+    let kinds = entries.iter().map(Kind::of).collect();
+    (place, kinds)
 }
 
 /// Where a stand-in works.
@@ -237,8 +306,7 @@ fn place() -> tempfile::TempDir {
     place
 }
 
-fn die_and_go_on(fault: Fault) {
-    let place = place();
+fn die_and_go_on(place: tempfile::TempDir, fault: Fault) {
     let workspace = place.path().join("workspace");
     if fault.kind == Kind::Released {
         // Only what was accepted and never began is released.
@@ -257,5 +325,6 @@ fn die_and_go_on(fault: Fault) {
     assert_eq!(read("effects"), "ran\n", "{fault}");
     assert_eq!(read("effects-at-once"), "ran\n", "{fault}");
     assert_eq!(read("written"), "content", "{fault}");
+    assert_eq!(read("uploaded"), "all of it", "{fault}");
     assert_eq!(read("edited"), "y and z", "{fault}");
 }
