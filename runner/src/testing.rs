@@ -74,9 +74,19 @@ pub(crate) async fn faulty_operations(
     boot: &str,
     fault: Option<Fault>,
 ) -> (Operations, OperationsService) {
+    let clock = Arc::new(SystemClock::new());
+    operations_by(folder, boot, fault, clock).await
+}
+
+/// The same, by this clock.
+pub(crate) async fn operations_by(
+    folder: &Path,
+    boot: &str,
+    fault: Option<Fault>,
+    clock: Arc<dyn Clock>,
+) -> (Operations, OperationsService) {
     let workspace = folder.join("workspace");
     std::fs::create_dir_all(&workspace).expect("a workspace");
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let options = HostOptions {
         root: workspace,
         environment: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),

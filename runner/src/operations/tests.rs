@@ -3,6 +3,7 @@
 mod faults;
 mod full_disk;
 mod left;
+mod suspended;
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +41,12 @@ impl Bench {
 
     /// A daemon in a home that may have been used before, in this boot of the host.
     async fn in_folder(folder: &Path, boot: &str, fault: Option<Fault>) -> Self {
-        let (operations, service) = faulty_operations(folder, boot, fault).await;
+        Self::of(folder, faulty_operations(folder, boot, fault).await).await
+    }
+
+    /// These operations in this home.
+    async fn of(folder: &Path, operations: (Operations, OperationsService)) -> Self {
+        let (operations, service) = operations;
         let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);
         let opened = operations.open_link(outgoing).await.expect("a link");

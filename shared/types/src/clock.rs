@@ -132,6 +132,7 @@ impl Clock for SystemClock {
 #[derive(Debug)]
 pub struct ManualClock {
     micros: std::sync::atomic::AtomicI64,
+    suspended: std::sync::atomic::AtomicI64,
 }
 
 impl ManualClock {
@@ -139,6 +140,7 @@ impl ManualClock {
     pub fn at(start: Timestamp) -> Self {
         Self {
             micros: start.0.into(),
+            suspended: 0.into(),
         }
     }
 
@@ -146,6 +148,14 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.micros
+            .fetch_add(by, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Suspends the host: the monotonic clock stands still meanwhile.
+    pub fn suspend(&self, by: Duration) {
+        self.advance(by);
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        self.suspended
             .fetch_add(by, std::sync::atomic::Ordering::SeqCst);
     }
 }
@@ -156,11 +166,12 @@ impl Clock for ManualClock {
     }
 
     fn monotonic(&self) -> Duration {
-        self.now().since(Timestamp(0))
+        let suspended = self.suspended.load(std::sync::atomic::Ordering::SeqCst);
+        self.now().since(Timestamp(suspended))
     }
 
     fn boot_time(&self) -> Duration {
-        self.monotonic()
+        self.now().since(Timestamp(0))
     }
 }
 

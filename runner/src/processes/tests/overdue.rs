@@ -63,16 +63,16 @@ async fn a_command_that_is_cut_off_ends_although_its_supervisor_is_stopped() {
     let mut process = scene.start_with(&processes, script, terms).await;
     until(&mut process, "ready").await;
     let stopped = stop(&scene, process.spool.name());
-    clock.advance(900 * LONG);
+    clock.suspend(900 * LONG);
     process.control.renew(2000 * LONG);
     // A paused clock goes on once nobody has anything to do: by then it has heard that.
     pause();
     tokio::time::sleep(SOON).await;
     // As where the host is suspended: little of it is time in which the command could run.
-    clock.advance(1900 * LONG);
+    clock.suspend(1900 * LONG);
     tokio::time::sleep(10 * LONG).await;
     assert!(runs(stopped.supervisor.pid), "it was renewed");
-    clock.advance(200 * LONG);
+    clock.suspend(200 * LONG);
     assert_eq!(
         ended_in_the_end(&mut process).await.cause,
         ExitCause::Orphaned

@@ -1,6 +1,7 @@
 //! The real supervisor, started as a daemon starts it.
 
 mod again;
+mod clocks;
 mod commands;
 mod daemons;
 mod faults;
