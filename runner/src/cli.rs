@@ -6,9 +6,13 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::connection::Transports;
 
+/// What a service manager can go by.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 wrong usage, 77 the runner must be enrolled (anew)";
+
 /// Lends this machine's hands to agents on a Gantry server.
 #[derive(Debug, Parser)]
-#[command(name = "gantry-runner", version)]
+#[command(name = "gantry-runner", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -391,6 +391,17 @@ pub(crate) enum DaemonError {
     Broken(&'static str),
 }
 
+impl DaemonError {
+    /// Whether nothing helps but to enrol: this home was not, or its runner was removed or locked.
+    pub(crate) fn wants_enrolment(&self) -> bool {
+        match self {
+            Self::NotEnrolled => true,
+            Self::Link(error) => error.is_dismissal(),
+            _ => false,
+        }
+    }
+}
+
 /// What helps where the server takes the runner for nobody of its own.
 fn remedy(error: &LinkError) -> &'static str {
     match error.is_dismissal() {

@@ -43,6 +43,10 @@ use enrol::Enrolment;
 use home::Home;
 use token_source::Sources;
 
+/// Only a new enrolment helps: whoever restarts a daemon that failed leaves this one alone
+/// (sysexits(3), `EX_NOPERM`).
+const TO_BE_ENROLLED: u8 = 77;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let verb = match cli.verb {
@@ -55,8 +59,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gantry-runner: failed to {verb}: {}", told(&error));
-            ExitCode::FAILURE
+            exit_code(&error)
         }
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<DaemonError>() {
+        Some(error) if error.wants_enrolment() => ExitCode::from(TO_BE_ENROLLED),
+        _ => ExitCode::FAILURE,
     }
 }
 
@@ -207,6 +218,18 @@ fn environment() -> std::collections::BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_systemd_unit_leaves_a_runner_alone_that_must_be_enrolled() {
+        let unit = include_str!("../../deploy/gantry-runner.service");
+        let prevented = format!("RestartPreventExitStatus={TO_BE_ENROLLED}\n");
+        assert!(unit.contains(&prevented), "{unit}");
+        assert!(cli::EXIT_CODES.contains(&format!("{TO_BE_ENROLLED} the runner")));
+        let removed = anyhow::Error::new(DaemonError::NotEnrolled).context("serve");
+        assert_eq!(exit_code(&removed), ExitCode::from(TO_BE_ENROLLED));
+        let broken = anyhow::Error::new(DaemonError::Broken("link"));
+        assert_eq!(exit_code(&broken), ExitCode::FAILURE);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

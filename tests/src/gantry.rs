@@ -19,7 +19,7 @@ pub use ask::Answer;
 pub use process::{
     Process, binary, children_of, descriptors_of, is_alive, parent_of, processes_marked, zombies_of,
 };
-pub use runner::Runner;
+pub use runner::{Runner, TO_BE_ENROLLED};
 pub use setup::Setup;
 pub use talk::{Talk, Told};
 

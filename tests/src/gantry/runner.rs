@@ -32,6 +32,9 @@ pub struct Runner {
     options: Vec<String>,
 }
 
+/// The exit code of a daemon whose runner was removed or locked.
+pub const TO_BE_ENROLLED: i32 = 77;
+
 impl Runner {
     /// Enrols with the token on standard input, as a script would.
     pub async fn enrol(server: &str, token: &str, name: &str) -> Self {

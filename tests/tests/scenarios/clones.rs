@@ -1,5 +1,5 @@
 use shared_types::event::CallOutcome;
-use tests::gantry::{Gantry, Runner, eventually};
+use tests::gantry::{Gantry, Runner, TO_BE_ENROLLED, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anything() {
@@ -13,8 +13,8 @@ async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anyt
         (runners.len() == 1 && runners[0].locked && !runners[0].online).then_some(())
     })
     .await;
-    assert_eq!(original.ended().await, Some(1));
-    assert_eq!(copy.ended().await, Some(1));
+    assert_eq!(original.ended().await, Some(TO_BE_ENROLLED));
+    assert_eq!(copy.ended().await, Some(TO_BE_ENROLLED));
     assert!(
         original.log().contains("its folder was copied"),
         "{}",

@@ -3,7 +3,7 @@
 
 use shared_types::event::TurnOutcome;
 use tests::{
-    gantry::{Gantry, Runner, eventually, processes_marked},
+    gantry::{Gantry, Runner, TO_BE_ENROLLED, eventually, processes_marked},
     gateway::Gateway,
     http1_proxy::Http1Proxy,
 };
@@ -61,7 +61,7 @@ async fn is_gone_with(gantry: &Gantry, mut runner: Runner, name: &str) {
     let client = gantry.client();
     let id = client.runners().await.expect("a list")[0].id;
     client.remove_runner(id).await.expect("it is removed");
-    assert_eq!(runner.ended().await, Some(1));
+    assert_eq!(runner.ended().await, Some(TO_BE_ENROLLED));
     let left = processes_marked(&marker);
     assert!(left.is_empty(), "processes {left:?} outlived the dismissal");
     assert!(runner.log().contains("--replace"), "{}", runner.log());

@@ -3,7 +3,7 @@
 use shared_api::CreateJoinToken;
 use shared_types::event::CallOutcome;
 use tests::{
-    gantry::{Gantry, Runner, eventually},
+    gantry::{Gantry, Runner, TO_BE_ENROLLED, eventually},
     work::{Job, Work},
 };
 
@@ -51,7 +51,7 @@ async fn an_ephemeral_runner_without_a_command_is_gone_after_a_sigterm() {
     assert_eq!(runner.stop().await, Some(0));
     until_gone(&gantry).await;
     runner.start();
-    assert_eq!(runner.ended().await, Some(1));
+    assert_eq!(runner.ended().await, Some(TO_BE_ENROLLED));
     assert!(runner.log().contains("--replace"), "{}", runner.log());
 }
 

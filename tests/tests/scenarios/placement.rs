@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use shared_types::event::{CallOutcome, TurnOutcome};
-use tests::{gantry::Gantry, proxy::Proxy};
+use tests::{
+    gantry::{Gantry, TO_BE_ENROLLED},
+    proxy::Proxy,
+};
 use tokio::time::Instant;
 
 /// What a removed runner is promised at most, where nothing is in the way.
@@ -94,14 +97,14 @@ async fn a_removed_runner_is_off_within_a_second_and_is_refused_when_it_calls_ag
     let id = client.runners().await.expect("a list")[0].id;
     let began = Instant::now();
     client.remove_runner(id).await.expect("it is removed");
-    assert_eq!(runner.ended().await, Some(1));
+    assert_eq!(runner.ended().await, Some(TO_BE_ENROLLED));
     let took = began.elapsed();
     println!("off after {} ms", took.as_millis());
     assert!(took < OFF_WITHIN, "it was off after {took:?}");
 
     let before = proxy.passed().connections;
     runner.start();
-    assert_eq!(runner.ended().await, Some(1));
+    assert_eq!(runner.ended().await, Some(TO_BE_ENROLLED));
     assert!(proxy.passed().connections > before, "it did call");
     assert!(runner.log().contains("--replace"), "{}", runner.log());
 }
