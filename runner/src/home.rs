@@ -2,8 +2,11 @@
 //!
 //! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
 //! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `link`
-//! says while there is a link where it ends, `lock` is held by the one process that uses the folder. Files are put into place whole, so that a crash leaves the old
-//! one or the new one; `runner.toml` comes last, and without it the runner is not enrolled.
+//! says while there is a link where it ends, `lock` is held by the one process that uses the folder.
+//! Files are put into place whole, so that a crash leaves the old one or the new one; `runner.toml`
+//! comes last, and without it the runner is not enrolled.
+
+mod join_state;
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -16,6 +19,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{Digest, RunnerId};
 
 use crate::key::{KeyError, RunnerKey, ServerIdentity};
+
+/// The file that tells a runner from a copy of itself.
+const JOIN_STATE: &str = "join-state";
 
 /// The folder of one runner.
 #[derive(Debug, Clone)]
@@ -121,7 +127,7 @@ impl Home {
 
     /// Makes the prepared key and `enrolled` those that count.
     pub(crate) fn enrol(&self, enrolled: &Enrolled) -> Result<(), HomeError> {
-        for name in ["runner.toml", "join-state"] {
+        for name in ["runner.toml", JOIN_STATE] {
             match fs::remove_file(self.directory.join(name)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(self.failed("remove", name)(error));
@@ -147,21 +153,33 @@ impl Home {
     /// What the server gave at the newest connect, and wants to see at the next one; 0 before the
     /// first.
     pub(crate) fn join_state(&self) -> Result<u64, HomeError> {
-        let path = self.directory.join("join-state");
-        match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|_| HomeError::Damaged {
-                path,
-                reason: "it holds no number".to_owned(),
-            }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(self.failed("read", "join-state")(error)),
-        }
+        let Some(text) = self.join_state_text()? else {
+            return Ok(0);
+        };
+        join_state::newest(&text).ok_or_else(|| HomeError::Damaged {
+            path: self.directory.join(JOIN_STATE),
+            reason: "it holds no number".to_owned(),
+        })
     }
 
-    /// Keeps what the server gave; on disk when this returns.
+    /// Keeps what the server gave; on disk when this returns. It takes no room but the first time.
     pub(crate) fn save_join_state(&self, state: u64) -> Result<(), HomeError> {
-        self.put("join-state", &format!("{state}\n"))
-            .map_err(self.failed("write", "join-state"))
+        let text = self.join_state_text()?.unwrap_or_default();
+        let path = self.directory.join(JOIN_STATE);
+        join_state::write_over(&path, &text, state)
+            .and_then(|written| match written {
+                true => Ok(()),
+                false => self.put(JOIN_STATE, &join_state::of(state)),
+            })
+            .map_err(self.failed("write", JOIN_STATE))
+    }
+
+    fn join_state_text(&self) -> Result<Option<String>, HomeError> {
+        match fs::read_to_string(self.directory.join(JOIN_STATE)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read", JOIN_STATE)(error)),
+        }
     }
 
     /// Notes, for people, over which endpoint there is a link, or that there is none.

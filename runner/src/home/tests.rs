@@ -1,6 +1,7 @@
 use shared_types::entropy::SeededEntropy;
 
 use super::*;
+use crate::testing::SmallDisk;
 
 fn enrolled() -> Enrolled {
     Enrolled {
@@ -73,4 +74,51 @@ fn an_unknown_key_in_the_file_is_named() {
     let error = home.enrolled().expect_err("a damaged file").to_string();
     assert!(error.contains("unknown field `colour`"), "{error}");
     assert!(error.contains("runner.toml"), "{error}");
+}
+
+#[test]
+fn the_join_state_is_what_was_saved_last_also_where_an_earlier_runner_wrote_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = Home::within(folder.path());
+    std::fs::create_dir(&home.directory).expect("a home");
+    assert_eq!(home.join_state().expect("none yet"), 0);
+    std::fs::write(home.directory.join(JOIN_STATE), "41\n").expect("a file");
+    assert_eq!(home.join_state().expect("a number"), 41);
+    for state in 42..=45 {
+        home.save_join_state(state).expect("saved");
+        assert_eq!(home.join_state().expect("a number"), state);
+    }
+}
+
+#[test]
+fn a_join_state_that_was_half_written_is_the_one_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = Home::within(folder.path());
+    std::fs::create_dir(&home.directory).expect("a home");
+    for state in [8, 9, 10] {
+        home.save_join_state(state).expect("saved");
+    }
+    let path = home.directory.join(JOIN_STATE);
+    let text = std::fs::read_to_string(&path).expect("a file");
+    assert!(text.contains("10 ") && text.contains("9 "), "one of each");
+    std::fs::write(&path, text.replace("10 ", "1\0 ")).expect("a file");
+    assert_eq!(home.join_state().expect("a number"), 9);
+    home.save_join_state(11).expect("saved");
+    assert_eq!(home.join_state().expect("a number"), 11);
+    std::fs::write(&path, text.replace(' ', "")).expect("a file");
+    let damaged = home.join_state().expect_err("no number");
+    assert!(damaged.to_string().contains("join-state"), "{damaged}");
+}
+
+#[test]
+fn on_a_small_disk_that_is_full_the_join_state_is_still_saved() {
+    let disk = SmallDisk::mount("64k");
+    let home = Home::within(disk.path());
+    std::fs::create_dir(&home.directory).expect("a home");
+    home.save_join_state(1).expect("room");
+    disk.fill();
+    for state in 2..=5 {
+        home.save_join_state(state).expect("no room is needed");
+        assert_eq!(home.join_state().expect("a number"), state);
+    }
 }
