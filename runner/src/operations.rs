@@ -343,5 +343,3 @@ async fn room(
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-pub(crate) use tests::Fault;

@@ -19,7 +19,7 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 use crate::{
     endpoints::Endpoints,
     journal::Journal,
-    operations::{Fault, Found, Operations, OperationsService},
+    operations::{Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
 
@@ -65,26 +65,12 @@ pub(crate) use over_both;
 /// The operations of a daemon whose home and `workspace` lie in this folder, which may have been
 /// used before, in this boot of the host.
 pub(crate) async fn operations(folder: &Path, boot: &str) -> (Operations, OperationsService) {
-    faulty_operations(folder, boot, None).await
+    let found = found(folder, boot, Arc::new(SystemClock::new())).await;
+    Operations::open(found).await.expect("a table")
 }
 
-/// The same, of a daemon that dies where `fault` says.
-pub(crate) async fn faulty_operations(
-    folder: &Path,
-    boot: &str,
-    fault: Option<Fault>,
-) -> (Operations, OperationsService) {
-    let clock = Arc::new(SystemClock::new());
-    operations_by(folder, boot, fault, clock).await
-}
-
-/// The same, by this clock.
-pub(crate) async fn operations_by(
-    folder: &Path,
-    boot: &str,
-    fault: Option<Fault>,
-    clock: Arc<dyn Clock>,
-) -> (Operations, OperationsService) {
+/// What such a daemon finds.
+pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> Found {
     let workspace = folder.join("workspace");
     std::fs::create_dir_all(&workspace).expect("a workspace");
     let options = HostOptions {
@@ -104,7 +90,7 @@ pub(crate) async fn operations_by(
     let (processes, left) = Processes::open(options, clock.clone(), &OsEntropy)
         .await
         .expect("a pool");
-    let found = Found {
+    Found {
         host,
         processes,
         left,
@@ -116,9 +102,8 @@ pub(crate) async fn operations_by(
         sync_before_start: false,
         disconnect_for: DISCONNECTED_AT_MOST,
         clock,
-        fault,
-    };
-    Operations::open(found).await.expect("a table")
+        fault: None,
+    }
 }
 
 /// Names the program for the processes that a test starts, so that they do not look for it again.

@@ -4,18 +4,19 @@ mod faults;
 mod full_disk;
 mod left;
 mod suspended;
+mod synced;
 
 use std::path::{Path, PathBuf};
 
 use proto::v1::{self, runner_frame::Kind};
 use shared_sandbox::Request;
-use shared_types::{Epoch, Incarnation, limits::SPOOL_BYTES_PER_STREAM};
+use shared_types::{Epoch, Incarnation, SystemClock, limits::SPOOL_BYTES_PER_STREAM};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
-use crate::testing::{OWNER, SOON, faulty_operations, incarnation, incoming, shell};
+use crate::testing::{OWNER, SOON, found, incarnation, incoming, shell};
 
-pub(crate) use faults::Fault;
+pub(super) use faults::Fault;
 
 struct Bench {
     /// With the workspace, the journal and the commands.
@@ -41,12 +42,13 @@ impl Bench {
 
     /// A daemon in a home that may have been used before, in this boot of the host.
     async fn in_folder(folder: &Path, boot: &str, fault: Option<Fault>) -> Self {
-        Self::of(folder, faulty_operations(folder, boot, fault).await).await
+        let found = found(folder, boot, Arc::new(SystemClock::new())).await;
+        Self::of(folder, Found { fault, ..found }).await
     }
 
-    /// These operations in this home.
-    async fn of(folder: &Path, operations: (Operations, OperationsService)) -> Self {
-        let (operations, service) = operations;
+    /// A daemon that finds this in its home.
+    async fn of(folder: &Path, found: Found) -> Self {
+        let (operations, service) = Operations::open(found).await.expect("a table");
         let service = tokio::spawn(service.run());
         let (outgoing, frames) = mpsc::channel(8);
         let opened = operations.open_link(outgoing).await.expect("a link");

@@ -10,7 +10,7 @@ use std::{
 use proto::v1::runner_frame;
 use shared_link::runner::Record;
 use shared_sandbox::{Edit, Input, Upload};
-use shared_types::{Digest, OsEntropy, SystemClock};
+use shared_types::{Digest, OsEntropy};
 
 use super::*;
 use crate::{

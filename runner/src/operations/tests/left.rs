@@ -6,7 +6,7 @@ use shared_link::{
     testing::OWNER,
 };
 use shared_sandbox::{Outcome, Written};
-use shared_types::{Digest, OsEntropy, SystemClock};
+use shared_types::{Digest, OsEntropy};
 
 use super::*;
 use crate::journal::Journal;
@@ -71,7 +71,7 @@ fn released(number: u128) -> Entry {
 }
 
 /// What the write of operation 1 is told to have found.
-async fn found(bench: &mut Bench) -> Option<Digest> {
+async fn found_by(bench: &mut Bench) -> Option<Digest> {
     bench.ask(1, write("file", FIRST), 0).await;
     match bench.read_all().await.1 {
         v1::ended::Outcome::Written(written) => Digest::from_slice(&written.before),
@@ -96,7 +96,7 @@ async fn a_change_whose_file_was_changed_again_before_its_end_was_written_down_w
             end,
         ];
         let mut bench = after(&entries, Some(second)).await;
-        assert_eq!(found(&mut bench).await, old.map(Digest::of));
+        assert_eq!(found_by(&mut bench).await, old.map(Digest::of));
         let content = std::fs::read(bench.path("file")).expect("a file");
         assert_eq!(content, second, "the first was made again");
     }
@@ -112,7 +112,7 @@ async fn a_change_that_was_released_and_accepted_again_is_not_taken_for_the_one_
         accepted(1, &request),
     ];
     let mut bench = after(&entries, Some(SECOND)).await;
-    assert_eq!(found(&mut bench).await, Some(Digest::of(SECOND)));
+    assert_eq!(found_by(&mut bench).await, Some(Digest::of(SECOND)));
     let content = std::fs::read(bench.path("file")).expect("a file");
     assert_eq!(content, FIRST);
 }

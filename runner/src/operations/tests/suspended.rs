@@ -2,10 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use shared_types::{SystemClock, Timestamp};
+use shared_types::Timestamp;
 
 use super::*;
-use crate::testing::operations_by;
 
 /// More than any operation is given to start.
 const NIGHT: Duration = Duration::from_secs(8 * 60 * 60);
@@ -56,8 +55,8 @@ async fn started_by(of: Which) -> v1::ended::Outcome {
     let folder = tempfile::tempdir().expect("a directory");
     let (clock, looks) = (SystemClock::new(), AtomicU32::new(0));
     let clock = Arc::new(Nights { clock, of, looks });
-    let operations = operations_by(folder.path(), &incarnation().boot, None, clock).await;
-    let mut bench = Bench::of(folder.path(), operations).await;
+    let found = found(folder.path(), &incarnation().boot, clock).await;
+    let mut bench = Bench::of(folder.path(), found).await;
     bench.ask(1, shell("echo ran > effect"), 0).await;
     let outcome = bench.read_all().await.1;
     let ran = bench.path("effect").exists();
