@@ -304,8 +304,10 @@ impl OperationsService {
         }
     }
 
-    /// A runner that is cut off lets its commands go on for a while, and no longer.
+    /// A runner that is cut off lets its commands go on for a while, and no longer. The host may have
+    /// what it lacked to read their output.
     fn renew(&mut self) {
+        self.table.read_again();
         if self.outgoing.is_some() {
             self.work
                 .values_mut()

@@ -1,9 +1,13 @@
 //! Where the output of operations is: commands have theirs in spools, downloads in the files that
 //! they read.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+};
 
 use runner_host::OpenFile;
+use rustix::io::Errno;
 use shared_link::runner::{Piece, Spool as Output};
 use shared_sandbox::{ExitRecord, Outcome, OutputStream};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
@@ -75,10 +79,7 @@ impl Output for Files {
             return match file.read(from, max) {
                 Ok(bytes) if !bytes.is_empty() => Piece::Bytes(bytes),
                 Ok(_) => Piece::Nothing,
-                Err(error) => {
-                    tracing::warn!(operation.id = %operation, %error, "failed to read a file");
-                    Piece::Nothing
-                }
+                Err(error) => unreadable(operation, &error),
             };
         }
         self.opened(operation);
@@ -89,11 +90,20 @@ impl Output for Files {
             Ok(Found::Bytes(bytes)) => Piece::Bytes(bytes),
             Ok(Found::Gap { until }) => Piece::Gap(until),
             Ok(Found::Nothing) => Piece::Nothing,
-            Err(error) => {
-                tracing::error!(operation.id = %operation, %error, "failed to read output back");
-                Piece::Nothing
-            }
+            Err(error) => unreadable(operation, &error),
         }
+    }
+}
+
+/// What is told of output that failed to be read. A host that lacks something for a while may have it
+/// again; what its disk has lost is gone, and becomes a gap.
+fn unreadable(operation: OperationId, error: &io::Error) -> Piece {
+    tracing::error!(operation.id = %operation, %error, "failed to read output back");
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::INTR | Errno::AGAIN) => {
+            Piece::Later
+        }
+        _ => Piece::Nothing,
     }
 }
 
@@ -105,4 +115,20 @@ pub(super) fn bytes_on_disk(spool: &Spool) -> u64 {
 /// What there ever was of both streams.
 fn output_bytes(end: &ExitRecord) -> u64 {
     end.stdout.offset.saturating_add(end.stderr.offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_disk_has_lost_becomes_a_gap() {
+        let told = |errno: Errno| unreadable(OperationId::from_u128(1), &errno.into());
+        for passes in [Errno::MFILE, Errno::NFILE, Errno::NOMEM] {
+            assert_eq!(told(passes), Piece::Later, "{passes}");
+        }
+        for lasts in [Errno::IO, Errno::NOENT] {
+            assert_eq!(told(lasts), Piece::Nothing, "{lasts}");
+        }
+    }
 }

@@ -32,6 +32,9 @@ pub enum Piece {
     Gap(u64),
     /// It cannot be told yet. Where the operation has ended the rest counts as a gap.
     Nothing,
+    /// It is there, and the host has nothing now to read it with, such as a descriptor. It is asked
+    /// for again after [`super::Table::read_again`].
+    Later,
 }
 
 /// Both streams, in this order everywhere.
@@ -115,6 +118,7 @@ impl Delivery {
                         to,
                     })
                 }
+                Piece::Later => continue,
                 _ if complete => {
                     let from = std::mem::replace(&mut lane.at, written[index]);
                     runner_frame::Kind::Gap(v1::Gap {
@@ -130,6 +134,14 @@ impl Delivery {
             return Some(from_runner(kind));
         }
         None
+    }
+
+    /// Whether there is output that was not told, though the reader has room for it.
+    pub(super) fn is_behind(&self, written: [u64; 2]) -> bool {
+        let lanes = self.lanes.iter().zip(written);
+        lanes
+            .into_iter()
+            .any(|(lane, written)| lane.at < lane.credit.min(written))
     }
 
     /// Whether the end is all that is left to be told; `true` once only.
@@ -211,6 +223,25 @@ mod tests {
         let expected = [(1, 0, 1000), (-1, 1000, 4000), (1, 4000, 1000)];
         assert_eq!(told(&mut delivery, written, &mut spool), expected);
         assert!(delivery.take_end(written));
+    }
+
+    #[test]
+    fn what_cannot_be_read_now_is_no_gap_and_is_told_later() {
+        let (mut spool, written) = spool(b"abc", b"");
+        let mut delivery = Delivery::from([0, 0]);
+        assert!(delivery.output(ID, written, true, &mut Exhausted).is_none());
+        assert!(!delivery.take_end(written), "something is still to be told");
+        assert_eq!(told(&mut delivery, written, &mut spool), [(1, 0, 3)]);
+        assert!(delivery.take_end(written));
+    }
+
+    /// Of a host that has no descriptor left.
+    struct Exhausted;
+
+    impl Spool for Exhausted {
+        fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> Piece {
+            Piece::Later
+        }
     }
 
     #[test]

@@ -114,6 +114,16 @@ impl Table {
         None
     }
 
+    /// What could not be read ([`super::super::Piece::Later`]) is asked for again.
+    pub fn read_again(&mut self) {
+        let behind = self.entries.iter().filter(|(_, entry)| {
+            let delivery = entry.delivery.as_ref();
+            delivery.is_some_and(|delivery| delivery.is_behind(entry.written))
+        });
+        let behind: Vec<_> = behind.map(|(id, _)| *id).collect();
+        behind.into_iter().for_each(|id| self.make_ready(id));
+    }
+
     pub(super) fn make_ready(&mut self, id: OperationId) {
         if let Some(entry) = self.entries.get_mut(&id)
             && entry.delivery.as_ref().is_some_and(|d| !d.is_over())

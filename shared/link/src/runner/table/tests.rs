@@ -1,4 +1,5 @@
 mod epochs;
+mod unread;
 
 use proto::v1::runner_frame::Kind;
 use shared_sandbox::{ExitRecord, ExitStatus, FileFailure, List, ReadContent, StreamEnd};
