@@ -252,7 +252,14 @@ impl Gantry {
 
     /// Runs the terminal client as the owner and waits for its end.
     pub async fn cli(&self, arguments: &[&str]) -> std::process::Output {
-        tokio::process::Command::new(binary("gantry"))
+        let output = self.terminal(arguments).output().await;
+        output.expect("the terminal client starts")
+    }
+
+    /// What starts the terminal client as the owner, with nothing to read.
+    pub fn terminal(&self, arguments: &[&str]) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(binary("gantry"));
+        command
             .args(arguments)
             .env_clear()
             .env("PATH", process::path())
@@ -260,10 +267,8 @@ impl Gantry {
             .env("GANTRY_SERVER", &self.url)
             .env("GANTRY_TOKEN", &self.token)
             .stdin(std::process::Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .expect("the terminal client starts")
+            .kill_on_drop(true);
+        command
     }
 
     /// A new conversation as the owner.

@@ -1,4 +1,5 @@
-//! Message after message in one session.
+//! Message after message in one session, and first of all what is under way in it: whoever lost
+//! the terminal comes back to it with `gantry chat --continue`.
 
 use shared_api::Me;
 
@@ -22,6 +23,15 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
         greet(chat, me).await?;
     }
     let mut last = Exit::Done;
+    if let Some(turn) = chat.session.running_turn {
+        last = turn::watch(chat, turn).await?;
+        match last {
+            Exit::Left => return Ok(Exit::Left),
+            Exit::Cancelled if !is_interactive => return Ok(Exit::Cancelled),
+            _ if is_interactive => chat.screen.line("")?,
+            _ => {}
+        }
+    }
     let mut interrupted = false;
     loop {
         let line = match prompt.next().await? {

@@ -6,7 +6,9 @@ use std::{future::Future, pin::Pin, time::Duration};
 use anyhow::Context as _;
 use shared_api::{CancelAccepted, MessageAccepted};
 use shared_client::{Client, ClientError, Followed};
-use shared_types::{Event, SessionId, TurnId, event::TurnOutcome};
+use shared_types::{
+    Event, SessionEvent, SessionId, TurnId, event::TurnOutcome, limits::MAX_EVENTS_PAGE,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Chat;
@@ -25,20 +27,53 @@ type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
     chat.view.typed_here(&client_id, is_on_screen);
-    let mut turn = Turn {
-        interrupts: signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")?,
+    let turn = Turn {
+        interrupts: interrupts()?,
         sending: Some(send(&chat.client, chat.session.id, text, &client_id)),
         cancelling: None,
         client_id,
         id: None,
         stop: Stop::No,
     };
+    turn.until_over(chat).await
+}
+
+/// Shows a turn that was under way before anybody watched here, from its message to its end.
+pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
+    let before = before(chat, id)
+        .await
+        .context("failed to read the session")?;
+    chat.follow = chat.client.follow(chat.session.id, before);
+    let turn = Turn {
+        interrupts: interrupts()?,
+        sending: None,
+        cancelling: None,
+        client_id: chat.client.new_client_id(),
+        id: Some(id),
+        stop: Stop::No,
+    };
+    turn.until_over(chat).await
+}
+
+/// The last event before the turn's first one.
+async fn before(chat: &Chat, turn: TurnId) -> Result<u64, ClientError> {
+    let mut after = 0;
     loop {
-        let happened = turn.next(chat).await;
-        if let Some(exit) = turn.handle(happened, chat)? {
-            return Ok(exit);
+        let page = chat.client.events(chat.session.id, after, MAX_EVENTS_PAGE);
+        let page = page.await?;
+        let begins = |event: &&SessionEvent| matches!(event.known(), Some(Event::InputAccepted { turn: of, .. }) if *of == turn);
+        if let Some(first) = page.events.iter().find(begins) {
+            return Ok(first.seq.saturating_sub(1));
+        }
+        match page.events.last() {
+            Some(last) if page.more => after = last.seq,
+            _ => return Ok(chat.session.last_seq),
         }
     }
+}
+
+fn interrupts() -> anyhow::Result<Signal> {
+    signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")
 }
 
 struct Turn {
@@ -66,6 +101,15 @@ enum Happened {
 }
 
 impl Turn {
+    async fn until_over(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
+        loop {
+            let happened = self.next(chat).await;
+            if let Some(exit) = self.handle(happened, chat)? {
+                return Ok(exit);
+            }
+        }
+    }
+
     async fn next(&mut self, chat: &mut Chat) -> Happened {
         tokio::select! {
             // What was accepted is known before what came of it is shown.

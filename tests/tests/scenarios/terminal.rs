@@ -1,7 +1,10 @@
+use std::process::Stdio;
+
 use tests::{
     gantry::Gantry,
     model_server::{ModelServer, Reply},
 };
+use tokio::io::AsyncReadExt as _;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
@@ -30,6 +33,34 @@ async fn chat_shows_the_call_its_place_its_output_and_the_answer() {
         !said.contains('\u{1b}'),
         "no colours where nobody looks: {said:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_lost_the_terminal_comes_back_to_what_is_under_way() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    talk.say("run echo long ago").await;
+    talk.send("run echo begun; until [ -e go ]; do sleep 0.02; done; echo the end")
+        .await;
+    talk.until_output("begun").await;
+    let mut terminal = gantry.terminal(&["chat", "--continue"]);
+    let mut terminal = terminal.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut stdout = terminal.stdout.take().expect("it is piped");
+    let mut said = String::new();
+    while !said.contains("│ begun\n") {
+        let mut piece = [0; 1024];
+        let read = stdout.read(&mut piece).await.expect("it says more");
+        assert!(read > 0, "{said}");
+        said.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    std::fs::write(runner.workspace().join("go"), "").expect("it is written");
+    stdout.read_to_string(&mut said).await.expect("text");
+    let ended = terminal.wait().await.expect("it ends");
+    assert_eq!(ended.code(), Some(0), "{said}");
+    assert!(said.contains("› run echo begun"), "{said}");
+    assert!(said.contains("│ the end"), "{said}");
+    assert!(!said.contains("long ago"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
