@@ -7,6 +7,8 @@ use aws_lc_rs::{
 };
 use shared_types::Entropy;
 
+use crate::sealing::SealKey;
+
 /// A key pair of one end of one link.
 pub struct Ephemeral(PrivateKey);
 
@@ -42,12 +44,21 @@ pub struct Secret(hkdf::Prk);
 
 impl Secret {
     /// The key of the link that `info` (of [`crate::signing::link_key`]) tells of.
-    pub fn key(self, info: &[u8]) -> LinkKey {
+    pub fn key(&self, info: &[u8]) -> LinkKey {
+        LinkKey(self.expand(info))
+    }
+
+    /// The key of its runner's frames; `info` is of [`crate::signing::seal_key`].
+    pub fn seal_key(&self, info: &[u8]) -> SealKey {
+        SealKey(self.expand(info))
+    }
+
+    fn expand(&self, info: &[u8]) -> [u8; 32] {
         let (mut key, info) = ([0; 32], [info]);
         let material = self.0.expand(&info, hmac::HMAC_SHA256);
         let filled = material.and_then(|material| material.fill(&mut key));
         filled.expect("HKDF gives more than 32 bytes");
-        LinkKey(key)
+        key
     }
 }
 

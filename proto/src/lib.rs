@@ -9,6 +9,7 @@ pub mod codec;
 pub mod convert;
 pub mod dismissal;
 pub mod http1;
+pub mod sealing;
 pub mod signing;
 
 /// `gantry.runner.v1`, as generated from `proto/gantry/runner/v1`.

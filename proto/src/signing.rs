@@ -54,14 +54,39 @@ pub fn dismissed(challenge: &[u8], runner: RunnerId) -> Vec<u8> {
     )
 }
 
-/// What the runner's key signs in `Hello`.
-pub fn link(nonce: &[u8], access_token: &str, ephemeral_key: &[u8]) -> Vec<u8> {
+/// What the runner's key signs in `Hello`: all of it, for this link.
+pub fn link(nonce: &[u8], access_token: &str, hello: &v1::Hello) -> Vec<u8> {
+    let incarnation = hello.incarnation.clone().unwrap_or_default();
+    let capabilities = hello.capabilities.clone().unwrap_or_default();
+    let sandboxes = capabilities.sandboxes.iter().flat_map(|sandbox| {
+        [
+            sandbox.sandbox.as_bytes(),
+            sandbox.name.as_bytes(),
+            sandbox.root.as_bytes(),
+            sandbox.isolation.as_bytes(),
+        ]
+    });
+    let inventory = hello.inventory.iter().flat_map(|entry| {
+        let ended: &[u8] = if entry.ended { &[1] } else { &[0] };
+        [entry.operation.as_bytes(), ended]
+    });
     message(
-        "gantry.link.v2",
+        "gantry.link.v3",
         &[
             nonce,
             Digest::of(access_token.as_bytes()).as_bytes(),
-            ephemeral_key,
+            &hello.ephemeral_key,
+            &hello.protocol_version.to_be_bytes(),
+            hello.software_version.as_bytes(),
+            incarnation.journal.as_bytes(),
+            incarnation.boot.as_bytes(),
+            &hello.journal_sequence.to_be_bytes(),
+            capabilities.os.as_bytes(),
+            capabilities.architecture.as_bytes(),
+            capabilities.hostname.as_bytes(),
+            &list(sandboxes),
+            &list(capabilities.features.iter().map(String::as_bytes)),
+            &list(inventory),
         ],
     )
 }
@@ -103,6 +128,15 @@ pub fn link_key(
             runners_key,
             servers_key,
         ],
+    )
+}
+
+/// The info from which HKDF makes the key that a link's runner seals its frames with; its salt is the
+/// nonce.
+pub fn seal_key(runner: RunnerId, runners_key: &[u8], servers_key: &[u8]) -> Vec<u8> {
+    message(
+        "gantry.seal-key.v1",
+        &[runner.to_string().as_bytes(), runners_key, servers_key],
     )
 }
 
@@ -235,13 +269,20 @@ pub fn new_journal(nonce: &[u8], runner: RunnerId) -> Vec<u8> {
     )
 }
 
-/// The domain, a zero byte, and each part behind its length (u32, big endian).
+/// The domain, a zero byte, and each part behind its length.
 fn message(domain: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = domain.as_bytes().to_vec();
     bytes.push(0);
+    bytes.extend(list(parts.iter().copied()));
+    bytes
+}
+
+/// Each part behind its length (u32, big endian).
+fn list<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
     for part in parts {
         bytes.extend((part.len() as u32).to_be_bytes());
-        bytes.extend(*part);
+        bytes.extend(part);
     }
     bytes
 }
@@ -256,7 +297,51 @@ mod tests {
             identify(b"ab", b"c", b"", ""),
             identify(b"a", b"bc", b"", "")
         );
-        assert_ne!(link(&[0; 32], "t", b""), enrol(&[0; 32], "t"));
-        assert_ne!(link(b"", "t", b"key"), link(b"", "t", b"yek"));
+        let with = |key: &[u8]| v1::Hello {
+            ephemeral_key: key.to_vec(),
+            ..v1::Hello::default()
+        };
+        assert_ne!(link(&[0; 32], "t", &with(b"")), enrol(&[0; 32], "t"));
+        assert_ne!(link(b"", "t", &with(b"key")), link(b"", "t", &with(b"yek")));
+    }
+
+    #[test]
+    fn a_hello_is_signed_with_all_that_it_says() {
+        let hello = v1::Hello {
+            capabilities: Some(v1::Capabilities {
+                sandboxes: vec![v1::Sandbox::default()],
+                ..v1::Capabilities::default()
+            }),
+            inventory: vec![v1::InventoryEntry::default()],
+            ..v1::Hello::default()
+        };
+        fn capabilities(hello: &mut v1::Hello) -> &mut v1::Capabilities {
+            hello.capabilities.as_mut().expect("it has some")
+        }
+        let changes: [fn(&mut v1::Hello); 17] = [
+            |hello| hello.ephemeral_key.push(1),
+            |hello| hello.protocol_version += 1,
+            |hello| hello.software_version.push('1'),
+            |hello| hello.incarnation.get_or_insert_default().journal.push('1'),
+            |hello| hello.incarnation.get_or_insert_default().boot.push('1'),
+            |hello| hello.journal_sequence += 1,
+            |hello| capabilities(hello).os.push('1'),
+            |hello| capabilities(hello).architecture.push('1'),
+            |hello| capabilities(hello).hostname.push('1'),
+            |hello| capabilities(hello).sandboxes[0].sandbox.push('1'),
+            |hello| capabilities(hello).sandboxes[0].name.push('1'),
+            |hello| capabilities(hello).sandboxes[0].root.push('1'),
+            |hello| capabilities(hello).sandboxes[0].isolation.push('1'),
+            |hello| capabilities(hello).features.push(String::new()),
+            |hello| hello.inventory[0].operation.push('1'),
+            |hello| hello.inventory[0].ended = true,
+            |hello| hello.inventory.clear(),
+        ];
+        let signed = link(b"nonce", "t", &hello);
+        for (number, change) in changes.iter().enumerate() {
+            let mut changed = hello.clone();
+            change(&mut changed);
+            assert_ne!(link(b"nonce", "t", &changed), signed, "change {number}");
+        }
     }
 }

@@ -234,13 +234,17 @@ async fn link(
         return;
     };
     let agreed = challenge.agree(RUNNER, &hello.ephemeral_key, services.identity, &OsEntropy);
-    agreed.expect("a runner's key");
+    let mut opener = agreed.expect("a runner's key");
     let identity = LinkIdentity {
         tenant: TenantId::from_u128(1),
         runner: RUNNER,
         name: "bench".to_owned(),
     };
-    let readable = inbound.scan((), |(), frame| ready(frame.ok())).boxed();
+    let opened = move |frame| opener.open(frame).ok();
+    let readable = inbound.scan(opened, |opened, frame| {
+        ready(frame.ok().and_then(&mut *opened))
+    });
+    let readable = readable.boxed();
     let links = services.links;
     links.attach(identity, *hello, readable, outbound).await;
 }

@@ -5,18 +5,21 @@ mod line;
 mod raw;
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
-use aws_lc_rs::{
-    agreement::{PrivateKey, X25519},
-    signature::{Ed25519KeyPair, KeyPair as _},
-};
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use line::FromServer;
 use proto::{
-    PROTOCOL_VERSION, signing,
+    PROTOCOL_VERSION,
+    agreement::Ephemeral,
+    sealing::{KeyPlace, Sealer},
+    signing,
     v1::{self, enrolment_client::EnrolmentClient, runner_frame, server_frame},
 };
 use shared_api::CreateJoinToken;
@@ -208,12 +211,11 @@ impl Peer {
     /// A first frame in which everything is right.
     pub fn hello(&self, link: &PeerLink, token: &str) -> Box<v1::Hello> {
         let name = "workspace".to_owned();
-        // It checks no tickets, so that the other half of the key is of no use to it.
-        let ephemeral_key = PrivateKey::generate(&X25519).and_then(|key| key.compute_public_key());
-        let ephemeral_key = ephemeral_key.expect("a key").as_ref().to_vec();
-        let signed = signing::link(&link.nonce, token, &ephemeral_key);
-        Box::new(v1::Hello {
-            signature: self.key.sign(&signed),
+        let ephemeral = Ephemeral::generate(&OsEntropy);
+        let ephemeral_key = ephemeral.public();
+        *link.introduced.lock().expect("no panic") = Some((self.runner, ephemeral));
+        let mut hello = Box::new(v1::Hello {
+            signature: Vec::new(),
             protocol_version: PROTOCOL_VERSION,
             software_version: "0.0.1".to_owned(),
             incarnation: Some((&self.incarnation).into()),
@@ -232,7 +234,15 @@ impl Peer {
             }),
             inventory: Vec::new(),
             ephemeral_key,
-        })
+        });
+        self.sign(link, token, &mut hello);
+        hello
+    }
+
+    /// Signs a first frame that was changed.
+    pub fn sign(&self, link: &PeerLink, token: &str, hello: &mut v1::Hello) {
+        let signed = signing::link(&link.nonce, token, hello);
+        hello.signature = self.key.sign(&signed);
     }
 }
 
@@ -240,6 +250,10 @@ impl Peer {
 pub struct PeerLink {
     /// What the server wants to have signed.
     pub nonce: Vec<u8>,
+    /// Whose it is, and the half of the link's keys that nobody else knows.
+    introduced: Mutex<Option<(RunnerId, Ephemeral)>>,
+    key: KeyPlace,
+    sealer: Mutex<Sealer>,
     to_server: mpsc::Sender<v1::RunnerFrame>,
     from_server: FromServer,
 }
@@ -251,8 +265,12 @@ impl PeerLink {
     /// What the server says where it does not let it in.
     pub async fn dial(line: &Line, token: &str) -> Result<Self, Status> {
         let (to_server, frames) = mpsc::channel(FRAMES);
+        let key = KeyPlace::default();
         let mut link = Self {
             nonce: Vec::new(),
+            introduced: Mutex::default(),
+            sealer: Mutex::new(Sealer::new(key.clone())),
+            key,
             to_server,
             from_server: line.open(token, frames).await?,
         };
@@ -264,11 +282,35 @@ impl PeerLink {
         Ok(link)
     }
 
-    /// Sends a frame; returns whether the link took it.
+    /// Sends a frame, sealed once there is a key; returns whether the link took it.
     pub fn send(&self, kind: runner_frame::Kind) -> impl Future<Output = bool> + use<> {
+        self.send_as_it_is(self.seal(kind))
+    }
+
+    /// The next frame that the runner says, sealed once there is a key: to be sent next.
+    pub fn seal(&self, kind: runner_frame::Kind) -> v1::RunnerFrame {
         let frame = v1::RunnerFrame { kind: Some(kind) };
+        let sealed = self.sealer.lock().expect("no panic").seal(frame.clone());
+        sealed.unwrap_or(frame)
+    }
+
+    /// Sends a frame as it is; returns whether the link took it.
+    pub fn send_as_it_is(&self, frame: v1::RunnerFrame) -> impl Future<Output = bool> + use<> {
         let to_server = self.to_server.clone();
         async move { to_server.send(frame).await.is_ok() }
+    }
+
+    /// The two ends agree on the key that the runner's frames are sealed with. It checks no tickets,
+    /// and asks for no signature.
+    fn welcomed(&self, welcome: &v1::Welcome) {
+        let introduced = self.introduced.lock().expect("no panic").take();
+        let Some((runner, ephemeral)) = introduced else {
+            return;
+        };
+        let (ours, theirs) = (ephemeral.public(), &welcome.ephemeral_key);
+        let secret = ephemeral.agree(theirs, &self.nonce).expect("a public key");
+        let info = signing::seal_key(runner, &ours, theirs);
+        self.key.put(secret.seal_key(&info));
     }
 
     /// The next frame that is not a heartbeat; nothing at the end of the link.
@@ -292,7 +334,11 @@ impl PeerLink {
             }
         };
         // Around the loop: heartbeats alone are not what is waited for.
-        timeout(PATIENCE, next).await.expect("a frame in time")
+        let next = timeout(PATIENCE, next).await.expect("a frame in time");
+        if let Ok(Some(server_frame::Kind::Welcome(welcome))) = &next {
+            self.welcomed(welcome);
+        }
+        next
     }
 
     /// Says every so often that the runner lives, and does nothing else until the link ends.

@@ -37,4 +37,5 @@ mod scenarios {
     mod websocket_links;
     mod wire;
     mod wire_abuse;
+    mod wire_seals;
 }

@@ -1,15 +1,21 @@
 //! What carries the frames of one link: a stream of gRPC, or a WebSocket with one frame in each
 //! binary message (see [`proto::http1`]). A link ends with a status either way.
 
+use std::{
+    future::poll_fn,
+    task::{Context, Poll, ready},
+};
+
 use bytes::Bytes;
 use futures_util::{
     SinkExt as _, StreamExt as _,
-    stream::{SplitSink, SplitStream},
+    stream::{self, SplitSink, SplitStream},
 };
 use http::HeaderValue;
 use prost::Message as _;
 use proto::{
     http1,
+    sealing::{KeyPlace, Sealer},
     v1::{self, runner_link_client::RunnerLinkClient},
 };
 use shared_link::runner::Ended;
@@ -18,7 +24,6 @@ use shared_types::{
     limits::{HELLO_WITHIN, MAX_FRAME_BYTES},
 };
 use tokio::{sync::mpsc, time::timeout};
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Code, Request, Status, Streaming, metadata::MetadataValue, transport::Channel};
@@ -36,11 +41,32 @@ pub(super) enum Frames {
     },
 }
 
-/// Opens a link, on which the runner says what comes out of `waiting`.
+/// What the runner says, sealed as it leaves: behind every queue, so that seals are in the order of
+/// the frames.
+pub(super) struct Outgoing {
+    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    sealer: Sealer,
+}
+
+impl Outgoing {
+    /// What comes out of `waiting`, sealed with the key that will be there.
+    pub(super) fn new(waiting: mpsc::Receiver<v1::RunnerFrame>, key: KeyPlace) -> Self {
+        let sealer = Sealer::new(key);
+        Self { waiting, sealer }
+    }
+
+    /// The next frame; nothing where the runner says no more, or may not say it yet.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<v1::RunnerFrame>> {
+        let frame = ready!(self.waiting.poll_recv(context));
+        Poll::Ready(frame.and_then(|frame| self.sealer.seal(frame)))
+    }
+}
+
+/// Opens a link, on which the runner says what comes out of `outgoing`.
 pub(super) async fn open(
     wire: Wire,
     token: &str,
-    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    outgoing: Outgoing,
     entropy: &dyn Entropy,
 ) -> Result<Frames, LinkError> {
     let bearer = HeaderValue::try_from(format!("Bearer {token}"));
@@ -48,8 +74,8 @@ pub(super) async fn open(
     bearer.set_sensitive(true);
     let opened = async {
         match wire {
-            Wire::Grpc(channel) => call(channel, bearer, waiting).await,
-            Wire::Http1(connection) => upgrade(connection, bearer, waiting, entropy).await,
+            Wire::Grpc(channel) => call(channel, bearer, outgoing).await,
+            Wire::Http1(connection) => upgrade(connection, bearer, outgoing, entropy).await,
         }
     };
     let opened = timeout(HELLO_WITHIN, opened).await;
@@ -89,9 +115,9 @@ impl Frames {
 async fn call(
     channel: Channel,
     bearer: HeaderValue,
-    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    mut outgoing: Outgoing,
 ) -> Result<Frames, Status> {
-    let mut request = Request::new(ReceiverStream::new(waiting));
+    let mut request = Request::new(stream::poll_fn(move |context| outgoing.poll(context)));
     let bearer = MetadataValue::try_from(bearer.as_bytes());
     let mut bearer = bearer.map_err(|_| Status::internal("the access token is no header"))?;
     bearer.set_sensitive(true);
@@ -104,12 +130,12 @@ async fn call(
 async fn upgrade(
     connection: Http1,
     bearer: HeaderValue,
-    waiting: mpsc::Receiver<v1::RunnerFrame>,
+    outgoing: Outgoing,
     entropy: &dyn Entropy,
 ) -> Result<Frames, Status> {
     let socket = connection.upgrade(http1::LINK, bearer, entropy).await?;
     let (sink, stream) = socket.split();
-    let writer = tokio::spawn(write(sink, waiting));
+    let writer = tokio::spawn(write(sink, outgoing));
     Ok(Frames::WebSocket {
         stream: Box::new(stream),
         _writer: AbortOnDropHandle::new(writer),
@@ -118,13 +144,10 @@ async fn upgrade(
 
 /// Sends what the runner says until it says no more; then the link ends in order. Where nothing
 /// can be sent any more the runner sees it, because nobody waits for its frames.
-async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
-    mut waiting: mpsc::Receiver<v1::RunnerFrame>,
-) {
-    while let Some(frame) = waiting.recv().await {
+async fn write(mut sink: SplitSink<WebSocket, Message>, mut outgoing: Outgoing) {
+    while let Some(frame) = poll_fn(|context| outgoing.poll(context)).await {
         let message = Message::Binary(frame.encode_to_vec().into());
-        let more = !waiting.is_empty();
+        let more = !outgoing.waiting.is_empty();
         let sent = match more {
             true => sink.feed(message).await,
             false => sink.send(message).await,

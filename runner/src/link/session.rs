@@ -3,7 +3,9 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use proto::{
-    PROTOCOL_VERSION, signing,
+    PROTOCOL_VERSION,
+    sealing::KeyPlace,
+    signing,
     v1::{self, runner_frame},
 };
 use shared_link::runner::{self, Opened, Todo};
@@ -17,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     LinkError,
-    frames::{self, Frames},
+    frames::{self, Frames, Outgoing},
     tickets::Tickets,
 };
 use crate::{
@@ -68,7 +70,7 @@ pub(crate) struct Progress {
 
 /// One link while it lives.
 struct Link<'a> {
-    outgoing: &'a mpsc::Sender<v1::RunnerFrame>,
+    outgoing: mpsc::Sender<v1::RunnerFrame>,
     opened: &'a Opened,
     token: &'a str,
     reached: &'a Reached,
@@ -96,18 +98,21 @@ impl Session<'_> {
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let entropy = self.entropy.as_ref();
-        let mut incoming = frames::open(proven.wire, token, waiting, entropy).await?;
+        let seal = KeyPlace::default();
+        let said = Outgoing::new(waiting, seal.clone());
+        let mut incoming = frames::open(proven.wire, token, said, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
-        let link = Link {
-            outgoing: &outgoing,
+        let mut link = Link {
+            outgoing,
             opened: &opened,
             token,
             reached: &proven.reached,
             began: Instant::now(),
-            tickets: Tickets::new(self.server, self.introduction.runner),
+            tickets: Tickets::new(self.server, self.introduction.runner, seal),
             progress,
         };
-        let served = self.serve(&mut incoming, link).await;
+        let served = self.serve(&mut incoming, &mut link).await;
+        let (outgoing, tickets) = (link.outgoing, link.tickets);
         // Before the table forgets that there is a link: without one, nothing can be forgotten.
         let for_good = self.has_nothing_left();
         self.operations.close_link(opened.link).await;
@@ -118,7 +123,8 @@ impl Session<'_> {
             "runner disconnected"
         );
         if served.is_ok() {
-            leave(incoming, outgoing, for_good).await;
+            let left = self.leave(incoming, outgoing, tickets, for_good);
+            let _ = timeout(GOODBYE_WITHIN, left).await;
         }
         served
     }
@@ -128,8 +134,8 @@ impl Session<'_> {
         *self.operations.unfinished().borrow() == Unfinished::default()
     }
 
-    async fn serve(&self, incoming: &mut Frames, mut link: Link<'_>) -> Result<(), LinkError> {
-        let (began, outgoing) = (link.began, link.outgoing);
+    async fn serve(&self, incoming: &mut Frames, link: &mut Link<'_>) -> Result<(), LinkError> {
+        let (began, outgoing) = (link.began, link.outgoing.clone());
         let mut session = runner::Session::new(Duration::ZERO);
         loop {
             let event = tokio::select! {
@@ -145,7 +151,7 @@ impl Session<'_> {
                     link.progress.heard = true;
                     link.tickets.check(&mut frame, self.clock.boot_time())?;
                     let todo = session.frame(*frame, began.elapsed())?;
-                    let mut done = pin!(self.carry_out(todo, &mut link));
+                    let mut done = pin!(self.carry_out(todo, link));
                     // Nothing is heard meanwhile: a server that sends orders but takes no answers
                     // is as good as silent. Where it would take them, the runner is what is slow.
                     loop {
@@ -155,13 +161,13 @@ impl Session<'_> {
                                 if outgoing.capacity() > 0 {
                                     session.is_busy(began.elapsed());
                                 }
-                                self.beat(&mut session, began, outgoing)?;
+                                self.beat(&mut session, began, &outgoing)?;
                             }
                             () = self.goodbye.cancelled() => return Ok(()),
                         }
                     }
                 }
-                Event::Time => self.beat(&mut session, began, outgoing)?,
+                Event::Time => self.beat(&mut session, began, &outgoing)?,
                 Event::Goodbye => return Ok(()),
             }
         }
@@ -215,13 +221,38 @@ impl Session<'_> {
         sent.map_err(|_| LinkError::Closed)
     }
 
+    /// Says goodbye, and gives it and what was sent before it the time to leave. A runner that is let in
+    /// and has not heard of that yet waits for it: nobody believes what has no seal.
+    async fn leave(
+        &self,
+        mut incoming: Frames,
+        outgoing: mpsc::Sender<v1::RunnerFrame>,
+        mut tickets: Tickets<'_>,
+        for_good: bool,
+    ) {
+        while tickets.awaits_welcome() {
+            let Ok(Some(mut frame)) = incoming.next().await else {
+                return;
+            };
+            if tickets.check(&mut frame, self.clock.boot_time()).is_err() {
+                return;
+            }
+        }
+        let goodbye = frame(runner_frame::Kind::Goodbye(v1::Goodbye {
+            reason: "the runner stops".to_owned(),
+            for_good,
+        }));
+        let _ = outgoing.send(goodbye).await;
+        drop(outgoing);
+        while let Ok(Some(_)) = incoming.next().await {}
+    }
+
     fn hello(&self, nonce: &[u8], link: &mut Link<'_>) -> v1::RunnerFrame {
         let now = self.clock.boot_time();
         let ephemeral_key = link.tickets.introduce(nonce, now, self.entropy.as_ref());
-        let signed = signing::link(nonce, link.token, &ephemeral_key);
         let opened = link.opened;
-        frame(runner_frame::Kind::Hello(Box::new(v1::Hello {
-            signature: self.key.sign(&signed),
+        let mut hello = v1::Hello {
+            signature: Vec::new(),
             protocol_version: PROTOCOL_VERSION,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
             incarnation: Some((&opened.incarnation).into()),
@@ -229,22 +260,11 @@ impl Session<'_> {
             capabilities: Some(self.introduction.capabilities.clone()),
             inventory: opened.inventory.clone(),
             ephemeral_key,
-        })))
+        };
+        let signed = signing::link(nonce, link.token, &hello);
+        hello.signature = self.key.sign(&signed);
+        frame(runner_frame::Kind::Hello(Box::new(hello)))
     }
-}
-
-/// Says goodbye, and gives it and what was sent before it the time to leave.
-async fn leave(mut incoming: Frames, outgoing: mpsc::Sender<v1::RunnerFrame>, for_good: bool) {
-    let goodbye = frame(runner_frame::Kind::Goodbye(v1::Goodbye {
-        reason: "the runner stops".to_owned(),
-        for_good,
-    }));
-    let mut left = pin!(async move {
-        let _ = outgoing.send(goodbye).await;
-        drop(outgoing);
-        while let Ok(Some(_)) = incoming.next().await {}
-    });
-    let _ = timeout(GOODBYE_WITHIN, &mut left).await;
 }
 
 fn frame(kind: runner_frame::Kind) -> v1::RunnerFrame {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use proto::{
     agreement::{Ephemeral, LinkKey},
+    sealing::KeyPlace,
     signing,
     v1::{self, server_frame::Kind},
 };
@@ -28,6 +29,8 @@ const SKEW: Duration = Duration::from_secs(10);
 pub(super) struct Tickets<'a> {
     identity: &'a ServerIdentity,
     runner: RunnerId,
+    /// Where the key goes that the runner seals its own frames with.
+    seal: KeyPlace,
     stage: Stage,
 }
 
@@ -67,10 +70,11 @@ pub(crate) enum Unproven {
 }
 
 impl<'a> Tickets<'a> {
-    pub(super) fn new(identity: &'a ServerIdentity, runner: RunnerId) -> Self {
+    pub(super) fn new(identity: &'a ServerIdentity, runner: RunnerId, seal: KeyPlace) -> Self {
         Self {
             identity,
             runner,
+            seal,
             stage: Stage::Called,
         }
     }
@@ -92,6 +96,11 @@ impl<'a> Tickets<'a> {
         ours
     }
 
+    /// Whether the runner has introduced itself, and is not welcome yet.
+    pub(super) fn awaits_welcome(&self) -> bool {
+        matches!(self.stage, Stage::Introduced(..))
+    }
+
     /// The welcome came.
     ///
     /// # Errors
@@ -110,6 +119,8 @@ impl<'a> Tickets<'a> {
         let info = signing::link_key(generation, self.runner, &ours, theirs);
         let secret = ephemeral.agree(theirs, nonce).ok_or(Unproven::FirstWord)?;
         let key = secret.key(&info);
+        let info = signing::seal_key(self.runner, &ours, theirs);
+        self.seal.put(secret.seal_key(&info));
         self.stage = Stage::Open(Open {
             challenged,
             generation,

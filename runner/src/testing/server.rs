@@ -16,7 +16,9 @@ use hyper_util::{
 };
 use proto::{
     agreement::{Ephemeral, LinkKey},
-    dismissal, signing,
+    dismissal,
+    sealing::Opener,
+    signing,
     v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
 };
 use shared_tls::ServerTls;
@@ -220,6 +222,7 @@ impl State {
             over,
             identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
             key: None,
+            opener: None,
             from_runner,
             to_runner,
         };
@@ -307,6 +310,8 @@ pub(crate) struct FakeLink {
     identity: RunnerKey,
     /// What tickets are made with, once it is welcome.
     key: Option<LinkKey>,
+    /// What the runner says is opened with, from then on.
+    opener: Option<Opener>,
     from_runner: FromRunner,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
@@ -356,7 +361,11 @@ impl FakeLink {
     /// The next frame; `None` at the end of the link.
     pub(crate) async fn next_of_all(&mut self) -> Option<v1::runner_frame::Kind> {
         let frame = timeout(SOON, self.from_runner.next()).await;
-        frame.expect("a frame in time")?.ok()?.kind
+        let frame = frame.expect("a frame in time")?.ok()?;
+        match &mut self.opener {
+            Some(opener) => opener.open(frame).expect("it is sealed").kind,
+            None => frame.kind,
+        }
     }
 
     /// Challenge and hello.
@@ -388,9 +397,10 @@ impl FakeLink {
         let ephemeral = Ephemeral::generate(&OsEntropy);
         let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
         let info = signing::link_key(1, RUNNER, theirs, &ours);
-        self.key = ephemeral
-            .agree(theirs, &NONCE)
-            .map(|secret| secret.key(&info));
+        let secret = ephemeral.agree(theirs, &NONCE).expect("a public key");
+        self.key = Some(secret.key(&info));
+        let info = signing::seal_key(RUNNER, theirs, &ours);
+        self.opener = Some(Opener::new(secret.seal_key(&info)));
         let mut welcome = v1::Welcome {
             generation: 1,
             protocol_version: version,

@@ -9,6 +9,7 @@ use http::{HeaderMap, header::AUTHORIZATION};
 use prost::Message as _;
 use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
+    sealing::{NotSealed, Opener},
     v1::{self, runner_frame, server_frame},
 };
 use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
@@ -63,14 +64,14 @@ where
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) -> Result<(), Status> {
         // On the heap, and gone once it is proved: a link that waits needs none of it.
-        let (identity, hello) = match Box::pin(self.hello(challenge, &outbound)).await {
+        let (identity, opener, hello) = match Box::pin(self.hello(challenge, &outbound)).await {
             Ok(proved) => proved,
             Err(refused) => {
                 tracing::info!(runner.id = %self.caller.claims.runner, reason = refused.message(), "a link was refused");
                 return Err(refused);
             }
         };
-        let (inbound, mut broken) = readable(self.inbound);
+        let (inbound, mut broken) = readable(self.inbound, opener);
         self.app.attach(identity, hello, inbound, outbound).await;
         broken.try_recv().map_or(Ok(()), Err)
     }
@@ -80,7 +81,7 @@ where
         &mut self,
         challenge: LinkChallenge,
         outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
-    ) -> Result<(LinkIdentity, v1::Hello), Status> {
+    ) -> Result<(LinkIdentity, Opener, v1::Hello), Status> {
         let kind = server_frame::Kind::Challenge(v1::Challenge {
             nonce: challenge.nonce().to_vec(),
         });
@@ -105,14 +106,18 @@ where
             )));
         }
         let Caller { token, claims } = &self.caller;
-        let identity = self
+        let (identity, opener) = self
             .app
             .enrolment
             .prove_link(claims, challenge, token, &hello)
             .await
             .map_err(|error| status(&error))?;
-        Ok((identity, *hello))
+        Ok((identity, opener, *hello))
     }
+}
+
+fn not_sealed(reason: NotSealed) -> Status {
+    Status::unauthenticated(reason.to_string())
 }
 
 /// What a first frame is refused with that is not short enough.
@@ -120,16 +125,18 @@ pub(crate) fn too_large_a_hello() -> Status {
     Status::resource_exhausted("a hello may have 64 KiB")
 }
 
-/// The frames up to the first that cannot be read, such as one that is too large, and what is
-/// wrong with that.
+/// What the runner says up to the first frame that cannot be read, such as one that is too large, or
+/// that it did not seal, and what is wrong with that.
 fn readable(
     inbound: impl Stream<Item = Result<v1::RunnerFrame, Status>> + Send + 'static,
+    mut opener: Opener,
 ) -> (
     BoxStream<'static, v1::RunnerFrame>,
     oneshot::Receiver<Status>,
 ) {
     let (breaks, broken) = oneshot::channel();
-    let frames = inbound.scan(Some(breaks), |breaks, frame| {
+    let frames = inbound.scan(Some(breaks), move |breaks, frame| {
+        let frame = frame.and_then(|frame| opener.open(frame).map_err(not_sealed));
         if let Err(unreadable) = &frame
             && let Some(breaks) = breaks.take()
         {

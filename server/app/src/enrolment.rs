@@ -9,7 +9,7 @@ mod refused;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
-use proto::{signing, v1};
+use proto::{sealing::Opener, signing, v1};
 use server_router::links::{LinkIdentity, Links};
 use server_store::{
     AttemptKind, EnrolRefusal, JoinState, JoinTokenRow, NewRunner, RunnerRow, Store,
@@ -364,7 +364,8 @@ impl Enrolment {
         LinkChallenge::issue(self.inner.clock.clone(), &*self.inner.entropy)
     }
 
-    /// The identity of a link whose runner has signed the nonce with the key that its token names.
+    /// The identity of a link whose runner has signed its hello with the key that its token names, and
+    /// what opens all that it says behind that.
     ///
     /// # Errors
     /// If it has not, if its ephemeral key makes no secret, or if the runner was removed in the
@@ -375,12 +376,12 @@ impl Enrolment {
         challenge: LinkChallenge,
         token: &str,
         hello: &v1::Hello,
-    ) -> Result<LinkIdentity, AppError> {
+    ) -> Result<(LinkIdentity, Opener), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
         let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
         lives(&row).map_err(|refused| refused.error)?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
-        let signed = signing::link(challenge.nonce(), token, &hello.ephemeral_key);
+        let signed = signing::link(challenge.nonce(), token, hello);
         if !bound || !verifies(&row.public_key, &signed, &hello.signature) {
             // Somebody has a link token of this runner, but not its key.
             let refused = Refused::stolen_link_token().of(row.tenant, row.id);
@@ -395,7 +396,7 @@ impl Enrolment {
             entropy,
             ..
         } = &*self.inner;
-        challenge
+        let opener = challenge
             .behind(links.gate(row.id).await)
             .agree(row.id, &hello.ephemeral_key, identity.clone(), &**entropy)
             .map_err(|error| AppError::Invalid(error.to_string()))?;
@@ -408,11 +409,12 @@ impl Enrolment {
                 "the access token was replaced by a newer one".into(),
             ));
         }
-        Ok(LinkIdentity {
+        let identity = LinkIdentity {
             tenant: row.tenant,
             runner: row.id,
             name: row.name,
-        })
+        };
+        Ok((identity, opener))
     }
 }
 

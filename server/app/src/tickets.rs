@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 use aws_lc_rs::hmac;
 use proto::{
     agreement::{Ephemeral, LinkKey, Secret},
+    sealing::Opener,
     signing,
     v1::{self, server_frame},
 };
@@ -56,7 +57,8 @@ impl LinkChallenge {
         Self { gate, ..self }
     }
 
-    /// Agrees with the runner that has proved itself on the secret behind its tickets.
+    /// Agrees with the runner that has proved itself on the secret behind its tickets, and behind what
+    /// it says: that is opened with what is returned.
     ///
     /// # Errors
     /// If `runners_key` is not an X25519 public key, or one that makes no secret; there will be no
@@ -67,10 +69,12 @@ impl LinkChallenge {
         runners_key: &[u8],
         identity: Arc<SigningKey>,
         entropy: &dyn Entropy,
-    ) -> Result<(), NotAKey> {
+    ) -> Result<Opener, NotAKey> {
         let ephemeral = Ephemeral::generate(entropy);
         let servers_key = ephemeral.public();
         let secret = ephemeral.agree(runners_key, &self.nonce).ok_or(NotAKey)?;
+        let info = signing::seal_key(runner, runners_key, &servers_key);
+        let opener = Opener::new(secret.seal_key(&info));
         let agreed = Agreed {
             link: Link {
                 runner,
@@ -86,7 +90,7 @@ impl LinkChallenge {
         };
         // Nobody takes it where the link is gone.
         let _ = self.agreed.send(agreed);
-        Ok(())
+        Ok(opener)
     }
 }
 

@@ -34,10 +34,13 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol_for(over, &gantry, "peer").await;
     type Spoil = fn(&mut v1::Hello);
-    let spoiled: [(&str, Spoil); 9] = [
+    let spoiled: [(&str, Spoil); 10] = [
         // The code that a runner takes for final.
         ("FailedPrecondition: the runner speaks version 0", |hello| {
             hello.protocol_version = 0;
+        }),
+        ("FailedPrecondition: the runner speaks version 1", |hello| {
+            hello.protocol_version = 1;
         }),
         ("not known here", |hello| hello.signature.clear()),
         ("64 KiB", |hello| {
@@ -67,6 +70,9 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
         let (mut link, token) = peer.dial().await;
         let mut hello = peer.hello(&link, &token);
         spoil(&mut hello);
+        if !hello.signature.is_empty() {
+            peer.sign(&link, &token, &mut hello);
+        }
         link.send(Kind::Hello(hello)).await;
         let reason = link.reason().await;
         assert!(reason.contains(words), "it should say {words:?}: {reason}");
@@ -97,6 +103,7 @@ async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak(over: Over)
     let (mut link, token) = peer.dial().await;
     let mut hello = peer.hello(&link, &token);
     hello.protocol_version = PROTOCOL_VERSION + 7;
+    peer.sign(&link, &token, &mut hello);
     link.send(Kind::Hello(hello)).await;
     let Ok(Some(server_frame::Kind::Welcome(welcome))) = link.next().await else {
         panic!("it is welcome");
@@ -132,7 +139,7 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
             "copied whole" => hello.clone_from(&copied),
             "for another key" => hello.ephemeral_key.clone_from(&copied.ephemeral_key),
             _ => {
-                let signed = signing::link(&link.nonce, &token, &hello.ephemeral_key);
+                let signed = signing::link(&link.nonce, &token, &hello);
                 hello.signature = thief.sign(&signed);
             }
         }
@@ -166,9 +173,8 @@ async fn a_runner_without_a_key_for_its_link_is_not_let_in(over: Over) {
     for key in [vec![], vec![1; 31], vec![1; 33], vec![0; 32]] {
         let (mut link, token) = peer.dial().await;
         let mut hello = peer.hello(&link, &token);
-        let signed = signing::link(&link.nonce, &token, &key);
-        hello.signature = peer.key.sign(&signed);
         hello.ephemeral_key = key;
+        peer.sign(&link, &token, &mut hello);
         link.send(Kind::Hello(hello)).await;
         let reason = link.reason().await;
         assert!(reason.starts_with("InvalidArgument: "), "{reason}");

@@ -80,7 +80,7 @@ impl Server {
 
 /// Tickets that were introduced in the first second of the link, and their ephemeral key.
 fn introduced(identity: &ServerIdentity, seed: u64) -> (Tickets<'_>, Vec<u8>) {
-    let mut tickets = Tickets::new(identity, RUNNER);
+    let mut tickets = Tickets::new(identity, RUNNER, KeyPlace::default());
     let entropy = SeededEntropy::new(seed);
     let ours = tickets.introduce(&NONCE, Duration::from_secs(1), &entropy);
     (tickets, ours)
@@ -392,7 +392,7 @@ fn an_operation_before_the_welcome_does_not_pass() {
     let identity = server.identity();
     let (introduced, theirs) = introduced(&identity, 5);
     let key = server.welcome(&theirs).key;
-    let called = Tickets::new(&identity, RUNNER);
+    let called = Tickets::new(&identity, RUNNER, KeyPlace::default());
     for mut tickets in [called, introduced] {
         assert!(!passes(&mut tickets, ordered(&key, 0), 1));
     }

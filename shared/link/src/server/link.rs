@@ -212,7 +212,7 @@ impl<P: Post> Link<P> {
         unsettled
     }
 
-    /// A frame came.
+    /// A frame came; that the runner has sealed it was looked at before.
     ///
     /// # Errors
     /// The link is over.
@@ -227,6 +227,7 @@ impl<P: Post> Link<P> {
             // Nothing that this build knows: a newer runner may say more.
             None | Some(Kind::Heartbeat(_)) => Ok(()),
             Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
+            Some(Kind::Sealed(_)) => Err(Malformed::new("a frame came within another")),
             Some(Kind::Goodbye(goodbye)) if goodbye.for_good => {
                 return Err(Over::Left(goodbye.reason));
             }
