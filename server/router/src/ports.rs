@@ -120,8 +120,9 @@ pub trait Outputs: Send + Sync {
     /// It cannot be written.
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError>;
 
-    /// Keeps bytes at their place; what is kept already is left out. Whether they can be written
-    /// is told by [`Outputs::synced`].
+    /// Keeps bytes at their place; what is kept already is left out. No bytes say that those before
+    /// their place never come. Whether they can be written, and whether those before them were, is
+    /// told by [`Outputs::synced`].
     ///
     /// # Errors
     /// The server stops.
@@ -132,6 +133,13 @@ pub trait Outputs: Send + Sync {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError>;
+
+    /// From where on stdout and stderr are to be appended to by whoever begins: what is before is
+    /// durable, and what could not be written is tried again.
+    ///
+    /// # Errors
+    /// It still cannot be written.
+    async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError>;
 
     /// Waits until what was appended is durable: how far stdout and stderr are. Never falls.
     ///

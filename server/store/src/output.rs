@@ -5,7 +5,9 @@
 //! ([`Outputs::keep_all`]); what lies between them, or never came, is a gap.
 //! What is appended is on its way to disk, and [`Outputs::synced`] says how far it is there: only
 //! that may be given up elsewhere. One task owns the files; many streams share its syncs. A stream
-//! that cannot be written keeps what it has, takes no more, and says so whenever it is asked.
+//! that cannot be written keeps what it has, takes no more, and says so whenever it is asked, until
+//! somebody goes on where it ends ([`Outputs::resume`]). Bytes that do not follow what is there are
+//! not taken for what comes after a gap, unless it is said that there is one.
 //! The area belongs to one replica; one that several share can take its place behind this handle.
 
 use std::{
@@ -106,6 +108,10 @@ enum Wish {
         key: OutputKey,
         reply: oneshot::Sender<io::Result<u64>>,
     },
+    Resume {
+        key: OutputKey,
+        reply: oneshot::Sender<io::Result<u64>>,
+    },
     Synced {
         key: OutputKey,
         reply: oneshot::Sender<io::Result<u64>>,
@@ -123,6 +129,7 @@ impl Outputs {
         let area = Area {
             folder: folder.to_owned(),
             streams: HashMap::new(),
+            broken: HashMap::new(),
             waiting: Vec::new(),
         };
         // Detached on purpose: it ends with the last handle.
@@ -139,8 +146,9 @@ impl Outputs {
         self.ask(|reply| Wish::KeepAll { key, reply }).await
     }
 
-    /// Appends bytes at their place. What is there already is left out; bytes further on leave a
-    /// gap. That it cannot be written is told by [`Outputs::synced`].
+    /// Appends bytes at their place. What is there already is left out. No bytes say that those
+    /// before their place never come: a gap. That it cannot be written, or that bytes before it
+    /// were not, is told by [`Outputs::synced`].
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the server stops.
@@ -179,6 +187,16 @@ impl Outputs {
     /// [`StoreError::Unavailable`] if the files cannot be read.
     pub async fn end(&self, key: OutputKey) -> Result<u64, StoreError> {
         self.ask(|reply| Wish::End { key, reply }).await
+    }
+
+    /// From where on a stream is to be appended to by whoever begins, synced to disk: where some of
+    /// it could not be written, that is tried again from there.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if it still cannot be written, or if the disk did not take what it
+    /// was given: what that holds is not known before the server is started again.
+    pub async fn resume(&self, key: OutputKey) -> Result<u64, StoreError> {
+        self.ask(|reply| Wish::Resume { key, reply }).await
     }
 
     /// Waits until everything that was appended to the stream before is synced to disk, and says
@@ -249,8 +267,18 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
 struct Area {
     folder: PathBuf,
     streams: HashMap<OutputKey, StreamFiles>,
+    /// Streams of which something was not kept.
+    broken: HashMap<OutputKey, Broken>,
     /// Who waits for the next sync.
     waiting: Vec<(OutputKey, oneshot::Sender<io::Result<u64>>)>,
+}
+
+/// Why nothing more is taken of a stream.
+struct Broken {
+    kind: io::ErrorKind,
+    why: String,
+    /// A failed sync says nothing of what is on disk, and the next one nothing of the failed one.
+    for_good: bool,
 }
 
 impl Area {
@@ -258,29 +286,40 @@ impl Area {
         // Whoever stopped waiting misses nothing.
         match wish {
             Wish::KeepAll { key, reply } => drop(reply.send(self.keep_all(key))),
-            Wish::Append { key, offset, data } => match self.stream(key) {
-                Ok(stream) => stream.append(offset, &data),
-                Err(error) => {
-                    tracing::warn!(operation.id = %key.operation, %error, "output is not kept");
+            Wish::Append { key, offset, data } => {
+                if self.broken.contains_key(&key) {
+                    return;
                 }
-            },
+                let stream = self.stream(key);
+                if let Err(error) = stream.and_then(|stream| stream.append(offset, &data)) {
+                    self.give_up(key, &error, false);
+                }
+            }
             Wish::Read {
                 key,
                 from,
                 max_bytes,
                 reply,
-            } => {
-                let read = |stream: &mut StreamFiles| stream.read(from, max_bytes);
-                drop(reply.send(self.stream(key).and_then(read)));
-            }
+            } => drop(reply.send(self.read(key, from, max_bytes))),
             Wish::End { key, reply } => {
                 drop(reply.send(self.stream(key).map(|stream| stream.end())));
             }
-            Wish::Synced { key, reply } => match self.stream(key) {
-                Ok(stream) if stream.is_dirty() => self.waiting.push((key, reply)),
-                Ok(stream) => drop(reply.send(stream.synced())),
-                Err(error) => drop(reply.send(Err(error))),
-            },
+            Wish::Resume { key, reply } => {
+                self.resume(key);
+                self.tell_synced(key, reply);
+            }
+            Wish::Synced { key, reply } => self.tell_synced(key, reply),
+        }
+    }
+
+    /// Opens it anew where something was not kept: what it has then is in the files.
+    fn resume(&mut self, key: OutputKey) {
+        if self.broken.get(&key).is_some_and(|broken| !broken.for_good) {
+            self.streams.remove(&key);
+            match self.stream(key) {
+                Ok(_) => drop(self.broken.remove(&key)),
+                Err(error) => self.give_up(key, &error, false),
+            }
         }
     }
 
@@ -289,10 +328,39 @@ impl Area {
         self.stream(key)?.keep_all(&area, key)
     }
 
+    fn read(
+        &mut self,
+        key: OutputKey,
+        from: u64,
+        max_bytes: usize,
+    ) -> io::Result<Option<KeptOutput>> {
+        if let Err(error) = self.stream(key)?.flush() {
+            self.give_up(key, &error, false);
+        }
+        self.stream(key)?.read(from, max_bytes)
+    }
+
+    /// Now, or after the next sync.
+    fn tell_synced(&mut self, key: OutputKey, reply: oneshot::Sender<io::Result<u64>>) {
+        match self.synced(key) {
+            Ok(_) if self.streams[&key].is_dirty() => self.waiting.push((key, reply)),
+            synced => drop(reply.send(synced)),
+        }
+    }
+
+    fn synced(&mut self, key: OutputKey) -> io::Result<u64> {
+        match self.broken.get(&key) {
+            Some(broken) => Err(io::Error::new(broken.kind, broken.why.clone())),
+            None => Ok(self.stream(key)?.synced()),
+        }
+    }
+
     /// The stream, read from its files where it is not open.
     fn stream(&mut self, key: OutputKey) -> io::Result<&mut StreamFiles> {
         if self.streams.len() >= OPEN_STREAMS && !self.streams.contains_key(&key) {
-            self.streams.retain(|_, stream| stream.is_needed());
+            let broken = &self.broken;
+            self.streams
+                .retain(|key, stream| stream.is_dirty() || broken.contains_key(key));
         }
         match self.streams.entry(key) {
             std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
@@ -302,22 +370,38 @@ impl Area {
         }
     }
 
+    /// Some of what was appended is not kept.
+    fn give_up(&mut self, key: OutputKey, error: &io::Error, for_good: bool) {
+        let broken = Broken {
+            kind: error.kind(),
+            why: error.to_string(),
+            for_good,
+        };
+        self.broken.insert(key, broken);
+    }
+
     fn is_dirty(&self) -> bool {
-        !self.waiting.is_empty() || self.streams.values().any(StreamFiles::is_dirty)
+        let mut dirty = self.streams.iter().filter(|(_, stream)| stream.is_dirty());
+        !self.waiting.is_empty() || dirty.any(|(key, _)| !self.broken.contains_key(key))
     }
 
     fn sync(&mut self) {
+        let mut failed = Vec::new();
         for (key, stream) in &mut self.streams {
-            if stream.is_dirty() {
-                stream.sync();
-                if let Err(error) = stream.synced() {
-                    tracing::error!(operation.id = %key.operation, %error, "output cannot be written");
-                }
+            if self.broken.contains_key(key) {
+                continue;
+            }
+            if let Err(error) = stream.flush() {
+                failed.push((*key, error, false));
+            } else if let Err(error) = stream.sync() {
+                failed.push((*key, error, true));
             }
         }
+        for (key, error, for_good) in failed {
+            self.give_up(key, &error, for_good);
+        }
         for (key, reply) in std::mem::take(&mut self.waiting) {
-            let synced = self.stream(key).and_then(|stream| stream.synced());
-            drop(reply.send(synced));
+            drop(reply.send(self.synced(key)));
         }
     }
 }

@@ -203,6 +203,15 @@ impl Outputs for Area {
         appended.map_err(PortError::new)
     }
 
+    async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
+        let mut kept = [0; 2];
+        for stream in STREAMS {
+            let up_to = self.0.resume(output_key(id, stream)).await;
+            kept[stream as usize] = up_to.map_err(PortError::new)?;
+        }
+        Ok(kept)
+    }
+
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
         let mut synced = [0; 2];
         for stream in STREAMS {

@@ -226,6 +226,10 @@ impl Outputs for Unkept {
         Ok(())
     }
 
+    async fn resume(&self, _id: OperationId) -> Result<[u64; 2], PortError> {
+        Ok([0, 0])
+    }
+
     async fn synced(&self, _id: OperationId) -> Result<[u64; 2], PortError> {
         Ok([0, 0])
     }

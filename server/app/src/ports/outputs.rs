@@ -66,6 +66,13 @@ impl ports::Outputs for TenantOutputs {
         appended.map_err(PortError::new)
     }
 
+    async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
+        let stdout = self.outputs.resume(self.key(id, OutputStream::Stdout));
+        let stderr = self.outputs.resume(self.key(id, OutputStream::Stderr));
+        let (stdout, stderr) = tokio::try_join!(stdout, stderr).map_err(PortError::new)?;
+        Ok([stdout, stderr])
+    }
+
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
         let stdout = self.outputs.synced(self.key(id, OutputStream::Stdout));
         let stderr = self.outputs.synced(self.key(id, OutputStream::Stderr));

@@ -28,6 +28,8 @@ pub(super) struct Cursor {
     told: [u64; 2],
     /// Below this they came.
     came: [u64; 2],
+    /// Below this it is known of what is not kept that it never came.
+    known: [u64; 2],
     /// The stream whose turn it is, so that neither waits for the other.
     turn: usize,
     /// That the place is gone, or back, or back and gone once more.
@@ -55,6 +57,7 @@ impl Cursor {
             whole,
             told: [0, 0],
             came: kept,
+            known: kept,
             turn: 0,
             reach: VecDeque::new(),
             input_taken: None,
@@ -104,6 +107,7 @@ impl Cursor {
             // What its runner does not keep any more, because another reader had it, is kept here.
             OperationEvent::Gap { stream, to, .. } => {
                 self.came[stream as usize] = to.max(self.came[stream as usize]);
+                self.known[stream as usize] = to.max(self.known[stream as usize]);
             }
             OperationEvent::Reachable
                 if matches!(self.reach.back(), Some(OperationEvent::Unreachable { .. })) =>
@@ -178,12 +182,12 @@ impl Cursor {
 
     fn read(&self, stream: OutputStream) -> Reading {
         let (outputs, id, whole) = (Arc::clone(&self.outputs), self.id, self.whole);
-        let from = self.told[stream as usize];
+        let (from, known) = (self.told[stream as usize], self.known[stream as usize]);
         Box::pin(async move {
             let kept = outputs.read(id, stream, from).await?;
             let is_there = kept.as_ref().is_some_and(|(offset, _)| *offset == from);
-            if whole && !is_there {
-                outputs.synced(id).await?;
+            if whole && !is_there && from >= known {
+                return Err(PortError::new("some of the output could not be kept"));
             }
             Ok(kept)
         })

@@ -2,6 +2,7 @@
 
 use std::{future::pending, pin::Pin, sync::Arc};
 
+use bytes::Bytes;
 use shared_sandbox::{Operation, OperationEvent, OutputStream, Request, Retention};
 use shared_types::OperationId;
 
@@ -57,7 +58,7 @@ impl Recording {
         if self.gone {
             return [0, 0];
         }
-        match self.outputs.synced(self.id).await {
+        match self.outputs.resume(self.id).await {
             Ok(kept) => {
                 self.appended = kept != [0, 0];
                 kept
@@ -76,21 +77,21 @@ impl Recording {
         Cursor::new(Arc::clone(&self.outputs), self.id, whole, kept)
     }
 
-    /// Keeps what a reader is told.
+    /// Keeps what a reader is told, and that some never comes.
     pub(super) async fn keep(&mut self, event: &OperationEvent) {
-        let OperationEvent::Output {
-            stream,
-            offset,
-            data,
-        } = event
-        else {
-            return;
+        let (stream, offset, data) = match event {
+            OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            } => (*stream, *offset, data.clone()),
+            OperationEvent::Gap { stream, to, .. } => (*stream, *to, Bytes::new()),
+            _ => return,
         };
         if self.gone {
             return;
         }
         self.appended = true;
-        let (stream, offset, data) = (*stream, *offset, data.clone());
         if let Err(error) = self.outputs.append(self.id, stream, offset, data).await {
             self.give_up(&error);
         }

@@ -21,8 +21,6 @@ pub(super) struct StreamFiles {
     end: u64,
     /// What the disk holds for certain.
     synced: u64,
-    /// Why nothing more is taken.
-    broken: Option<(io::ErrorKind, String)>,
 }
 
 enum Files {
@@ -52,7 +50,6 @@ impl StreamFiles {
             end,
             // Whether an earlier process synced it is not known.
             synced: 0,
-            broken: None,
         })
     }
 
@@ -72,63 +69,59 @@ impl StreamFiles {
     }
 
     pub(super) fn is_dirty(&self) -> bool {
-        self.broken.is_none() && self.synced < self.end
-    }
-
-    /// Whether letting go of it would forget something.
-    pub(super) fn is_needed(&self) -> bool {
-        self.is_dirty() || self.broken.is_some()
+        self.synced < self.end
     }
 
     /// How far the disk has the stream.
-    pub(super) fn synced(&self) -> io::Result<u64> {
-        match &self.broken {
-            Some((kind, why)) => Err(io::Error::new(*kind, why.clone())),
-            None => Ok(self.synced),
-        }
+    pub(super) fn synced(&self) -> u64 {
+        self.synced
     }
 
-    pub(super) fn append(&mut self, offset: u64, data: &[u8]) {
+    /// After an error the stream takes no more before it is opened anew.
+    pub(super) fn append(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let end = offset.saturating_add(data.len() as u64);
-        if self.broken.is_some() || end <= self.end {
-            return;
+        if end <= self.end {
+            return Ok(());
         }
         let data = match self.end.checked_sub(offset) {
             // A repeat is shorter than the data.
             Some(repeated) => &data[repeated as usize..],
-            None => {
-                self.flush();
+            None if data.is_empty() => {
+                self.flush()?;
                 self.end = offset;
                 data
             }
+            None => return Err(io::Error::other("what comes before it was not kept")),
         };
         for piece in data.chunks(FRAME_BYTES) {
             if self.pending.len() + piece.len() > FRAME_BYTES {
-                self.flush();
+                self.flush()?;
             }
             self.pending.extend_from_slice(piece);
             self.end += piece.len() as u64;
         }
+        Ok(())
     }
 
-    /// Makes everything so far durable, or the stream broken.
-    pub(super) fn sync(&mut self) {
-        self.flush();
-        if self.broken.is_some() {
-            return;
+    /// Makes everything durable, once it is in files. What the disk did not take is not counted as
+    /// part of the stream.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.is_dirty() {
+            let synced = match &mut self.files {
+                Files::Ends(ends) => ends.sync(),
+                Files::Whole(segments) => segments.sync(),
+            };
+            if let Err(error) = synced {
+                self.end = self.synced;
+                return Err(error);
+            }
+            self.synced = self.end;
         }
-        let synced = match &mut self.files {
-            Files::Ends(ends) => ends.sync(),
-            Files::Whole(segments) => segments.sync(),
-        };
-        match synced {
-            Ok(()) => self.synced = self.end,
-            Err(error) => self.give_up(&error),
-        }
+        Ok(())
     }
 
-    pub(super) fn read(&mut self, from: u64, max_bytes: usize) -> io::Result<Option<KeptOutput>> {
-        self.flush();
+    /// Of what is in files.
+    pub(super) fn read(&self, from: u64, max_bytes: usize) -> io::Result<Option<KeptOutput>> {
         let mut page = Page::new(from, max_bytes);
         match &self.files {
             Files::Ends(ends) => ends.read(&mut page)?,
@@ -138,9 +131,9 @@ impl StreamFiles {
     }
 
     /// Puts what waits into a frame. What cannot be written is not part of the stream.
-    fn flush(&mut self) {
-        if self.pending.is_empty() || self.broken.is_some() {
-            return;
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
         }
         let data = std::mem::take(&mut self.pending);
         let offset = self.end - data.len() as u64;
@@ -148,14 +141,7 @@ impl StreamFiles {
             Files::Ends(ends) => ends.write(offset, &data),
             Files::Whole(segments) => segments.write(offset, &data),
         };
-        if let Err(error) = written {
-            self.end = offset;
-            self.give_up(&error);
-        }
-    }
-
-    fn give_up(&mut self, error: &io::Error) {
-        self.broken = Some((error.kind(), error.to_string()));
+        written.inspect_err(|_| self.end = offset)
     }
 }
 

@@ -95,6 +95,7 @@ async fn a_gap_that_came_stays_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let area = Outputs::start(folder.path()).expect("it is made");
     append(&area, 0, 10).await;
+    append(&area, 500, 0).await;
     append(&area, 500, 10).await;
     append(&area, 100, 10).await;
     assert_eq!(kept(&area, 1000).await, [(0, 10), (500, 510)]);
@@ -239,4 +240,52 @@ async fn what_cannot_be_written_is_said_and_what_was_written_stays() {
     let folder_mode = fs::metadata(files(folder.path())[0].parent().expect("it has one"));
     let mode = folder_mode.expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn what_comes_after_bytes_that_were_not_kept_is_not_kept_as_if_there_were_a_gap() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    // Where its segments would be is a file, so that the stream cannot be opened.
+    let tenant = folder.path().join(TenantId::from_u128(1).to_string());
+    fs::create_dir(&tenant).expect("it is made");
+    let in_the_way = tenant.join(format!("{}.stdout.all", OperationId::from_u128(2)));
+    fs::write(&in_the_way, "").expect("it is written");
+    append(&area, 0, 10).await;
+    // Whatever is asked of the area is done before its answer.
+    assert!(area.end(key(OUT)).await.is_err());
+    fs::remove_file(&in_the_way).expect("it is there");
+    for offset in [10, 20] {
+        append(&area, offset, 10).await;
+        let synced = area.synced(key(OUT)).await;
+        assert!(matches!(synced, Err(StoreError::Unavailable(_))));
+    }
+    assert_eq!(kept(&area, 1000).await, []);
+    // Nobody who begins anew commits what an earlier reader appends behind it.
+    assert_eq!(area.resume(key(OUT)).await.expect("it is there"), 0);
+    append(&area, 30, 10).await;
+    assert!(area.synced(key(OUT)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stream_that_could_not_be_written_goes_on_where_it_ends_once_there_is_room() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    append(&area, 0, 10).await;
+    assert_eq!(area.synced(key(OUT)).await.expect("it is written"), 10);
+    let tail = files(folder.path())[0].with_extension("tail0");
+    fs::create_dir(&tail).expect("it is made");
+    for offset in (10..2 * MIB).step_by(50_000) {
+        append(&area, offset, 50_000).await;
+    }
+    assert!(area.synced(key(OUT)).await.is_err());
+    assert!(area.resume(key(OUT)).await.is_err());
+    fs::remove_dir(&tail).expect("it is there");
+    let end = area.resume(key(OUT)).await.expect("there is room");
+    assert_eq!(kept(&area, 100_000).await, [(0, end)]);
+    assert!(end >= MIB);
+    append(&area, end, 50_000).await;
+    let synced = area.synced(key(OUT)).await.expect("it is written");
+    assert_eq!(synced, end + 50_000);
+    assert_eq!(kept(&area, 100_000).await, [(0, synced)]);
 }

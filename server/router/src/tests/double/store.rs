@@ -1,7 +1,7 @@
 //! A store in memory that keeps the ports' promises.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
@@ -25,6 +25,8 @@ pub(in crate::tests) struct Store(Mutex<Rows>, Arc<Area>);
 pub(in crate::tests) struct Area(
     AtomicBool,
     Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
+    /// Of which something was not kept.
+    Mutex<HashSet<OperationId>>,
 );
 
 #[derive(Default)]
@@ -104,6 +106,10 @@ impl Store {
         self.1.0.store(true, Ordering::Relaxed);
     }
 
+    pub(in crate::tests) fn free_the_disk(&self) {
+        self.1.0.store(false, Ordering::Relaxed);
+    }
+
     /// The engine stores an end together with what it concludes from it.
     pub(in crate::tests) fn keep_end(&self, operation: &Operation, outcome: Outcome) {
         let mut rows = self.rows();
@@ -134,7 +140,8 @@ impl Outputs for Area {
         from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError> {
         let kept = self.1.lock().expect("no test panics with it");
-        let mut pieces = kept.get(&(id, stream)).into_iter().flatten();
+        let pieces = kept.get(&(id, stream)).into_iter().flatten();
+        let mut pieces = pieces.filter(|(_, data)| !data.is_empty());
         let piece = pieces.find(|(offset, data)| offset + data.len() as u64 > from);
         Ok(piece.map(|(offset, data)| {
             let begin = from.max(*offset);
@@ -161,19 +168,36 @@ impl Outputs for Area {
     ) -> Result<(), PortError> {
         let mut kept = self.1.lock().expect("no test panics with it");
         let pieces = kept.entry((id, stream)).or_default();
-        if !self.0.load(Ordering::Relaxed) && offset >= end(pieces) {
+        let follows = data.is_empty() || offset <= end(pieces);
+        if self.0.load(Ordering::Relaxed) || self.is_broken(id) || !follows {
+            self.2.lock().expect("no test panics with it").insert(id);
+        } else if offset >= end(pieces) {
             pieces.push((offset, data));
         }
         Ok(())
     }
 
+    async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
+        if !self.0.load(Ordering::Relaxed) {
+            self.2.lock().expect("no test panics with it").remove(&id);
+        }
+        self.synced(id).await
+    }
+
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        if self.0.load(Ordering::Relaxed) {
+        if self.0.load(Ordering::Relaxed) || self.is_broken(id) {
             return Err(PortError::new("the disk is full"));
         }
         let kept = self.1.lock().expect("no test panics with it");
         let streams = [OutputStream::Stdout, OutputStream::Stderr];
         Ok(streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces))))
+    }
+}
+
+impl Area {
+    fn is_broken(&self, id: OperationId) -> bool {
+        let broken = self.2.lock().expect("no test panics with it");
+        broken.contains(&id)
     }
 }
 
