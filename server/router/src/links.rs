@@ -61,6 +61,9 @@ pub struct LinkOptions {
     pub lost_after: Duration,
     /// How long the runner may take to answer a cancel before the wish counts as recorded.
     pub cancel_within: Duration,
+    /// How often it is tried to keep output that could not be kept, because the disk was full for
+    /// instance, and for which nobody waits.
+    pub keep_again_after: Duration,
     /// How long a last word to a runner may take before the link is cut.
     pub goodbye_within: Duration,
 }
@@ -74,6 +77,7 @@ impl Default for LinkOptions {
             heard_every: Duration::from_secs(9),
             lost_after: Duration::from_secs(7 * 24 * 60 * 60),
             cancel_within: Duration::from_secs(15),
+            keep_again_after: Duration::from_secs(60),
             goodbye_within: Duration::from_millis(500),
         }
     }
@@ -231,6 +235,7 @@ impl Links {
             rows: Arc::clone(&self.serving.rows),
             who: Arc::clone(link.who()),
             link,
+            keep_again_after: self.serving.options.keep_again_after,
         };
         settler.settle_late(id).await;
     }

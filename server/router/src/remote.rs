@@ -170,15 +170,15 @@ impl RemoteSandbox {
     /// What is not told here is said by the next inventory's verdict.
     async fn forget_once_kept(self, runner: RunnerId, operation: OperationId) {
         if let Err(error) = self.intents.outputs().synced(operation).await {
-            tracing::error!(operation.id = %operation, %error, "the output cannot be kept; the runner is to keep it");
-            return;
+            tracing::warn!(operation.id = %operation, %error, "output was not kept; asking its runner for it again");
+            return self.settle_late(runner, operation).await;
         }
         if let Connection::Online(link) = self.settled_connection(runner).await {
             let _ = link.forget(operation).await;
         }
     }
 
-    /// Nobody waits for it any more, and its outcome is not stored.
+    /// Nobody waits for it any more, and its outcome is not stored, or its output not kept.
     async fn settle_late(self, runner: RunnerId, operation: OperationId) {
         // What is offline now finds it when it links.
         if let Connection::Online(link) = linked_or_not(&mut self.watch(runner).await).await {

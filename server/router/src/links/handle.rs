@@ -94,6 +94,10 @@ impl LinkHandle {
         self.lock().as_mut().map(work).ok_or(Gone)
     }
 
+    pub(super) fn is_gone(&self) -> bool {
+        self.with(|_| ()).is_err()
+    }
+
     pub(super) fn who(&self) -> &Arc<LinkIdentity> {
         &self.0.who
     }

@@ -5,6 +5,7 @@
 //! runner to take a frame while there is one to read from it, so neither end can block the other.
 
 use std::{
+    collections::HashSet,
     pin::{Pin, pin},
     sync::Arc,
     time::Duration,
@@ -218,8 +219,14 @@ impl Link {
             rows: Arc::clone(&self.serving.rows),
             who: Arc::clone(&self.who),
             link: handle,
+            keep_again_after: self.serving.options.keep_again_after,
         };
-        let settling = settler.start(unsettled);
+        let has_ended = facts.inventory.iter().filter(|entry| entry.ended);
+        let has_ended: HashSet<_> = has_ended.map(|entry| entry.operation).collect();
+        let (ended, running) = unsettled
+            .into_iter()
+            .partition(|operation| has_ended.contains(&operation.id));
+        let settling = settler.start(ended, running);
         let serving = Arc::clone(&self.serving);
         let mut waits = Waits {
             stop,

@@ -1,7 +1,7 @@
 //! Fetches the outcomes of operations for which nobody waits any more, when their runner links or
 //! their call ends: the truth is stored although the turn that asked is long over (contract A15).
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use shared_link::server::{
     Sums, Unsettled, Verdict,
@@ -9,18 +9,30 @@ use shared_link::server::{
     never_started,
 };
 use shared_sandbox::{CancelAnswer, Outcome, OutputStream};
-use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
-use tokio::task::{JoinHandle, JoinSet};
+use shared_types::OperationId;
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::sleep,
+};
 
 use super::{LinkHandle, LinkIdentity, Reader};
-use crate::{mailbox::Mailbox, ports::LinkRows};
+use crate::{
+    mailbox::{Mailbox, Post},
+    ports::LinkRows,
+};
 
-/// Operations that are read at the same time.
+mod keeping;
+
+use keeping::Keeping;
+
+/// Operations that have ended and are read at the same time.
 const AT_ONCE: usize = 8;
 
-/// How much of an operation's output is kept before the runner is told that it is durable: less
-/// than what makes a command wait, and rarely enough that waiting for the disk costs little.
-const COMMIT_EVERY: u64 = SPOOL_BYTES_PER_STREAM / 2;
+/// Operations that still run and are followed at the same time: more than a runner runs.
+const FOLLOWED: usize = 1024;
+
+/// How often an operation is asked for at once whose owner gets a newer epoch meanwhile.
+const EPOCHS: u32 = 8;
 
 /// Reads operations of one link to their end.
 #[derive(Clone)]
@@ -28,100 +40,184 @@ pub(super) struct Settler {
     pub(super) rows: Arc<dyn LinkRows>,
     pub(super) who: Arc<LinkIdentity>,
     pub(super) link: LinkHandle,
+    /// See [`super::LinkOptions`].
+    pub(super) keep_again_after: Duration,
+}
+
+/// What is left to do for an operation.
+#[derive(Debug, PartialEq)]
+enum Left {
+    /// Nothing, or nothing over this link.
+    Nothing,
+    /// Its owner has a newer epoch than it was asked for with.
+    Stale,
+    /// Its output could not be kept, which is tried again later.
+    Output,
 }
 
 impl Settler {
-    /// Starts a task that ends with its work, or is aborted with its link.
-    pub(super) fn start(self, unsettled: Vec<Unsettled>) -> JoinHandle<()> {
+    /// Starts a task that ends with its work, or is aborted with its link. Those that have ended
+    /// never wait for those that run.
+    pub(super) fn start(self, ended: Vec<Unsettled>, running: Vec<Unsettled>) -> JoinHandle<()> {
         tokio::spawn(async move {
-            let mut running = JoinSet::new();
-            for operation in unsettled {
-                if running.len() >= AT_ONCE {
-                    running.join_next().await;
-                }
-                let settler = self.clone();
-                running.spawn(async move { settler.settle(operation).await });
-            }
-            while running.join_next().await.is_some() {}
+            tokio::join!(self.settle_ended(ended), self.settle_running(running));
         })
+    }
+
+    async fn settle_ended(&self, mut operations: Vec<Unsettled>) {
+        while !operations.is_empty() {
+            let (mut reading, mut again) = (JoinSet::new(), Vec::new());
+            for operation in operations {
+                if reading.len() >= AT_ONCE {
+                    again.extend(reading.join_next().await.and_then(Result::ok).flatten());
+                }
+                let key = self.link.reader();
+                reading.spawn(self.clone().settle(operation, key));
+            }
+            while let Some(read) = reading.join_next().await {
+                again.extend(read.ok().flatten());
+            }
+            if let Some(operation) = again.first() {
+                self.until_it_can_be_kept(operation.id).await;
+            }
+            operations = again;
+        }
+    }
+
+    async fn settle_running(&self, operations: Vec<Unsettled>) {
+        let mut followed = JoinSet::new();
+        for operation in operations {
+            if followed.len() >= FOLLOWED {
+                followed.join_next().await;
+            }
+            followed.spawn(self.clone().settle_at_last(operation));
+        }
+        while followed.join_next().await.is_some() {}
     }
 
     /// Does for one operation whose call has just ended what a link does for those that it finds.
     pub(super) async fn settle_late(self, id: OperationId) {
-        let verdicts = self.rows.verdicts(&self.who, &[id]).await;
-        let verdict = verdicts.map(|mut verdicts| verdicts.pop());
-        match verdict {
-            Ok(Some((_, Verdict::Settle(attachment) | Verdict::Cancel(attachment)))) => {
-                let abandoned = true;
-                self.settle(Unsettled {
-                    id,
-                    attachment,
-                    abandoned,
-                })
-                .await;
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::warn!(operation.id = %id, %error, "left to the next link");
+        if let Some(operation) = self.found(id, true).await {
+            self.settle_at_last(operation).await;
+        }
+    }
+
+    async fn settle_at_last(self, mut operation: Unsettled) {
+        // One reader's, so that it makes way for others only.
+        let key = self.link.reader();
+        while let Some(again) = self.clone().settle(operation, key).await {
+            operation = again;
+            self.until_it_can_be_kept(operation.id).await;
+        }
+    }
+
+    /// Waits until the output of this operation may be kept by now, or the link is gone.
+    async fn until_it_can_be_kept(&self, id: OperationId) {
+        let outputs = self.rows.outputs(&self.who);
+        loop {
+            sleep(self.keep_again_after).await;
+            if self.link.is_gone() || outputs.resume(id).await.is_ok() {
+                return;
             }
         }
     }
 
-    /// Reads one operation to its end, keeps its output, and stores the outcome if that is what was
-    /// written.
-    async fn settle(&self, operation: Unsettled) {
-        let id = operation.id;
-        let outputs = self.rows.outputs(&self.who);
-        let Ok(kept) = outputs.synced(id).await else {
-            return;
-        };
-        let mut mailbox = Mailbox::starting_at(kept);
-        let (post, _) = mailbox.attach();
-        let key = self.link.reader();
-        let reader = Reader {
+    /// Does what can be done now; what comes back is to be asked for again, because its output could
+    /// not be kept.
+    async fn settle(self, mut operation: Unsettled, key: u64) -> Option<Unsettled> {
+        for _ in 0..EPOCHS {
+            match self.read(&operation, key).await {
+                Left::Nothing => return None,
+                Left::Output => return Some(operation),
+                Left::Stale => operation = self.found(operation.id, operation.abandoned).await?,
+            }
+        }
+        tracing::warn!(operation.id = %operation.id, "its session goes on too fast; left to the next link");
+        None
+    }
+
+    /// What it takes to attach to it by now, where that is still to be done.
+    async fn found(&self, id: OperationId, abandoned: bool) -> Option<Unsettled> {
+        let verdicts = self.rows.verdicts(&self.who, &[id]).await;
+        match verdicts.map(|mut verdicts| verdicts.pop()) {
+            Ok(Some((_, Verdict::Settle(attachment) | Verdict::Cancel(attachment)))) => {
+                Some(Unsettled {
+                    id,
+                    attachment,
+                    abandoned,
+                })
+            }
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(operation.id = %id, %error, "left to the next link");
+                None
+            }
+        }
+    }
+
+    fn reader(&self, key: u64, post: Post) -> Reader {
+        Reader {
             key,
             post,
             // The request is not known here, so neither is how it can end.
             expects: |_| true,
             yields: true,
-        };
-        let frame = fetch::frame(&operation, self.link.incarnation(), kept);
+        }
+    }
+
+    /// Reads one operation to its end, keeps its output, and stores the outcome if that is what was
+    /// written: also where the output cannot be kept.
+    async fn read(&self, operation: &Unsettled, key: u64) -> Left {
+        let id = operation.id;
+        let (mut keeping, kept) =
+            Keeping::begin(self.rows.outputs(&self.who), id, self.keep_again_after).await;
+        let mut mailbox = Mailbox::starting_at(kept);
+        let (post, _) = mailbox.attach();
+        let (frame, reader) = (
+            fetch::frame(operation, self.link.incarnation(), kept),
+            self.reader(key, post),
+        );
         if self.link.attach(id, frame, reader).await.is_err() {
-            return;
+            return Left::Nothing;
         }
         // The runner may wait for what was kept over an earlier link.
-        self.commit(&operation, key, kept).await;
-        let (mut uncommitted, mut sums) = (0, Sums::after(kept));
+        self.commit(operation, key, kept).await;
+        let mut sums = Sums::after(kept);
         loop {
-            match fetch::mail(mailbox.next().await) {
+            let Some(mail) = keeping.unless_there_is_room(mailbox.next()).await else {
+                return Left::Output;
+            };
+            match fetch::mail(mail) {
                 Fetched::Taken(stream, up_to, data) => {
                     match data.is_empty() {
                         true => sums.miss(stream),
                         false => sums.add(stream, &data),
                     }
-                    uncommitted += data.len() as u64;
-                    let offset = up_to - data.len() as u64;
-                    if outputs.append(id, stream, offset, data).await.is_err() {
-                        return;
-                    }
-                    if uncommitted >= COMMIT_EVERY {
-                        uncommitted = 0;
-                        let Ok(synced) = outputs.synced(id).await else {
-                            return;
-                        };
-                        self.commit(&operation, key, synced).await;
+                    if let Some(synced) = keeping.keep(stream, up_to, data).await {
+                        self.commit(operation, key, synced).await;
                     }
                     if let Some(up_to) = mailbox.taken(stream, up_to)
                         && self.link.grant(id, key, stream, up_to).await.is_err()
                     {
-                        return;
+                        return Left::Nothing;
                     }
                 }
                 Fetched::Store(outcome) => {
-                    return self.store_held(&operation, outcome, sums).await;
+                    let stored = self.store_held(operation, outcome, sums).await;
+                    if !keeping.is_all_kept().await {
+                        return Left::Output;
+                    }
+                    if stored {
+                        self.forget(operation).await;
+                    }
+                    return Left::Nothing;
                 }
-                Fetched::Fence => return self.fence(&operation).await,
-                Fetched::GivenUp => return,
+                Fetched::Fence => {
+                    self.fence(operation).await;
+                    return Left::Nothing;
+                }
+                Fetched::Stale => return Left::Stale,
+                Fetched::GivenUp => return Left::Nothing,
             }
         }
     }
@@ -130,7 +226,7 @@ impl Settler {
     async fn commit(&self, operation: &Unsettled, reader: u64, synced: [u64; 2]) {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let up_to = synced[stream as usize];
-            if up_to >= COMMIT_EVERY {
+            if up_to >= keeping::COMMIT_EVERY {
                 let commit = fetch::commit(operation, stream, up_to);
                 // If the link is gone, the mailbox says so after what is left in it.
                 let _ = self.link.pass(operation.id, reader, commit).await;
@@ -139,12 +235,9 @@ impl Settler {
     }
 
     /// What is not told here is said by the next inventory's verdict.
-    async fn forget(&self, id: OperationId) {
-        match self.rows.outputs(&self.who).synced(id).await {
-            Ok(_) => drop(self.link.forget(id).await),
-            Err(error) => {
-                tracing::error!(operation.id = %id, %error, "the output cannot be kept; the runner is to keep it");
-            }
+    async fn forget(&self, operation: &Unsettled) {
+        if operation.abandoned {
+            let _ = self.link.forget(operation.id).await;
         }
     }
 
@@ -154,19 +247,22 @@ impl Settler {
         let holder = (operation.attachment.owner, operation.attachment.epoch);
         if let Ok(Ok(CancelAnswer::NeverStarted)) = self.link.cancel(operation.id, holder).await {
             let outcome = Outcome::Refused(never_started());
-            self.store(operation, &outcome).await;
+            if self.store(operation, &outcome).await {
+                self.forget(operation).await;
+            }
         }
     }
 
-    /// Holds the output to its checksums, what is kept from before included, and stores the end.
-    async fn store_held(&self, operation: &Unsettled, told: Outcome, mut sums: Sums) {
+    /// Holds the output to its checksums, what is kept from before included, and stores the end. Says
+    /// whether it is stored.
+    async fn store_held(&self, operation: &Unsettled, told: Outcome, mut sums: Sums) -> bool {
         let (id, outputs) = (operation.id, self.rows.outputs(&self.who));
         while let Some((stream, from)) = sums.unread(&told) {
             match outputs.read(id, stream, from).await {
                 Ok(kept) => sums.read(stream, kept.as_ref().map(|(at, data)| (*at, &data[..]))),
                 Err(error) => {
                     tracing::warn!(operation.id = %id, %error, "its output cannot be read; left to the next link");
-                    return;
+                    return false;
                 }
             }
         }
@@ -174,17 +270,14 @@ impl Settler {
         if outcome != told {
             tracing::error!(operation.id = %id, ?outcome, "the output of an operation is not what it wrote");
         }
-        self.store(operation, &outcome).await;
+        self.store(operation, &outcome).await
     }
 
-    async fn store(&self, operation: &Unsettled, outcome: &Outcome) {
-        let id = operation.id;
-        match self.rows.settle(&self.who, id, outcome).await {
-            Ok(()) if operation.abandoned => self.forget(id).await,
-            Ok(()) => {}
-            Err(error) => {
-                tracing::warn!(operation.id = %id, %error, "failed to store an outcome");
-            }
+    async fn store(&self, operation: &Unsettled, outcome: &Outcome) -> bool {
+        let stored = self.rows.settle(&self.who, operation.id, outcome).await;
+        if let Err(error) = &stored {
+            tracing::warn!(operation.id = %operation.id, %error, "failed to store an outcome");
         }
+        stored.is_ok()
     }
 }

@@ -1,14 +1,20 @@
+use std::time::Duration;
+
 use proto::v1::{self, server_frame};
-use shared_sandbox::{OperationEvent, Outcome, OutputStream, Sandbox};
+use shared_sandbox::{OperationEvent, Outcome, OutputStream, Running, Sandbox};
 use shared_types::{RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::ports::Intents as _;
+use crate::{links::LinkOptions, ports::Intents as _};
 
 /// A runner that is chosen, and an operation of it that has said "hello ".
-async fn half_said() -> (World, Runner, Link, String, shared_sandbox::Running) {
+async fn half_said() -> (World, Runner, Link, String, Running) {
     let world = World::new();
-    let runner = Runner::new(1, "one");
+    let (runner, link, id, running) = half_said_in(&world, Runner::new(1, "one")).await;
+    (world, runner, link, id, running)
+}
+
+async fn half_said_in(world: &World, runner: Runner) -> (Runner, Link, String, Running) {
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
     let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
@@ -16,7 +22,7 @@ async fn half_said() -> (World, Runner, Link, String, shared_sandbox::Running) {
     link.accept(&id).await;
     link.output(&id, 0, "hello ").await;
     assert_eq!(next(&mut running).await, stdout(0, "hello "));
-    (world, runner, link, id, running)
+    (runner, link, id, running)
 }
 
 async fn kept(world: &World) -> Vec<u8> {
@@ -34,13 +40,7 @@ async fn kept(world: &World) -> Vec<u8> {
 }
 
 /// Output from this offset up to that one, which the reader takes.
-async fn say_more(
-    link: &Link,
-    id: &str,
-    running: &mut shared_sandbox::Running,
-    from: u64,
-    to: u64,
-) {
+async fn say_more(link: &Link, id: &str, running: &mut Running, from: u64, to: u64) {
     let mut at = from;
     while at < to {
         let piece = vec![b'x'; OUTPUT_CHUNK_BYTES.min((to - at) as usize)];
@@ -140,6 +140,102 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     assert_eq!(kept(&world).await, b"hello world");
     let outcome: Option<Outcome> = world.store.outcome(&exec(10));
     assert_eq!(outcome, Some(exited(11)));
+}
+
+#[tokio::test]
+async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it_can() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let (runner, link, id, running) = half_said_in(&world, runner).await;
+    drop(running);
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(exec(10).id);
+    world.store.fill_the_disk();
+    let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+    assert_eq!(link.operation().await.stdout_from, 0);
+    link.accept(&id).await;
+    link.output(&id, 0, "hello world").await;
+    link.exit(&id, 11).await;
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(11))).await;
+    world.store.free_the_disk();
+    // It is not to be forgotten before.
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    let forget = v1::Forget { operation: id };
+    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test]
+async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_is_room() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let (runner, link, id, running) = half_said_in(&world, runner).await;
+    drop(running);
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(exec(10).id);
+    world.store.fill_the_disk();
+    let mut link = world.link(&runner.remembering(&exec(10), false)).await;
+    link.operation().await;
+    link.accept(&id).await;
+    link.output(&id, 0, "hello w").await;
+    world.store.free_the_disk();
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(11))).await;
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test]
+async fn operations_that_run_on_hold_up_no_end_of_another() {
+    let world = World::new();
+    let mut runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    world.store.choose(&runner);
+    for number in 10..30 {
+        let started = world.sandbox.start(exec(number)).await;
+        drop(started.expect("it starts"));
+        world.store.rows().abandoned.push(exec(number).id);
+        runner = runner.remembering(&exec(number), number == 29);
+    }
+    world.lose(&runner, link).await;
+    let mut link = world.link(&runner).await;
+    let ended = exec(29).id.to_string();
+    for _ in 10..30 {
+        let id = link.operation().await.operation;
+        if id == ended {
+            link.accept(&id).await;
+            link.exit(&id, 0).await;
+            eventually(|| world.store.outcome(&exec(29)) == Some(exited(0))).await;
+            return;
+        }
+    }
+    panic!("it is not asked for");
+}
+
+#[tokio::test]
+async fn an_end_that_is_asked_for_under_an_epoch_of_before_is_asked_for_under_the_next() {
+    let (world, runner, link, id, running) = half_said().await;
+    drop(running);
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(exec(10).id);
+    let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+    link.operation().await;
+    link.refuse(&id, v1::refusal::Code::StaleEpoch).await;
+    link.operation().await;
+    link.accept(&id).await;
+    link.exit(&id, 6).await;
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(6))).await;
 }
 
 /// CRC-32 of "hello world".

@@ -20,6 +20,8 @@ pub enum Fetched {
     /// The runner does not know it: it is to be told that it never starts it. If it says so, that is
     /// the outcome ([`never_started`](super::never_started)).
     Fence,
+    /// The owner has a newer epoch: the verdict is to be asked for again, and says which.
+    Stale,
     /// The next inventory's verdict says it again.
     GivenUp,
 }
@@ -61,6 +63,7 @@ pub fn mail(mail: Mail) -> Fetched {
         Mail::Gap { stream, to, .. } => Fetched::Taken(stream, to, Bytes::new()),
         Mail::Ended(outcome) => Fetched::Store(outcome),
         Mail::Refused(refusal) if refusal.code == RefusalCode::NotFound => Fetched::Fence,
+        Mail::Refused(refusal) if refusal.code == RefusalCode::StaleEpoch => Fetched::Stale,
         Mail::Refused(_) | Mail::Detached | Mail::Superseded => Fetched::GivenUp,
     }
 }

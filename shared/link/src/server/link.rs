@@ -86,7 +86,7 @@ pub struct Reader<P> {
     pub post: P,
     /// How an operation of this kind can end.
     pub expects: Expects,
-    /// Makes way for a reader that is there already.
+    /// Makes way for another reader that is there already.
     pub yields: bool,
 }
 

@@ -60,7 +60,7 @@ impl<P: Post> Subscriptions<P> {
     /// A reader wants the operation: returns whether the frame is to be sent.
     pub(super) fn attach(&mut self, id: OperationId, reader: Reader<P>) -> bool {
         match self.operations.get_mut(&id) {
-            Some(_) if reader.yields => {
+            Some(before) if reader.yields && before.reader != reader.key => {
                 last(&reader.post, Mail::Superseded);
                 false
             }

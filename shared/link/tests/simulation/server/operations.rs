@@ -98,7 +98,7 @@ impl World {
                 self.send_cancel(wire, id);
                 return Ok(());
             }
-            Some(Fetched::GivenUp) => return Ok(()),
+            Some(Fetched::Stale | Fetched::GivenUp) => return Ok(()),
         }
         self.server().fetches.insert(key, fetching);
         Ok(())
