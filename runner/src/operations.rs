@@ -249,7 +249,7 @@ impl OperationsService {
             let short = self.disk.is_short(now, || self.processes.disk_is_short());
             self.table.disk_is_short(short);
         }
-        match self.table.order(link, order, now) {
+        match self.table.order(link, order, self.clock.boot_time()) {
             Some(Act::Start {
                 operation,
                 request,

@@ -1,10 +1,10 @@
 //! What the runner's journal holds: the table's records, and where on this host each operation is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use runner_host::Change;
 use serde::{Deserialize, Serialize};
-use shared_link::runner::{Record, Table};
+use shared_link::runner::{Accepted, Record, Records, Table};
 use shared_types::OperationId;
 
 use super::changes::Changes;
@@ -51,14 +51,21 @@ pub(super) struct Known {
 
 impl Known {
     /// Splits what a journal holds; the table's part comes back.
-    pub(super) fn read(&mut self, entries: Vec<Entry>) -> Vec<Record> {
-        let mut records = Vec::new();
+    pub(super) fn read(&mut self, entries: Vec<Entry>) -> Records {
+        let (mut records, mut accepted) = (Records::default(), HashSet::new());
         for entry in entries {
             match entry {
-                Entry::Boot(boot) => self.boot = boot,
+                Entry::Boot(boot) => {
+                    if boot != self.boot {
+                        records.begin_boot();
+                    }
+                    self.boot = boot;
+                }
                 Entry::Table(record) => {
                     // Where it is accepted again, it begins anew.
-                    if let Record::Released(operation) = record {
+                    if let Record::Accepted(Accepted { operation, .. }) = record
+                        && !accepted.insert(operation)
+                    {
                         self.forget(operation);
                     }
                     records.push(record);

@@ -67,10 +67,14 @@ impl Operations {
             boot: found.boot.clone(),
         };
         let mut known = Known::default();
-        let records = known.read(found.entries);
+        let mut records = known.read(found.entries);
         let same_boot = known.boot == found.boot;
+        if !same_boot {
+            records.begin_boot();
+        }
         known.boot = found.boot;
-        let (table, open) = Table::restore(incarnation, found.sandbox, records);
+        let now = found.clock.boot_time();
+        let (table, open) = Table::restore(incarnation, found.sandbox, records, now);
         let mut service = OperationsService {
             host: found.host,
             processes: found.processes,

@@ -3,6 +3,7 @@
 mod faults;
 mod full_disk;
 mod left;
+mod remembered;
 mod suspended;
 mod synced;
 

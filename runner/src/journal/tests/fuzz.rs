@@ -89,6 +89,7 @@ fn records() -> Vec<Record> {
             digest: Digest::of(b"request"),
             owner,
             epoch: Epoch(1),
+            at: None,
             takes: Takes::default(),
         })
     };
@@ -126,6 +127,7 @@ fn records() -> Vec<Record> {
         Record::Epoch {
             owner,
             epoch: Epoch(2),
+            at: Some(std::time::Duration::from_millis(1234)),
         },
         accepted(1),
         accepted(2),

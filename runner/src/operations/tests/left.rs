@@ -8,7 +8,10 @@ use shared_link::{
 use shared_sandbox::{Outcome, Written};
 use shared_types::{Digest, OsEntropy};
 
-use super::*;
+use super::{
+    remembered::{DAY, daemon_after},
+    *,
+};
 use crate::journal::Journal;
 
 /// What operation 1 writes, and what operation 2 writes after it.
@@ -29,7 +32,7 @@ async fn after(entries: &[Entry], content: Option<&[u8]>) -> Bench {
         std::fs::create_dir(temporary.path().join("workspace")).expect("a workspace");
         std::fs::write(temporary.path().join("workspace/file"), content).expect("a file");
     }
-    let bench = Bench::in_folder(temporary.path(), &incarnation().boot, None).await;
+    let bench = daemon_after(2 * DAY, temporary.path(), &incarnation().boot).await;
     Bench {
         temporary: Some(temporary),
         ..bench
@@ -43,6 +46,7 @@ fn accepted(number: u128, request: &Request) -> Entry {
         digest: incoming.digest,
         owner: OWNER,
         epoch: incoming.epoch,
+        at: None,
         takes: Takes::of(request),
     }))
 }
@@ -68,6 +72,19 @@ fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> Entry {
 
 fn released(number: u128) -> Entry {
     Entry::Table(Record::Released(OperationId::from_u128(number)))
+}
+
+/// It was forgotten, so long ago that it may be accepted again.
+fn expired(number: u128) -> Entry {
+    let operation = OperationId::from_u128(number);
+    let receipt = serde_json::json!({
+        "receipt": {
+            "operation": operation,
+            "end": "already_exited",
+            "at": Duration::ZERO,
+        }
+    });
+    Entry::Table(serde_json::from_value(receipt).expect("a receipt"))
 }
 
 /// What the write of operation 1 is told to have found.
@@ -118,21 +135,23 @@ async fn a_change_that_was_released_and_accepted_again_is_not_taken_for_the_one_
 }
 
 #[tokio::test]
-async fn a_command_that_was_released_and_accepted_again_is_not_looked_for_where_it_was_before() {
+async fn a_command_that_is_accepted_again_is_not_looked_for_where_it_was_before() {
     let request = shell("echo ran >> effects");
     let placed = Entry::Placed {
         operation: OperationId::from_u128(1),
         directory: "cleared".to_owned(),
     };
-    let entries = [
-        accepted(1, &request),
-        placed,
-        released(1),
-        accepted(1, &request),
-    ];
-    let mut bench = after(&entries, None).await;
-    bench.ask(1, request, 0).await;
-    assert_eq!(code(&bench.read_all().await.1), Some(0));
-    let effects = std::fs::read_to_string(bench.path("effects"));
-    assert_eq!(effects.expect("the effect"), "ran\n");
+    for over in [released(1), expired(1)] {
+        let entries = [
+            accepted(1, &request),
+            placed.clone(),
+            over,
+            accepted(1, &request),
+        ];
+        let mut bench = after(&entries, None).await;
+        bench.ask(1, request.clone(), 0).await;
+        assert_eq!(code(&bench.read_all().await.1), Some(0));
+        let effects = std::fs::read_to_string(bench.path("effects"));
+        assert_eq!(effects.expect("the effect"), "ran\n");
+    }
 }

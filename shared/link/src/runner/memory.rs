@@ -14,8 +14,9 @@ use super::record::Receipt;
 /// Ids that are kept from starting again, at most; with this many nothing new starts.
 pub(super) const MAX_RECEIPTS: usize = 100_000;
 
-/// How long they, and the epochs of owners, are kept, at least (contract A23). A restart begins it
-/// anew.
+/// How long they, and the epochs of owners, are kept, at least (contract A23), restarts of the
+/// daemon included. A new boot of the host ends it: what was sent before names an incarnation that is
+/// refused (A3).
 pub(super) const KEEP_RECEIPTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Owners whose epochs are known, at most; with this many no other one is served. So many can be
@@ -68,13 +69,14 @@ impl Receipts {
     /// All of them, the oldest first.
     pub(super) fn all(&self) -> impl Iterator<Item = Receipt> {
         let kept = self.oldest_first.iter();
-        kept.filter_map(|(id, _)| Some(Receipt::new(*id, self.answer(*id)?)))
+        kept.filter_map(|(id, since)| Some(Receipt::new(*id, self.answer(*id)?, *since)))
     }
 }
 
 /// The highest epoch of each owner (contract A4). One is dropped only where nothing can come below it
 /// that is still good: when nothing is remembered of its owner, and nothing was heard of it for as
-/// long as receipts are kept. Whatever an older holder sent must have started long before.
+/// long as receipts are kept, as far as that was written down where the daemon was started anew since.
+/// Whatever an older holder sent must have started long before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,
@@ -126,10 +128,29 @@ impl Epochs {
         }
     }
 
-    /// All that are known.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Owner, Epoch)> {
-        let known = self.oldest_first.iter();
-        known.map(|(owner, _)| (*owner, self.of(owner)))
+    /// When the owner was heard of for the last time.
+    pub(super) fn heard_at(&self, owner: &Owner) -> Option<Duration> {
+        self.owners.get(owner).map(|heard| heard.at)
+    }
+
+    /// Begins another clock, and drops all owners of whom nothing `is_remembered`.
+    pub(super) fn begin_clock(&mut self, is_remembered: impl Fn(&Owner) -> bool) {
+        self.owners.retain(|owner, _| is_remembered(owner));
+        for heard in self.owners.values_mut() {
+            heard.at = Duration::ZERO;
+        }
+        let known = self.owners.keys();
+        self.oldest_first = known.map(|owner| (*owner, Duration::ZERO)).collect();
+    }
+
+    /// All that are known, and when they were heard of for the last time, in this order.
+    pub(super) fn all(&self) -> Vec<(Owner, Epoch, Duration)> {
+        let known = self.owners.iter();
+        let mut known: Vec<_> = known
+            .map(|(id, heard)| (*id, heard.epoch, heard.at))
+            .collect();
+        known.sort_by_key(|(_, _, at)| *at);
+        known
     }
 }
 
@@ -148,9 +169,10 @@ mod tests {
         let id = |number: usize| OperationId::from_u128(number as u128);
         let mut receipts = Receipts::default();
         for number in 0..MAX_RECEIPTS {
-            let receipt = Receipt::new(id(number), Answer::NeverStarted);
-            receipts.add(receipt.clone(), Duration::from_secs(number as u64));
-            receipts.add(receipt, Duration::from_secs(number as u64));
+            let now = Duration::from_secs(number as u64);
+            let receipt = Receipt::new(id(number), Answer::NeverStarted, now);
+            receipts.add(receipt.clone(), now);
+            receipts.add(receipt, now);
         }
         assert!(receipts.is_full());
         receipts.expire(KEEP_RECEIPTS_FOR);
@@ -179,10 +201,9 @@ mod tests {
         epochs.see(owner(2), Epoch(6), Duration::ZERO);
         epochs.see(owner(1), Epoch(5), 10 * hour);
         epochs.expire(24 * hour, NOBODY);
-        let known: Vec<_> = epochs.all().collect();
-        assert_eq!(known, [(owner(1), Epoch(5))]);
+        assert_eq!(epochs.all(), [(owner(1), Epoch(5), 10 * hour)]);
         epochs.expire(34 * hour, NOBODY);
-        assert_eq!(epochs.all().count(), 0);
+        assert_eq!(epochs.all(), []);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What the runner's journal holds of its operations, in the order in which it happened.
 
+use std::time::Duration;
+
 use proto::v1::cancel_answer::Answer;
 use serde::{Deserialize, Serialize};
 use shared_sandbox::{Outcome, Request};
@@ -19,6 +21,10 @@ pub enum Record {
         owner: Owner,
         /// The holder's number.
         epoch: Epoch,
+        /// When it was heard of, on the clock of [`Table::order`](super::Table::order); absent in
+        /// what an older runner wrote.
+        #[serde(default)]
+        at: Option<Duration>,
     },
     /// An operation is over.
     Ended {
@@ -35,6 +41,40 @@ pub enum Record {
     Receipt(Receipt),
 }
 
+/// All records of a journal, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    of_earlier_boots: Vec<Record>,
+    of_this_boot: Vec<Record>,
+}
+
+impl Records {
+    /// The next one.
+    pub fn push(&mut self, record: Record) {
+        self.of_this_boot.push(record);
+    }
+
+    /// The host was started anew: what follows is of another incarnation, and another clock.
+    pub fn begin_boot(&mut self) {
+        self.of_earlier_boots.append(&mut self.of_this_boot);
+    }
+
+    /// Those of earlier boots of the host, and those of the present one.
+    pub(super) fn into_parts(self) -> (Vec<Record>, Vec<Record>) {
+        (self.of_earlier_boots, self.of_this_boot)
+    }
+}
+
+impl FromIterator<Record> for Records {
+    /// All of the present boot.
+    fn from_iter<T: IntoIterator<Item = Record>>(records: T) -> Self {
+        Self {
+            of_earlier_boots: Vec::new(),
+            of_this_boot: records.into_iter().collect(),
+        }
+    }
+}
+
 /// An operation that will be carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
@@ -46,6 +86,9 @@ pub struct Accepted {
     pub owner: Owner,
     /// The owner's epoch.
     pub epoch: Epoch,
+    /// When its owner was heard of, as in [`Record::Epoch`].
+    #[serde(default)]
+    pub at: Option<Duration>,
     /// What can be passed on to it.
     #[serde(default, skip_serializing_if = "Takes::is_nothing")]
     pub takes: Takes,
@@ -87,6 +130,9 @@ pub struct Receipt {
     /// Which one.
     pub operation: OperationId,
     end: ReceiptEnd,
+    /// Since when it is kept, as in [`Record::Epoch`].
+    #[serde(default)]
+    pub(super) at: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -98,13 +144,17 @@ enum ReceiptEnd {
 }
 
 impl Receipt {
-    pub(super) fn new(operation: OperationId, answer: Answer) -> Self {
+    pub(super) fn new(operation: OperationId, answer: Answer, at: Duration) -> Self {
         let end = match answer {
             Answer::NeverStarted => ReceiptEnd::NeverStarted,
             Answer::Cancelled => ReceiptEnd::Cancelled,
             Answer::AlreadyExited | Answer::Unspecified => ReceiptEnd::AlreadyExited,
         };
-        Self { operation, end }
+        Self {
+            operation,
+            end,
+            at: Some(at),
+        }
     }
 
     /// What a cancel of it is answered with.

@@ -151,10 +151,10 @@ impl Runner {
 
     fn remembers_the_same_after_a_restart(&mut self) {
         let incarnation = self.table.incarnation().clone();
-        let records = self.records.iter().cloned();
-        let (mut restored, _) = Table::restore(incarnation.clone(), place(), records);
-        let compacted = restored.all_records();
-        let (mut compacted, _) = Table::restore(incarnation, place(), compacted);
+        let records = self.records.iter().cloned().collect();
+        let (mut restored, _) = Table::restore(incarnation.clone(), place(), records, self.now);
+        let compacted = restored.all_records().into_iter().collect();
+        let (mut compacted, _) = Table::restore(incarnation, place(), compacted, self.now);
         let expected = memory(self.table.open_link());
         assert_eq!(memory(restored.open_link()), expected);
         assert_eq!(memory(compacted.open_link()), expected);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared_link::runner::{Record, Table};
+use shared_link::runner::{Accepted, Record, Records, Table};
 use shared_sandbox::{FileFailure, Outcome, Request, Upload, Write, Written};
 use shared_types::{Digest, OperationId, Refusal, RefusalCode};
 
@@ -59,6 +59,7 @@ enum Stage {
 /// One line of the runner's journal.
 #[derive(Clone)]
 pub(crate) enum Entry {
+    Boot,
     Table(Record),
     Changing(OperationId, Change),
 }
@@ -84,14 +85,17 @@ pub(crate) fn request(number: u64, dice: &mut Dice) -> Request {
 }
 
 /// Splits what a journal holds.
-pub(crate) fn read(journal: &[Entry]) -> (Vec<Record>, Changes) {
-    let (mut records, mut changes) = (Vec::new(), Changes::new());
+pub(crate) fn read(journal: &[Entry]) -> (Records, Changes) {
+    let (mut records, mut changes) = (Records::default(), Changes::new());
     for entry in journal {
         match entry {
+            Entry::Boot => records.begin_boot(),
             Entry::Table(record) => {
                 // Where it is accepted again, it begins anew.
-                if let Record::Released(released) = record {
-                    changes.retain(|(id, _)| id != released);
+                if let Record::Released(operation) | Record::Accepted(Accepted { operation, .. }) =
+                    record
+                {
+                    changes.retain(|(id, _)| id != operation);
                 }
                 records.push(record.clone());
             }

@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl Table {
-    /// Does what the server wants over this link, at `now` of any monotonic clock; nothing, if it
-    /// is not the present link.
+    /// Does what the server wants over this link, at `now` of a clock that goes on as long as the
+    /// host's boot does, with the daemon or without; nothing, if it is not the present link.
     pub fn order(&mut self, link: LinkId, order: Order, now: Duration) -> Option<Act> {
         if link != self.link || !self.linked {
             return None;
@@ -103,6 +103,7 @@ impl Table {
                     digest: incoming.digest,
                     owner: incoming.owner,
                     epoch: incoming.epoch,
+                    at: Some(now),
                     takes: Takes::of(&request),
                 };
                 if only_reads {
@@ -159,7 +160,8 @@ impl Table {
 
     fn see_epoch(&mut self, owner: Owner, epoch: Epoch, now: Duration) {
         if epoch > self.epochs.of(&owner) {
-            self.unwritten.push(Record::Epoch { owner, epoch });
+            let at = Some(now);
+            self.unwritten.push(Record::Epoch { owner, epoch, at });
         }
         self.epochs.see(owner, epoch, now);
     }
@@ -228,7 +230,7 @@ impl Table {
     }
 
     fn keep_receipt(&mut self, operation: OperationId, answer: Answer, now: Duration) {
-        let receipt = Receipt::new(operation, answer);
+        let receipt = Receipt::new(operation, answer, now);
         self.unwritten.push(Record::Receipt(receipt.clone()));
         self.receipts.add(receipt, now);
     }

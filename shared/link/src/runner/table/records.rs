@@ -2,40 +2,59 @@
 
 use std::time::Duration;
 
-use shared_types::{Incarnation, OperationId, SandboxId};
+use shared_types::{Incarnation, OperationId, Owner, SandboxId};
 
 use super::Table;
 use crate::runner::{
+    memory::Receipts,
     passing::Passing,
-    record::{Accepted, Record},
+    record::{Accepted, Record, Records},
 };
 
 impl Table {
     /// The table that wrote these records, in this order, and what it does not know the end of:
     /// the driver finds out, and says so with [`Table::output`], [`Table::ended`] or
-    /// [`Table::release`].
+    /// [`Table::release`]. It is `now` on the clock of [`Table::order`].
     pub fn restore(
         incarnation: Incarnation,
         sandbox: SandboxId,
-        records: impl IntoIterator<Item = Record>,
+        records: Records,
+        now: Duration,
     ) -> (Self, Vec<OperationId>) {
         let mut table = Self::new(incarnation, sandbox);
-        records.into_iter().for_each(|record| table.replay(record));
+        let (of_earlier_boots, of_this_boot) = records.into_parts();
+        for record in of_earlier_boots {
+            table.replay(record, now);
+        }
+        table.begin_boot();
+        for record in of_this_boot {
+            table.replay(record, now);
+        }
         let open = table.entries.iter().filter(|(_, e)| e.end.is_none());
         let open = open.map(|(id, _)| *id).collect();
         table.unwritten.clear();
         (table, open)
     }
 
-    fn replay(&mut self, record: Record) {
+    /// The host was started anew: what could still come from before is of another incarnation.
+    fn begin_boot(&mut self) {
+        self.receipts = Receipts::default();
+        let entries = &self.entries;
+        let is_remembered = |owner: &Owner| entries.values().any(|entry| entry.owner == *owner);
+        self.epochs.begin_clock(is_remembered);
+    }
+
+    fn replay(&mut self, record: Record, now: Duration) {
+        let heard = |at: Option<Duration>| at.map_or(now, |at| at.min(now));
         match record {
             Record::Sequence(accepted) => self.accepted = accepted,
             Record::Accepted(accepted) => {
                 self.accepted += 1;
                 let passing = Passing::found(accepted.takes);
-                self.remember(accepted, false, passing, Duration::ZERO);
+                let at = heard(accepted.at);
+                self.remember(accepted, false, passing, at);
             }
-            Record::Epoch { owner, epoch } => self.epochs.see(owner, epoch, Duration::ZERO),
+            Record::Epoch { owner, epoch, at } => self.epochs.see(owner, epoch, heard(at)),
             Record::Ended {
                 operation,
                 outcome,
@@ -48,8 +67,12 @@ impl Table {
             }
             Record::Released(operation) => self.release(operation),
             Record::Receipt(receipt) => {
+                let at = heard(receipt.at);
+                if let Some(entry) = self.entries.get(&receipt.operation) {
+                    self.epochs.see(entry.owner, entry.epoch, at);
+                }
                 self.remove(receipt.operation);
-                self.receipts.add(receipt, Duration::ZERO);
+                self.receipts.add(receipt, at);
             }
         }
     }
@@ -66,14 +89,19 @@ impl Table {
         // Each of them counts itself when it is read again.
         let before = self.accepted - remembered.len() as u64;
         let mut records = vec![Record::Sequence(before)];
-        let epochs = self.epochs.all();
-        records.extend(epochs.map(|(owner, epoch)| Record::Epoch { owner, epoch }));
+        let epochs = self.epochs.all().into_iter();
+        records.extend(epochs.map(|(owner, epoch, at)| Record::Epoch {
+            owner,
+            epoch,
+            at: Some(at),
+        }));
         for (id, entry) in remembered {
             records.push(Record::Accepted(Accepted {
                 operation: *id,
                 digest: entry.digest,
                 owner: entry.owner,
                 epoch: entry.epoch,
+                at: self.epochs.heard_at(&entry.owner),
                 takes: entry.passing.takes(),
             }));
             records.extend(entry.end.as_ref().map(|end| Record::Ended {

@@ -1,4 +1,5 @@
 mod epochs;
+mod restarts;
 mod unread;
 
 use proto::v1::runner_frame::Kind;
@@ -7,7 +8,7 @@ use shared_types::JournalId;
 
 use super::*;
 use crate::{
-    runner::{admission::Load, orders::Order},
+    runner::{Records, admission::Load, orders::Order},
     testing::{Memory, OWNER, PLACE, incarnation, incoming, shell},
 };
 
@@ -57,14 +58,18 @@ fn linked() -> Scene {
 
 /// The same daemon started anew, from what the journal has of the one before.
 fn restarted(scene: &mut Scene) -> Vec<OperationId> {
-    let mut records = scene.table.take_records();
-    let (table, mut open) = Table::restore(incarnation(), PLACE, records.clone());
-    let (again, mut open_again) = Table::restore(incarnation(), PLACE, table.all_records());
+    let records = scene.table.take_records().into_iter().collect();
+    restarted_at(scene, records, Duration::ZERO)
+}
+
+fn restarted_at(scene: &mut Scene, records: Records, now: Duration) -> Vec<OperationId> {
+    let (table, mut open) = Table::restore(incarnation(), PLACE, records, now);
+    let shorter = table.all_records().into_iter().collect();
+    let (again, mut open_again) = Table::restore(incarnation(), PLACE, shorter, now);
     open.sort();
     open_again.sort();
     assert_eq!(open, open_again, "a shorter journal says something else");
     assert_eq!(table.journal_sequence(), again.journal_sequence());
-    records.clear();
     scene.table = again;
     scene.table.open_link();
     open

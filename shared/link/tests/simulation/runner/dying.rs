@@ -9,7 +9,7 @@ use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
 use super::Runner;
 use crate::{
     PLACE,
-    changing::{self, Changes},
+    changing::{self, Changes, Entry},
     server::Server,
     world::World,
 };
@@ -53,9 +53,12 @@ impl World {
 
     /// A new daemon reads the journal.
     fn restore(&mut self, incarnation: Incarnation, host_died: bool) {
+        if incarnation.boot != self.runner.table.incarnation().boot {
+            self.runner.journal.push(Entry::Boot);
+        }
         let (records, changes) = changing::read(&self.runner.journal);
         self.runner.changes = changes;
-        let (mut table, open) = Table::restore(incarnation, PLACE, records);
+        let (mut table, open) = Table::restore(incarnation, PLACE, records, self.runner_time);
         for id in open {
             if !self.settle_change(&mut table, id) {
                 self.recover(&mut table, id, host_died);

@@ -105,5 +105,5 @@ fn a_full_table_of_owners_serves_no_other_and_forgets_no_epoch_that_may_still_ma
         let older = asked(&mut scene, 5, owner, Epoch(4), tomorrow);
         assert_eq!(older, "5 refused StaleEpoch", "something of it still runs");
     }
-    assert_eq!(scene.epochs.all().count(), 3, "the others are gone");
+    assert_eq!(scene.epochs.all().len(), 3, "the others are gone");
 }

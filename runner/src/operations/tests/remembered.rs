@@ -1,0 +1,66 @@
+//! What is remembered of operations that are gone, by a daemon that was started anew.
+
+use shared_types::Timestamp;
+
+use super::*;
+
+/// For so long it is remembered, at least.
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The clocks of a host that has been up for so much longer than this process.
+#[derive(Debug)]
+struct UpFor(Duration, SystemClock);
+
+impl Clock for UpFor {
+    fn now(&self) -> Timestamp {
+        self.1.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.1.monotonic()
+    }
+
+    fn boot_time(&self) -> Duration {
+        self.0 + self.1.monotonic()
+    }
+}
+
+/// Another daemon in this home, at this time after the first one began.
+pub(super) async fn daemon_after(time: Duration, folder: &Path, boot: &str) -> Bench {
+    let clock = Arc::new(UpFor(time, SystemClock::new()));
+    Bench::of(folder, found(folder, boot, clock).await).await
+}
+
+/// Asks for operation 7; returns why it is refused, if it is.
+async fn refused(bench: &mut Bench) -> Option<v1::refusal::Code> {
+    bench.ask(7, shell("true"), 0).await;
+    match bench.read_all().await.1 {
+        v1::ended::Outcome::Refused(refusal) => Some(refusal.code()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn a_day_goes_on_while_no_daemon_runs() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let boot = incarnation().boot;
+    let bench = daemon_after(Duration::ZERO, folder.path(), &boot).await;
+    let cancel = Order::Cancel {
+        operation: OperationId::from_u128(7),
+        owner: OWNER,
+        epoch: Epoch(1),
+        incarnation: Some(incarnation()),
+    };
+    let ordered = bench.operations.order(bench.link, cancel).await;
+    ordered.expect("a table");
+    let mut bench = bench;
+    assert!(matches!(bench.next().await, Kind::CancelAnswer(_)));
+    for (time, expected) in [
+        (DAY / 2, Some(v1::refusal::Code::Fenced)),
+        (DAY + SOON, None),
+    ] {
+        bench.service.abort();
+        bench = daemon_after(time, folder.path(), &boot).await;
+        assert_eq!(refused(&mut bench).await, expected, "after {time:?}");
+    }
+}
