@@ -74,16 +74,17 @@ impl OperationsService {
         };
         match written {
             Ok(()) => self.start(id, request, times, ready),
-            Err(error) => self.not_begun(id, &error),
+            Err(error) => return self.not_begun(id, &error),
         }
         Ok(())
     }
 
     /// What the journal has no room for does not begin.
-    fn not_begun(&mut self, id: OperationId, error: &JournalError) {
+    fn not_begun(&mut self, id: OperationId, error: &JournalError) -> Result<(), JournalError> {
         self.disk.was_full();
         let refused = Outcome::Refused(no_room(error));
         self.table.not_begun(id, refused);
+        self.memory.write(&mut self.table, false)
     }
 
     /// What it takes to start this, if it is a command and nothing has to be waited for.

@@ -1,8 +1,9 @@
 //! What is remembered of operations that are gone, by a daemon that was started anew.
 
-use shared_types::Timestamp;
+use shared_types::{OsEntropy, Timestamp};
 
 use super::*;
+use crate::journal::{Journal, MAX_LINE_BYTES};
 
 /// For so long it is remembered, at least.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -63,4 +64,29 @@ async fn a_day_goes_on_while_no_daemon_runs() {
         bench = daemon_after(time, folder.path(), &boot).await;
         assert_eq!(refused(&mut bench).await, expected, "after {time:?}");
     }
+}
+
+#[tokio::test]
+async fn an_epoch_outlives_a_journal_without_room_for_the_operation_that_it_came_with() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    let folder = temporary.path().join("journal");
+    let opened = Journal::open(&folder, &SystemClock::new(), &OsEntropy);
+    let mut journal: Journal<Entry> = opened.expect("a journal").journal;
+    for length in [MAX_LINE_BYTES / 2, 1024, 0] {
+        let filler = [Entry::Boot("-".repeat(length))];
+        while journal.append(&filler).is_ok() {}
+    }
+    drop(journal);
+
+    let mut bench = Bench::in_folder(temporary.path(), &incarnation().boot, None).await;
+    let mut newer = incoming(1, shell("true"));
+    newer.epoch = Epoch(5);
+    bench.order(newer).await;
+    let v1::ended::Outcome::Refused(refusal) = bench.read_all().await.1 else {
+        panic!("there was room for it");
+    };
+    assert_eq!(refusal.code(), v1::refusal::Code::ResourceExhausted);
+    let mut bench = bench.kill(&incarnation().boot).await;
+    let stale = Some(v1::refusal::Code::StaleEpoch);
+    assert_eq!(refused(&mut bench).await, stale, "of an older holder");
 }

@@ -295,13 +295,19 @@ impl Table {
     }
 
     /// What was just accepted did not begin, because the journal has no room for it: it has this
-    /// outcome, of which there is no record either.
+    /// outcome, of which there is no record either. That its owner has a newer holder is to be
+    /// written down all the same.
     pub fn not_begun(&mut self, id: OperationId, outcome: Outcome) {
-        if self.entries.get(&id).is_some_and(|entry| !entry.only_reads) {
+        let Some(entry) = self.entries.get(&id) else {
+            return;
+        };
+        let (owner, epoch) = (entry.owner, entry.epoch);
+        if !entry.only_reads {
             self.unwritten_accepted += 1;
         }
         self.ended(id, outcome, 0);
-        self.unwritten.clear();
+        let at = self.epochs.heard_at(&owner);
+        self.unwritten = vec![Record::Epoch { owner, epoch, at }];
     }
 
     /// How far the table is from having nothing left to do.

@@ -1,6 +1,6 @@
 //! Epochs of owners: what an older holder sends is refused, for as long as it could matter.
 
-use shared_types::SessionId;
+use shared_types::{Refusal, RefusalCode, SessionId};
 
 use super::*;
 use crate::runner::{
@@ -106,4 +106,21 @@ fn a_full_table_of_owners_serves_no_other_and_forgets_no_epoch_that_may_still_ma
         assert_eq!(older, "5 refused StaleEpoch", "something of it still runs");
     }
     assert_eq!(scene.epochs.all().len(), 3, "the others are gone");
+}
+
+#[test]
+fn an_epoch_is_written_down_although_the_journal_had_no_room_for_what_came_with_it() {
+    for request in [shell("true"), list()] {
+        let mut scene = linked();
+        let mut newer = incoming(1, request);
+        newer.epoch = Epoch(5);
+        order(&mut scene, Order::Operation(Box::new(newer)));
+        scene.take_records();
+        let refusal = Refusal::new(RefusalCode::ResourceExhausted, "no room");
+        scene.not_begun(id(1), Outcome::Refused(refusal));
+        told(&mut scene);
+        restarted(&mut scene);
+        assert_eq!(start(&mut scene, 2, "true"), None);
+        assert_eq!(told(&mut scene), ["2 refused StaleEpoch"]);
+    }
 }
