@@ -70,6 +70,7 @@ impl Intents for SessionIntents {
             place: intent.place,
             incarnation: intent.incarnation,
             effect: intent.effect,
+            start_by: intent.start_by,
             deadline_at: intent.deadline,
         };
         match self
@@ -125,7 +126,7 @@ fn stored(row: OperationRow, place: Place) -> Result<StoredIntent, PortError> {
         outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
         cancel_requested: row.cancel_requested_at.is_some(),
         effect: row.effect,
-        deadline: row.deadline_at,
+        start_by: row.start_by,
     })
 }
 

@@ -14,7 +14,7 @@ pub use shared_link::server::{
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, TenantId, Timestamp, event::Place,
+    RunnerId, SandboxId, TenantId, Timestamp, clock::BootMoment, event::Place,
 };
 
 /// The runners that one user may use, and which one was chosen.
@@ -168,6 +168,8 @@ pub struct NewIntent {
     /// The runner's incarnation.
     pub incarnation: Incarnation,
     /// It must start by then or not at all.
+    pub start_by: BootMoment,
+    /// About when that is, for people and for earlier releases.
     pub deadline: Timestamp,
 }
 

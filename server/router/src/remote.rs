@@ -84,6 +84,8 @@ impl RemoteSandbox {
         let link = self
             .linked_now(place.runner, &place.runner_name, &incarnation)
             .await?;
+        let start_within = operation.limits.start_within;
+        let start_by = self.clock.boot_moment().after(start_within);
         let intent = StoredIntent {
             digest,
             owner: operation.owner,
@@ -92,7 +94,7 @@ impl RemoteSandbox {
             outcome: None,
             cancel_requested: false,
             effect: operation.effect,
-            deadline: self.clock.now().after(operation.limits.start_within),
+            start_by: Some(start_by.clone()),
         };
         let new = NewIntent {
             id: operation.id,
@@ -103,7 +105,8 @@ impl RemoteSandbox {
             effect: intent.effect,
             place: intent.place.clone(),
             incarnation: intent.incarnation.clone(),
-            deadline: intent.deadline,
+            start_by,
+            deadline: self.clock.now().after(start_within),
         };
         match self.intents.place(new).await {
             Ok(()) => Ok((intent, link)),

@@ -7,6 +7,7 @@
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
     SessionId, TenantId, Timestamp, TurnId,
+    clock::BootMoment,
     event::{EventBody, Place},
     limits::MAX_NAME_BYTES,
 };
@@ -31,8 +32,8 @@ macro_rules! select_operations {
     ($also:literal, $rest:literal) => {
         concat!(
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
-                 sandbox_id, journal_id, boot_id, effect, deadline_at, placed_at,
-                 cancel_requested_at, outcome, outcome_at, closed_at",
+                 sandbox_id, journal_id, boot_id, effect, start_by_boot, start_by_us, deadline_at,
+                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at",
             $also,
             " FROM operations ",
             $rest
@@ -70,7 +71,9 @@ pub struct NewOperation {
     pub incarnation: Incarnation,
     /// What a second run would do.
     pub effect: Effect,
-    /// When it is to be over.
+    /// It must have started by then or not at all.
+    pub start_by: BootMoment,
+    /// About when that is, for people and for earlier releases.
     pub deadline_at: Timestamp,
 }
 
@@ -399,8 +402,9 @@ async fn insert(
         session::take_next!(""),
         "; INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
-             placed_at)
-         SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2
+             placed_at, start_by_boot, start_by_us)
+         SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
+             $22, $23
          WHERE EXISTS (SELECT 1 FROM turns
                  WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
              AND EXISTS (SELECT 1 FROM runners
@@ -430,6 +434,10 @@ async fn insert(
     .bind(&operation.incarnation.boot)
     .bind(word(&operation.effect))
     .bind(operation.deadline_at.as_micros())
+    .bind(&operation.start_by.boot)
+    .bind(integer(
+        u64::try_from(operation.start_by.at.as_micros()).unwrap_or(u64::MAX),
+    ))
     .fetch_all(tx)
     .await?;
     let mut rows = rows.iter();

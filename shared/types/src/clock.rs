@@ -5,6 +5,8 @@ use std::{fmt, time::Duration};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::Entropy as _;
+
 /// Where the time comes from. Durations are measured with [`Clock::monotonic`], never by
 /// subtracting two wall-clock times.
 pub trait Clock: Send + Sync + fmt::Debug {
@@ -16,6 +18,45 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// Time since some moment that does not change, which goes on while the host is suspended.
     fn boot_time(&self) -> Duration;
+
+    /// The host's present boot: another one after every start of it, and on every other host.
+    fn boot(&self) -> &str;
+
+    /// Now, for deadlines that outlive this process.
+    fn boot_moment(&self) -> BootMoment {
+        BootMoment {
+            boot: self.boot().to_owned(),
+            at: self.boot_time(),
+        }
+    }
+}
+
+/// A moment that no wall clock moves: it is told only in the boot of the host that it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootMoment {
+    /// Which boot of which host.
+    pub boot: String,
+    /// Time of it, of which that counts in which the host is suspended.
+    pub at: Duration,
+}
+
+impl BootMoment {
+    /// How long it is until then; nothing once it is over. Whether it is over cannot be told in
+    /// another boot or on another host, and there it counts as over.
+    pub fn left(&self, now: &Self) -> Duration {
+        match self.boot == now.boot {
+            true => self.at.saturating_sub(now.at),
+            false => Duration::ZERO,
+        }
+    }
+
+    /// This moment, `later` later.
+    pub fn after(self, later: Duration) -> Self {
+        Self {
+            at: self.at.saturating_add(later),
+            ..self
+        }
+    }
 }
 
 /// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
@@ -90,6 +131,7 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     started: std::time::Instant,
+    boot: String,
 }
 
 impl SystemClock {
@@ -102,6 +144,7 @@ impl SystemClock {
     pub fn new() -> Self {
         Self {
             started: std::time::Instant::now(),
+            boot: boot(),
         }
     }
 }
@@ -126,6 +169,23 @@ impl Clock for SystemClock {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Duration::try_from(now).unwrap_or_default()
     }
+
+    fn boot(&self) -> &str {
+        &self.boot
+    }
+}
+
+/// What the kernel calls this boot. Where it does not say, this process is taken for all of it.
+fn boot() -> String {
+    let known = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    known.map_or_else(
+        |_| {
+            let mut random = [0; 16];
+            crate::OsEntropy.fill(&mut random);
+            uuid::Uuid::from_bytes(random).to_string()
+        },
+        |id| id.trim().to_owned(),
+    )
 }
 
 /// A clock that stands still until a test moves it.
@@ -133,6 +193,7 @@ impl Clock for SystemClock {
 pub struct ManualClock {
     micros: std::sync::atomic::AtomicI64,
     suspended: std::sync::atomic::AtomicI64,
+    set_forward: std::sync::atomic::AtomicI64,
 }
 
 impl ManualClock {
@@ -141,6 +202,7 @@ impl ManualClock {
         Self {
             micros: start.0.into(),
             suspended: 0.into(),
+            set_forward: 0.into(),
         }
     }
 
@@ -149,6 +211,12 @@ impl ManualClock {
         let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         self.micros
             .fetch_add(by, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    /// Somebody sets the wall clock: forward by so many microseconds, or back.
+    pub fn set_wall(&self, forward: i64) {
+        self.set_forward
+            .fetch_add(forward, std::sync::atomic::Ordering::SeqCst);
     }
 
     /// Suspends the host: the monotonic clock stands still meanwhile.
@@ -162,22 +230,45 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp(self.micros.load(std::sync::atomic::Ordering::SeqCst))
+        let set_forward = self.set_forward.load(std::sync::atomic::Ordering::SeqCst);
+        Timestamp(self.micros.load(std::sync::atomic::Ordering::SeqCst) + set_forward)
     }
 
     fn monotonic(&self) -> Duration {
         let suspended = self.suspended.load(std::sync::atomic::Ordering::SeqCst);
-        self.now().since(Timestamp(suspended))
+        let micros = self.micros.load(std::sync::atomic::Ordering::SeqCst);
+        Timestamp(micros).since(Timestamp(suspended))
     }
 
     fn boot_time(&self) -> Duration {
-        self.now().since(Timestamp(0))
+        let micros = self.micros.load(std::sync::atomic::Ordering::SeqCst);
+        Timestamp(micros).since(Timestamp(0))
+    }
+
+    fn boot(&self) -> &str {
+        "the boot of a manual clock"
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_of_a_boot_is_over_in_another_one_and_no_wall_clock_moves_it() {
+        let clock = ManualClock::at(Timestamp::from_micros(0));
+        let moment = clock.boot_moment().after(Duration::from_secs(10));
+        clock.set_wall(-1_000_000_000);
+        clock.suspend(Duration::from_secs(4));
+        let now = clock.boot_moment();
+        assert_eq!(moment.left(&now), Duration::from_secs(6));
+        let boot = "another".to_owned();
+        assert_eq!(moment.left(&BootMoment { boot, ..now }), Duration::ZERO);
+        clock.advance(Duration::from_secs(7));
+        assert_eq!(moment.left(&clock.boot_moment()), Duration::ZERO);
+        let system = [SystemClock::new(), SystemClock::new()].map(|clock| clock.boot_moment());
+        assert_eq!(system[0].boot, system[1].boot, "processes agree");
+    }
 
     #[test]
     fn a_moment_survives_json_to_the_microsecond() {

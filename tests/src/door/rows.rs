@@ -89,7 +89,7 @@ impl Intents for Rows {
             outcome: None,
             cancel_requested: false,
             effect: intent.effect,
-            deadline: intent.deadline,
+            start_by: Some(intent.start_by),
         };
         let mut kept = self.kept();
         kept.owners.insert(intent.id, (intent.owner, intent.epoch));

@@ -24,6 +24,10 @@ impl Clock for UpFor {
     fn boot_time(&self) -> Duration {
         self.0 + self.1.monotonic()
     }
+
+    fn boot(&self) -> &str {
+        self.1.boot()
+    }
 }
 
 /// Another daemon in this home, at this time after the first one began.

@@ -48,6 +48,10 @@ impl Clock for Nights {
     fn boot_time(&self) -> Duration {
         self.clock.boot_time() + self.pass(Which::BootTime)
     }
+
+    fn boot(&self) -> &str {
+        self.clock.boot()
+    }
 }
 
 /// What becomes of a command whose shell is not known yet, so that it takes a while to start.

@@ -3,7 +3,9 @@ use std::{collections::BTreeMap, time::Duration};
 use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
 use shared_types::{
     Digest, Effect, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal, RefusalCode,
-    RunnerId, SystemClock, Token, TurnId, UserId, clock::ManualClock, entropy::SeededEntropy,
+    RunnerId, SystemClock, Token, TurnId, UserId,
+    clock::{BootMoment, ManualClock},
+    entropy::SeededEntropy,
     event::CallOutcome,
 };
 use tokio::time::timeout;
@@ -237,6 +239,10 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         },
         incarnation: incarnation(),
         effect: Effect::Effectful,
+        start_by: BootMoment {
+            boot: "boot".to_owned(),
+            at: Duration::from_secs(60),
+        },
         deadline_at: now,
     };
     let placed = store.place_operation(TENANT, epoch, &operation, now).await;

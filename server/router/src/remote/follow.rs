@@ -333,7 +333,9 @@ impl Follow {
                     expects: wire::expected(&self.machine.operation().request),
                     yields: false,
                 };
-                let frame = self.machine.frame(offsets, self.sandbox.clock.now());
+                let frame = self
+                    .machine
+                    .frame(offsets, &self.sandbox.clock.boot_moment());
                 link.attach(id, frame, reader).await?;
                 self.machine.attached();
             }

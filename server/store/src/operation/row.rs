@@ -2,7 +2,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, RunnerId, SandboxId, SessionId, Timestamp,
-    TurnId,
+    TurnId, clock::BootMoment,
 };
 use sqlx::FromRow;
 
@@ -35,7 +35,9 @@ pub struct OperationRow {
     pub incarnation: Incarnation,
     /// What a second run would do.
     pub effect: Effect,
-    /// When it is to be over.
+    /// It must have started by then or not at all; absent where an earlier release placed it.
+    pub start_by: Option<BootMoment>,
+    /// About when that is, for people and for earlier releases.
     pub deadline_at: Timestamp,
     /// When it was placed.
     pub placed_at: Timestamp,
@@ -94,6 +96,15 @@ pub(super) fn verdict(
     }
 }
 
+fn start_by(row: &Row) -> Result<Option<BootMoment>, sqlx::Error> {
+    let at = row.maybe_time("start_by_us")?;
+    let boot = row.maybe_text("start_by_boot")?;
+    Ok(boot.zip(at).map(|(boot, at)| BootMoment {
+        boot,
+        at: at.since(Timestamp::from_micros(0)),
+    }))
+}
+
 impl FromRow<'_, Row> for OperationRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let outcome = row
@@ -116,6 +127,7 @@ impl FromRow<'_, Row> for OperationRow {
                 boot: row.text("boot_id")?,
             },
             effect: row.word("effect")?,
+            start_by: start_by(row)?,
             deadline_at: row.time("deadline_at")?,
             placed_at: row.time("placed_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,

@@ -4,12 +4,14 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use shared_types::{
     CredentialId, Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId,
     OperationId, OperationKey, OperationScope, Owner, ReplicaId, RunnerId, SandboxId, SessionId,
     TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
+    clock::BootMoment,
     entropy::SeededEntropy,
     event::{CallOutcome, Place, TurnOutcome},
     token::TokenHash,
@@ -193,6 +195,10 @@ impl Tenant {
             },
             incarnation: incarnation(1),
             effect: Effect::Effectful,
+            start_by: BootMoment {
+                boot: "the server's".to_owned(),
+                at: Duration::from_micros(600_000_001),
+            },
             deadline_at: at(600),
         }
     }

@@ -46,6 +46,21 @@ async fn a_second_server_is_kept_away_until_the_first_one_stops() {
 }
 
 #[tokio::test]
+async fn what_an_earlier_release_placed_does_not_say_when_it_must_have_started() {
+    let fixture = Fixture::sqlite().await;
+    let ours = fixture.tenant().await;
+    let work = ours.at_work().await;
+    let placed = fixture
+        .db
+        .place_operation(ours.id, work.epoch, &work.operation, at(4));
+    placed.await.expect("the turn runs");
+    let sql = "UPDATE operations SET start_by_boot = NULL, start_by_us = NULL";
+    change(&fixture.db, sql).await;
+    let row = fixture.db.operation(ours.id, work.operation.id).await;
+    assert_eq!(row.expect("it is there").start_by, None);
+}
+
+#[tokio::test]
 async fn a_job_beside_the_server_neither_makes_nor_changes_the_database() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("gantry.db");

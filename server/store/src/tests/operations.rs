@@ -82,6 +82,7 @@ async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
             .expect("it is there")
     );
     assert_eq!((row.deadline_at, row.placed_at), (at(600), at(4)));
+    assert_eq!(row.start_by.as_ref(), Some(&operation.start_by));
     assert_eq!(
         (row.runner, &row.incarnation),
         (work.runner, &operation.incarnation)

@@ -13,7 +13,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use proto::v1;
 use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream};
-use shared_types::{Generation, Incarnation, Refusal, RefusalCode, Timestamp, event::Place};
+use shared_types::{
+    Generation, Incarnation, Refusal, RefusalCode, Timestamp, clock::BootMoment, event::Place,
+};
 
 use super::{
     Connection, Mail, RunnerState, Settled, StoredIntent,
@@ -246,18 +248,19 @@ impl Follow {
 
     /// The frame that asks for the operation, from these offsets on; empty where nothing is to
     /// be attached to.
-    pub fn frame(&mut self, from: [u64; 2], now: Timestamp) -> v1::Operation {
+    pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
         let Phase::Attaching(Attempt { intent, may_start }) = &mut self.phase else {
             return v1::Operation::default();
         };
         // Now, and not when the intent was read: frames reach the runner in this order, so that of
         // two readers none starts it after the other has heard that it was too late for that.
-        *may_start =
-            intent.outcome.is_none() && now < intent.deadline && self.linked == self.incarnation;
+        let start_by = intent.start_by.as_ref();
+        let left = start_by.map_or(Duration::ZERO, |start_by| start_by.left(now));
+        *may_start = intent.outcome.is_none() && !left.is_zero() && self.linked == self.incarnation;
         let operation = &self.operation;
         // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
         let start_within_ms = match may_start {
-            true => milliseconds(intent.deadline.since(now)).max(1),
+            true => milliseconds(left).max(1),
             false => 0,
         };
         v1::Operation {

@@ -1,7 +1,9 @@
 //! What the store says of operations and of the runners where they were placed.
 
 use shared_sandbox::Outcome;
-use shared_types::{Digest, Effect, Incarnation, Owner, Timestamp, event::Place};
+use shared_types::{
+    Digest, Effect, Incarnation, Owner, Timestamp, clock::BootMoment, event::Place,
+};
 
 /// What is stored of an operation that was placed.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +22,9 @@ pub struct StoredIntent {
     pub cancel_requested: bool,
     /// What a second run would do.
     pub effect: Effect,
-    /// It must have started by then or not at all.
-    pub deadline: Timestamp,
+    /// It must have started by then or not at all; absent where an earlier release placed it, of
+    /// which nobody knows whether that is over.
+    pub start_by: Option<BootMoment>,
 }
 
 /// What settling an operation came to.

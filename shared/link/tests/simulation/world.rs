@@ -7,7 +7,7 @@ use std::{
 
 use shared_link::server::StoredIntent;
 use shared_sandbox::Operation;
-use shared_types::{OperationId, Timestamp, event::Place};
+use shared_types::{OperationId, Timestamp, clock::BootMoment, event::Place};
 
 use super::{
     PLACE, RUNNER,
@@ -42,6 +42,8 @@ pub(crate) struct World {
     /// Whether anything may fail.
     pub(crate) faults: bool,
     pub(crate) server_time: Duration,
+    /// How often the server's host was started.
+    server_boots: u64,
     pub(crate) runner_time: Duration,
     /// How far the wall clock is off.
     wall: i64,
@@ -79,6 +81,7 @@ impl World {
             keeps: scope >= Scope::Keeping,
             faults: true,
             server_time: Duration::ZERO,
+            server_boots: 0,
             runner_time: Duration::ZERO,
             wall: 0,
             store: Store::default(),
@@ -152,6 +155,14 @@ impl World {
     pub(crate) fn wall(&self) -> Timestamp {
         let micros = i64::try_from(self.server_time.as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(1_789_000_000_000_000 + micros + self.wall)
+    }
+
+    /// The clock of the server's host, which is started anew now and then.
+    pub(crate) fn moment(&self) -> BootMoment {
+        BootMoment {
+            boot: self.server_boots.to_string(),
+            at: self.server_time,
+        }
     }
 
     /// Changes what is stored. The process may die just before or just after.
@@ -343,7 +354,7 @@ impl World {
             outcome: None,
             cancel_requested: false,
             effect: operation.effect,
-            deadline: self.wall().after(operation.limits.start_within),
+            start_by: Some(self.moment().after(operation.limits.start_within)),
         };
         self.say(format!("place {id}"));
         if intent.incarnation != *self.runner.table.incarnation() {
@@ -441,6 +452,9 @@ impl World {
         self.say("server: crashes".into());
         self.checks.tally.server_crashes += 1;
         self.server = None;
+        // Sometimes its host died as well.
+        let with_its_host = self.checks.tally.server_crashes.is_multiple_of(8);
+        self.server_boots += u64::from(self.changes && with_its_host);
         for kept in self.store.outputs.values_mut() {
             kept.crash(&mut self.keeping);
         }

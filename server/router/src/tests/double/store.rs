@@ -11,7 +11,9 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::{Operation, Outcome, OutputStream};
-use shared_types::{Epoch, Generation, Isolation, OperationId, RunnerId, SandboxId, Timestamp};
+use shared_types::{
+    Epoch, Generation, Isolation, OperationId, RunnerId, SandboxId, Timestamp, clock::BootMoment,
+};
 
 use super::{NOW, Runner, owner};
 use crate::{links::LinkIdentity, ports::*};
@@ -100,6 +102,13 @@ impl Store {
     pub(in crate::tests) fn outcome(&self, operation: &Operation) -> Option<Outcome> {
         let rows = self.rows();
         rows.intents.get(&operation.id)?.outcome.clone()
+    }
+
+    /// Says anew when it must have started.
+    pub(in crate::tests) fn starts_by(&self, operation: &Operation, by: Option<BootMoment>) {
+        let mut rows = self.rows();
+        let intent = rows.intents.get_mut(&operation.id);
+        intent.expect("it was placed").start_by = by;
     }
 
     pub(in crate::tests) fn fill_the_disk(&self) {
@@ -240,7 +249,7 @@ impl Intents for Store {
             outcome: None,
             cancel_requested: false,
             effect: intent.effect,
-            deadline: intent.deadline,
+            start_by: Some(intent.start_by),
         };
         rows.intents.insert(intent.id, stored);
         Ok(())

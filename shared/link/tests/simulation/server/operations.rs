@@ -237,7 +237,7 @@ impl World {
             inbox: following.inbox.clone(),
             seat,
         };
-        let frame = Box::new(following.machine.frame(offsets, self.wall()));
+        let frame = Box::new(following.machine.frame(offsets, &self.moment()));
         let expects = shared_link::wire::expected(&following.machine.operation().request);
         let command = Command::Attach {
             id: following.id,
