@@ -7,4 +7,5 @@ mod passing;
 mod readers;
 mod reconnect;
 mod sandbox;
+mod start_by;
 mod unheard;

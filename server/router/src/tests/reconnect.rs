@@ -1,13 +1,11 @@
-use std::time::Duration;
-
 use proto::v1::{self, server_frame};
 use shared_sandbox::{CancelAnswer, OperationEvent, Outcome, Running, Sandbox};
-use shared_types::{Epoch, RefusalCode, clock::BootMoment};
+use shared_types::{Epoch, RefusalCode};
 
 use super::double::*;
 use crate::links::LinkEnd;
 
-async fn assert_ends_with(running: &mut Running, code: RefusalCode) {
+pub(super) async fn assert_ends_with(running: &mut Running, code: RefusalCode) {
     match next(running).await {
         OperationEvent::Ended(Outcome::Refused(refusal)) => assert_eq!(refusal.code, code),
         other => panic!("expected {code:?}, got {other:?}"),
@@ -270,101 +268,6 @@ async fn what_was_to_be_stopped_before_its_runner_had_it_never_starts() {
     assert_eq!(next(&mut running).await, OperationEvent::Reachable);
     assert_ends_with(&mut running, RefusalCode::Fenced).await;
     assert!(!link.has_been_sent_something());
-}
-
-#[tokio::test]
-async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let operation = exec(10);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    link.operation().await;
-    world.lose(&runner, link).await;
-    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
-        panic!("the runner is away");
-    };
-    world.clock.advance(Duration::from_secs(61));
-    let mut link = world.link(&runner).await;
-    let frame = link.operation().await;
-    assert_eq!(frame.request, None, "it may only be attached to");
-    link.refuse(&frame.operation, v1::refusal::Code::NotFound)
-        .await;
-    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
-    assert_ends_with(&mut running, RefusalCode::Expired).await;
-    assert!(world.store.outcome(&operation).is_some());
-}
-
-#[tokio::test]
-async fn what_remains_of_the_time_to_start_shrinks() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
-    assert_eq!(link.operation().await.start_within_ms, 60_000);
-    world.lose(&runner, link).await;
-    world.clock.advance(Duration::from_secs(20));
-    let mut link = world.link(&runner).await;
-    assert_eq!(link.operation().await.start_within_ms, 40_000);
-}
-
-#[tokio::test]
-async fn no_wall_clock_moves_the_time_to_start() {
-    const HOURS: i64 = 2 * 60 * 60 * 1_000_000;
-    for (forward, passes, left) in [(HOURS, 20, 40_000), (-HOURS, 20, 40_000), (-HOURS, 61, 0)] {
-        let world = World::new();
-        let runner = Runner::new(1, "one");
-        let mut link = world.link(&runner).await;
-        world.store.choose(&runner);
-        let _running = world.sandbox.start(exec(10)).await.expect("it starts");
-        assert_eq!(link.operation().await.start_within_ms, 60_000);
-        world.lose(&runner, link).await;
-        world.clock.set_wall(forward);
-        world.clock.advance(Duration::from_secs(passes));
-        let mut link = world.link(&runner).await;
-        let frame = link.operation().await;
-        assert_eq!(frame.start_within_ms, left, "{forward}");
-        assert_eq!(frame.request.is_some(), left > 0, "{forward}");
-    }
-}
-
-#[tokio::test]
-async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_is_not_started() {
-    let another = Some(BootMoment {
-        boot: "another".to_owned(),
-        at: Duration::MAX,
-    });
-    for start_by in [another, None] {
-        let world = World::new();
-        let runner = Runner::new(1, "one");
-        let mut link = world.link(&runner).await;
-        world.store.choose(&runner);
-        let operation = exec(10);
-        let mut running = world
-            .sandbox
-            .start(operation.clone())
-            .await
-            .expect("it starts");
-        link.operation().await;
-        world.lose(&runner, link).await;
-        let OperationEvent::Unreachable { .. } = next(&mut running).await else {
-            panic!("the runner is away");
-        };
-        world.store.starts_by(&operation, start_by);
-        let mut link = world.link(&runner).await;
-        let frame = link.operation().await;
-        assert_eq!(frame.request, None, "it may only be attached to");
-        link.refuse(&frame.operation, v1::refusal::Code::NotFound)
-            .await;
-        assert_eq!(next(&mut running).await, OperationEvent::Reachable);
-        assert_ends_with(&mut running, RefusalCode::Expired).await;
-    }
 }
 
 #[tokio::test]

@@ -1,0 +1,104 @@
+//! The time in which an operation must start, over lost links and whatever clocks do.
+
+use std::time::Duration;
+
+use proto::v1;
+use shared_sandbox::{OperationEvent, Sandbox as _};
+use shared_types::{RefusalCode, clock::BootMoment};
+
+use super::{double::*, reconnect::assert_ends_with};
+
+#[tokio::test]
+async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let operation = exec(10);
+    let mut running = world
+        .sandbox
+        .start(operation.clone())
+        .await
+        .expect("it starts");
+    link.operation().await;
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    world.clock.advance(Duration::from_secs(61));
+    let mut link = world.link(&runner).await;
+    let frame = link.operation().await;
+    assert_eq!(frame.request, None, "it may only be attached to");
+    link.refuse(&frame.operation, v1::refusal::Code::NotFound)
+        .await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    assert_ends_with(&mut running, RefusalCode::Expired).await;
+    assert!(world.store.outcome(&operation).is_some());
+}
+
+#[tokio::test]
+async fn what_remains_of_the_time_to_start_shrinks() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+    assert_eq!(link.operation().await.start_within_ms, 60_000);
+    world.lose(&runner, link).await;
+    world.clock.advance(Duration::from_secs(20));
+    let mut link = world.link(&runner).await;
+    assert_eq!(link.operation().await.start_within_ms, 40_000);
+}
+
+#[tokio::test]
+async fn no_wall_clock_moves_the_time_to_start() {
+    const HOURS: i64 = 2 * 60 * 60 * 1_000_000;
+    for (forward, passes, left) in [(HOURS, 20, 40_000), (-HOURS, 20, 40_000), (-HOURS, 61, 0)] {
+        let world = World::new();
+        let runner = Runner::new(1, "one");
+        let mut link = world.link(&runner).await;
+        world.store.choose(&runner);
+        let _running = world.sandbox.start(exec(10)).await.expect("it starts");
+        assert_eq!(link.operation().await.start_within_ms, 60_000);
+        world.lose(&runner, link).await;
+        world.clock.set_wall(forward);
+        world.clock.advance(Duration::from_secs(passes));
+        let mut link = world.link(&runner).await;
+        let frame = link.operation().await;
+        assert_eq!(frame.start_within_ms, left, "{forward}");
+        assert_eq!(frame.request.is_some(), left > 0, "{forward}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_is_not_started() {
+    let another = Some(BootMoment {
+        boot: "another".to_owned(),
+        at: Duration::MAX,
+    });
+    for start_by in [another, None] {
+        let world = World::new();
+        let runner = Runner::new(1, "one");
+        let mut link = world.link(&runner).await;
+        world.store.choose(&runner);
+        let operation = exec(10);
+        let mut running = world
+            .sandbox
+            .start(operation.clone())
+            .await
+            .expect("it starts");
+        link.operation().await;
+        world.lose(&runner, link).await;
+        let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+            panic!("the runner is away");
+        };
+        world.store.starts_by(&operation, start_by);
+        let mut link = world.link(&runner).await;
+        let frame = link.operation().await;
+        assert_eq!(frame.request, None, "it may only be attached to");
+        link.refuse(&frame.operation, v1::refusal::Code::NotFound)
+            .await;
+        assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+        assert_ends_with(&mut running, RefusalCode::Expired).await;
+    }
+}
