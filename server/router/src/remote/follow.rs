@@ -6,8 +6,9 @@
 //! and ends early only when the runner is away: then the next inventory brings the outcome. The
 //! output is kept on the way (`recording`): a reader that comes again reads that first.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use shared_link::{
     server::{self, Answer as Answered, Mail, Step},
     wire,
@@ -161,8 +162,7 @@ impl Follow {
                     self.handle(event);
                 }
                 Step::Kept(stream, from) => {
-                    let outputs = intents.outputs();
-                    let kept = patiently(|| outputs.read(id, stream, from)).await?;
+                    let kept = self.kept(stream, from).await?;
                     let kept = kept.as_ref().map(|(offset, data)| (*offset, &data[..]));
                     self.machine.kept(kept);
                 }
@@ -173,6 +173,23 @@ impl Follow {
                         self.machine.link_lost();
                     }
                 }
+            }
+        }
+    }
+
+    /// Reads what is kept, for its checksum. The reader is fed meanwhile: that may be long.
+    async fn kept(
+        &mut self,
+        stream: OutputStream,
+        from: u64,
+    ) -> Result<Option<(u64, Bytes)>, PortError> {
+        let id = self.machine.operation().id;
+        let outputs = self.sandbox.intents.outputs();
+        let mut read = pin!(patiently(|| outputs.read(id, stream, from)));
+        loop {
+            tokio::select! {
+                kept = &mut read => return kept,
+                fed = self.cursor.feed(&self.events) => fed?,
             }
         }
     }

@@ -141,6 +141,36 @@ async fn a_reader_that_comes_late_and_does_not_read_holds_up_nothing_either() {
 }
 
 #[tokio::test]
+async fn a_reader_that_is_behind_reads_on_while_what_is_kept_is_held_to_its_checksum() {
+    let (world, runner, mut link, id, running) = started().await;
+    write(&mut link, &id, 0, MUCH).await;
+    link.committed(MUCH - CREDIT_WINDOW_BYTES).await;
+    drop(running);
+    world.lose(&runner, link).await;
+
+    let mut running = world.sandbox.start(kept_whole(10)).await.expect("it runs");
+    let begun = CREDIT_WINDOW_BYTES;
+    assert!(read(&mut running, 0, begun).await.len() < 2);
+    world.store.hold_the_beginnings(true);
+    let link = &mut world
+        .link(&runner.remembering(&kept_whole(10), false))
+        .await;
+    link.operation().await;
+    link.accept(&id).await;
+    link.exit_with(&id, MUCH, Some(7)).await;
+    read(&mut running, begun, MUCH).await;
+    assert_eq!(world.store.outcome(&kept_whole(10)), None);
+    world.store.hold_the_beginnings(false);
+    loop {
+        match next(&mut running).await {
+            OperationEvent::Ended(outcome) => return assert_ne!(outcome, exited(MUCH)),
+            OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {}
+            other => panic!("expected its end, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_reader_that_is_behind_hears_at_once_that_the_runner_is_gone() {
     let (world, runner, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;

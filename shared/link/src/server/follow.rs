@@ -103,7 +103,7 @@ enum Phase {
     Attaching(Attempt),
     Reading(Attempt),
     /// What is kept of its output is read, to be held to the checksums in its end.
-    Summing(End, (OutputStream, u64)),
+    Summing(Outcome, (OutputStream, u64)),
     /// The runner has said how it ended.
     Offering(Outcome),
     /// The reader has gone; it may have stored the outcome.
@@ -112,22 +112,6 @@ enum Phase {
     Keeping(Outcome),
     Settling(Outcome),
     Over,
-}
-
-/// The end of an operation, before its output is held to it.
-#[derive(Debug, Clone)]
-enum End {
-    /// The runner tells it.
-    Told(Outcome),
-    Stored(Outcome),
-}
-
-impl End {
-    fn outcome(&self) -> &Outcome {
-        match self {
-            Self::Told(outcome) | Self::Stored(outcome) => outcome,
-        }
-    }
 }
 
 /// One attempt to read, over one link.
@@ -164,7 +148,7 @@ impl Follow {
         match &intent.outcome {
             // All of it is here; whether the runner can be reached makes no difference.
             Some(outcome) if !follow.output_is_missing(outcome) => {
-                follow.ended(End::Stored(outcome.clone()));
+                follow.phase = Phase::Settling(outcome.clone());
             }
             _ => follow.fresh = fresh.map(|link| (link, intent)),
         }
@@ -317,11 +301,11 @@ impl Follow {
                 self.sums.miss(stream);
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
-            // Of an outcome that is stored, only the output was missing.
-            Mail::Ended(outcome) => self.ended(match &attempt.intent.outcome {
-                Some(stored) => End::Stored(stored.clone()),
-                None => End::Told(outcome),
-            }),
+            Mail::Ended(outcome) => match &attempt.intent.outcome {
+                // Only the output was missing, and an operation has one end.
+                Some(stored) => self.phase = Phase::Settling(stored.clone()),
+                None => self.ended(outcome),
+            },
             Mail::Refused(refusal) => {
                 let attempt = attempt.clone();
                 self.refused(refusal, attempt);
@@ -356,7 +340,7 @@ impl Follow {
         if let Some(outcome) = &intent.outcome
             && !self.output_is_missing(outcome)
         {
-            self.ended(End::Stored(outcome.clone()));
+            self.phase = Phase::Settling(outcome.clone());
             return;
         }
         if intent.cancel_requested && intent.outcome.is_none() {

@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -29,6 +30,8 @@ pub(in crate::tests) struct Area(
     Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
     /// Of which something was not kept.
     Mutex<HashSet<OperationId>>,
+    /// No stream can be read from its beginning now.
+    AtomicBool,
 );
 
 #[derive(Default)]
@@ -115,6 +118,11 @@ impl Store {
         self.1.0.store(true, Ordering::Relaxed);
     }
 
+    /// Whether whoever reads a stream from its beginning waits.
+    pub(in crate::tests) fn hold_the_beginnings(&self, hold: bool) {
+        self.1.3.store(hold, Ordering::Relaxed);
+    }
+
     pub(in crate::tests) fn free_the_disk(&self) {
         self.1.0.store(false, Ordering::Relaxed);
     }
@@ -148,6 +156,9 @@ impl Outputs for Area {
         stream: OutputStream,
         from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError> {
+        while from == 0 && self.3.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         let kept = self.1.lock().expect("no test panics with it");
         let pieces = kept.get(&(id, stream)).into_iter().flatten();
         let mut pieces = pieces.filter(|(_, data)| !data.is_empty());

@@ -2,7 +2,7 @@
 
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 
-use super::{End, Follow, Phase, Step};
+use super::{Follow, Phase, Step};
 
 impl Follow {
     pub(super) fn output(&mut self, event: OperationEvent, stream: OutputStream, up_to: u64) {
@@ -11,34 +11,25 @@ impl Follow {
         self.steps.push_back(Step::Taken(stream, up_to));
     }
 
-    /// An end is known. It is believed once the output, with what is kept of it, is summed.
-    pub(super) fn ended(&mut self, end: End) {
-        if let Some(unread) = self.sums.unread(end.outcome()) {
-            self.phase = Phase::Summing(end, unread);
+    /// The runner tells an end. It is believed once the output, with what is kept of it, is summed:
+    /// before it is stored, and never again.
+    pub(super) fn ended(&mut self, outcome: Outcome) {
+        if let Some(unread) = self.sums.unread(&outcome) {
+            self.phase = Phase::Summing(outcome, unread);
             return;
         }
-        let outcome = self.sums.held_to(end.outcome().clone());
-        self.phase = match end {
-            End::Told(_) => {
-                self.tell_missing(&outcome);
-                Phase::Offering(outcome)
-            }
-            End::Stored(stored) if stored == outcome => Phase::Settling(outcome),
-            // It stays stored; who reads what was not written is told so all the same.
-            End::Stored(_) => {
-                self.end(outcome);
-                Phase::Over
-            }
-        };
+        let outcome = self.sums.held_to(outcome);
+        self.tell_missing(&outcome);
+        self.phase = Phase::Offering(outcome);
     }
 
     /// The first bytes that are kept of the stream from that offset on, and where they begin; nothing
     /// where there are none.
     pub fn kept(&mut self, kept: Option<(u64, &[u8])>) {
-        if let Phase::Summing(end, (stream, _)) = &self.phase {
-            let (end, stream) = (end.clone(), *stream);
+        if let Phase::Summing(outcome, (stream, _)) = &self.phase {
+            let (outcome, stream) = (outcome.clone(), *stream);
             self.sums.read(stream, kept);
-            self.ended(end);
+            self.ended(outcome);
         }
     }
 
