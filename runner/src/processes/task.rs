@@ -251,9 +251,11 @@ impl Task {
                         self.done.push_back((id, Ok(())));
                     }
                     Event::NotDone(id, reason) => {
-                        self.passing.done(&mut self.sent, id);
-                        let refusal = Refusal::new(RefusalCode::Invalid, reason);
-                        self.done.push_back((id, Err(refusal)));
+                        self.not_done(id, RefusalCode::Invalid, reason);
+                    }
+                    // The same may succeed if it is asked for anew.
+                    Event::Overtaken(id, reason) => {
+                        self.not_done(id, RefusalCode::ResourceExhausted, reason);
                     }
                     Event::Ended(ended) => return Halt::Ended(ended),
                 },
@@ -262,6 +264,11 @@ impl Task {
                 Step::Sent | Step::Wished | Step::Passed | Step::Room => {}
             }
         }
+    }
+
+    fn not_done(&mut self, id: u64, code: RefusalCode, reason: String) {
+        self.passing.done(&mut self.sent, id);
+        self.done.push_back((id, Err(Refusal::new(code, reason))));
     }
 
     async fn step(&mut self, socket: &mut AsyncFd<Operation>, unheard: Pin<&mut Sleep>) -> Step {

@@ -69,6 +69,9 @@ pub enum Event {
     Done(u64),
     /// The resize or signal with this id cannot be carried out, and why.
     NotDone(u64, String),
+    /// The resize or signal with this id was not carried out because a later one was, which is said
+    /// in words: under a new id it may be.
+    Overtaken(u64, String),
     /// Something that was asked for is not possible.
     Refused(String),
     /// It is over. Comes last, and again whenever it is asked for.
@@ -380,7 +383,12 @@ impl Operation {
                 Event::InputTaken(offset)
             }
             FromSupervisor::Done { id } => Event::Done(id),
-            FromSupervisor::NotDone { id, reason } => Event::NotDone(id, reason),
+            FromSupervisor::NotDone {
+                id,
+                reason,
+                overtaken: true,
+            } => Event::Overtaken(id, reason),
+            FromSupervisor::NotDone { id, reason, .. } => Event::NotDone(id, reason),
             FromSupervisor::Refused { reason } | FromSupervisor::Unfit { reason, .. } => {
                 Event::Refused(reason)
             }

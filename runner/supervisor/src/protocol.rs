@@ -151,6 +151,9 @@ pub enum FromSupervisor {
         id: u64,
         /// Why.
         reason: String,
+        /// Only because it came behind a later one: under a new id it may be.
+        #[serde(default)]
+        overtaken: bool,
     },
     /// The operation was fenced before it started: the command did not run.
     Fenced,

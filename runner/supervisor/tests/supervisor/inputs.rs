@@ -138,7 +138,7 @@ fn a_signal_that_was_overtaken_is_not_said_to_have_been_sent() {
     operation.signal(5, 10).expect("heard");
     until(&mut operation, |event| {
         assert_ne!(*event, Event::Done(5));
-        matches!(event, Event::NotDone(5, _))
+        matches!(event, Event::Overtaken(5, _))
     });
     operation.input(0, b"\n\n", true).expect("heard");
     assert_eq!(finish(&mut operation).text(), "ready\nusr1\n");

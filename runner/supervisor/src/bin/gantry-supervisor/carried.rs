@@ -9,8 +9,24 @@ use std::collections::VecDeque;
 /// Answers that are kept, far more than one reader may wait for.
 const REMEMBERED: usize = 64;
 
-/// What became of one, or why it was not carried out.
-type Answer = Result<(), String>;
+/// What became of one.
+type Answer = Result<(), NotDone>;
+
+/// One was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NotDone {
+    /// Why.
+    pub(crate) reason: String,
+    /// Only because it came behind a later one: under a new id it may be.
+    pub(crate) overtaken: bool,
+}
+
+impl From<String> for NotDone {
+    fn from(reason: String) -> Self {
+        let overtaken = false;
+        Self { reason, overtaken }
+    }
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -35,10 +51,14 @@ impl Carried {
         let known = self.answers.iter().find(|(known, _)| *known == id);
         Some(match known {
             Some((_, answer)) => answer.clone(),
-            None if id > self.forgotten => {
-                Err("what another reader asked for later was done first; ask again".to_owned())
+            None if id > self.forgotten => Err(NotDone {
+                reason: "what another reader asked for later was done first; ask again".to_owned(),
+                overtaken: true,
+            }),
+            None => {
+                let reason = "too much was done since; whether this was done is not known";
+                Err(reason.to_owned().into())
             }
-            None => Err("too much was done since; whether this was done is not known".to_owned()),
         })
     }
 
@@ -65,7 +85,7 @@ mod tests {
             carried.keep(
                 id,
                 if id == 180 {
-                    Err("no".to_owned())
+                    Err("no".to_owned().into())
                 } else {
                     Ok(())
                 },
@@ -73,18 +93,19 @@ mod tests {
         }
         assert_eq!((carried.last_id(), carried.answer(201)), (200, None));
         assert_eq!(carried.answer(198), Some(Ok(())));
-        assert_eq!(carried.answer(180), Some(Err("no".to_owned())));
+        assert_eq!(carried.answer(180), Some(Err("no".to_owned().into())));
         let overtaken = carried
             .answer(199)
             .expect("an answer")
             .expect_err("why not");
-        assert!(overtaken.contains("ask again"), "{overtaken}");
+        assert!(overtaken.overtaken, "{overtaken:?}");
         for old in [2, 3, 72] {
             let unknown = carried
                 .answer(old)
                 .expect("an answer")
                 .expect_err("why not");
-            assert!(unknown.contains("not known"), "{unknown}");
+            assert!(!unknown.overtaken, "{unknown:?}");
+            assert!(unknown.reason.contains("not known"), "{unknown:?}");
         }
     }
 }

@@ -13,7 +13,7 @@ use runner_supervisor::{
 use rustix::{fd::OwnedFd, io::Errno, process::Signal};
 
 use crate::{
-    carried::Carried,
+    carried::{Carried, NotDone},
     client::Client,
     clock,
     faults::Faults,
@@ -285,14 +285,18 @@ impl Supervision {
         let answer = match self.carried.answer(id) {
             Some(answer) => answer,
             None => {
-                let answer = act(self);
+                let answer = act(self).map_err(NotDone::from);
                 self.carried.keep(id, answer.clone());
                 answer
             }
         };
         client.say(&match answer {
             Ok(()) => FromSupervisor::Done { id },
-            Err(reason) => FromSupervisor::NotDone { id, reason },
+            Err(NotDone { reason, overtaken }) => FromSupervisor::NotDone {
+                id,
+                reason,
+                overtaken,
+            },
         });
         Ok(())
     }
