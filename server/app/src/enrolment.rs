@@ -348,7 +348,7 @@ impl Enrolment {
         let renewed = store.renew_join_state(runner, shown, clock.now()).await?;
         if !matches!(renewed, JoinState::Renewed(_)) {
             tracing::error!(runner.id = %runner, "the runner is locked: its folder was copied");
-            links.revoke(runner).await;
+            links.lock(runner).await;
         }
         Ok(renewed)
     }

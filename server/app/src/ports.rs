@@ -214,7 +214,8 @@ impl LinkRows for Rows {
         match stored.await {
             Ok(LinkHolds::Yes) => None,
             Ok(LinkHolds::Replaced) => Some(TurnedAway::Older),
-            Ok(LinkHolds::Barred) => Some(TurnedAway::Revoked),
+            Ok(LinkHolds::Revoked) => Some(TurnedAway::Revoked),
+            Ok(LinkHolds::Locked) => Some(TurnedAway::Locked),
             Err(error) => {
                 tracing::warn!(runner.id = %who.runner, %error, "it cannot be recorded that the runner was heard of");
                 None

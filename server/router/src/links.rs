@@ -98,6 +98,8 @@ pub enum LinkEnd {
     Replaced,
     /// The runner was revoked.
     Revoked,
+    /// The runner is locked, because its folder was copied.
+    Locked,
     /// The server stops.
     Shutdown,
     /// The runner remembers less than it did: it is to begin a new journal and to link again.
@@ -212,6 +214,12 @@ impl Links {
     /// The revocation is committed before this is called.
     pub async fn revoke(&self, runner: RunnerId) {
         self.registry.revoke(runner).await;
+    }
+
+    /// Ends the runner's link and turns it away from now on; what runs on it is not lost before the
+    /// runner is revoked. The lock is committed before this is called.
+    pub async fn lock(&self, runner: RunnerId) {
+        self.registry.lock(runner).await;
     }
 
     /// Whether the runner has a link here that carries operations.

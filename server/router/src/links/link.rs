@@ -44,6 +44,9 @@ pub(super) async fn serve(
     outbound: Outbound,
 ) -> LinkEnd {
     let who = Arc::new(who);
+    // Held until the link has ended: whoever revokes the runner from now on is remembered for as long,
+    // and whoever did before is found in the store by the claim.
+    let _gate = links.gate(who.runner).await;
     let (end, claimed) = match claim(&links, &who, hello).await {
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
@@ -100,6 +103,7 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
         LinkEnd::Silent => "nothing was heard for too long".to_owned(),
         LinkEnd::Replaced => "a newer link of this runner is there".to_owned(),
         LinkEnd::Revoked => "the runner was revoked".to_owned(),
+        LinkEnd::Locked => "the runner is locked, because its folder was copied".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
@@ -351,6 +355,7 @@ impl Link {
             match serving.rows.heard(&who, heard).await {
                 None => {}
                 Some(TurnedAway::Revoked) => registry.revoke(who.runner).await,
+                Some(TurnedAway::Locked) => registry.lock(who.runner).await,
                 Some(TurnedAway::Older) => registry.replaced(who.runner, heard.generation).await,
             }
         }));
@@ -390,6 +395,7 @@ impl From<TurnedAway> for LinkEnd {
         match why {
             TurnedAway::Older => Self::Replaced,
             TurnedAway::Revoked => Self::Revoked,
+            TurnedAway::Locked => Self::Locked,
         }
     }
 }

@@ -61,6 +61,9 @@ enum Request {
     Revoke {
         runner: RunnerId,
     },
+    Lock {
+        runner: RunnerId,
+    },
     Replaced {
         runner: RunnerId,
         generation: Generation,
@@ -137,6 +140,10 @@ impl Handle {
         self.tell(Request::Revoke { runner }).await;
     }
 
+    pub(super) async fn lock(&self, runner: RunnerId) {
+        self.tell(Request::Lock { runner }).await;
+    }
+
     /// Another replica holds a newer link than this one.
     pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
         self.tell(Request::Replaced { runner, generation }).await;
@@ -165,18 +172,15 @@ async fn the_runtime_ends<T>() -> T {
 }
 
 async fn run(mut inbox: mpsc::Receiver<Request>) {
-    let mut registry = Registry {
-        entries: HashMap::new(),
-        sweep_at: SWEEP_FROM,
-    };
+    let mut registry = Registry::new();
     while let Some(request) = inbox.recv().await {
         registry.handle(request);
     }
 }
 
 struct Registry {
-    /// A revoked runner stays, so that a link that was let in just before cannot register after;
-    /// its id never comes back, so this grows only with what people revoke.
+    /// A revoked runner stays while a link that was let in before has its gate, so that it cannot
+    /// register after; whoever is let in later is turned away by the store.
     entries: HashMap<RunnerId, Entry>,
     sweep_at: usize,
 }
@@ -189,11 +193,20 @@ struct Entry {
     stop: Option<oneshot::Sender<LinkEnd>>,
     /// What the tickets of its links pass.
     gate: Gate,
+    /// It is locked, for good.
+    locked: bool,
     /// Of the newest link. Its task holds it as well, until it is stored.
     memory: Option<Arc<Memory>>,
 }
 
 impl Registry {
+    fn new() -> Self {
+        Self {
+            entries: HashMap::new(),
+            sweep_at: SWEEP_FROM,
+        }
+    }
+
     fn handle(&mut self, request: Request) {
         // A reply that nobody waits for any more is no loss: the asker was dropped.
         match request {
@@ -231,6 +244,7 @@ impl Registry {
             }
             Request::Unbar { runner } => self.entry(runner).unbar(),
             Request::Revoke { runner } => self.entry(runner).revoke(),
+            Request::Lock { runner } => self.entry(runner).lock(),
             Request::Replaced { runner, generation } => {
                 if let Some(entry) = self.entries.get_mut(&runner) {
                     entry.replaced(generation);
@@ -256,6 +270,7 @@ impl Entry {
             slot,
             stop: None,
             gate: Gate::open(),
+            locked: false,
             memory: None,
         }
     }
@@ -265,6 +280,9 @@ impl Entry {
         generation: Generation,
         memory: Arc<Memory>,
     ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
+        if self.locked && !self.is_revoked() {
+            return Err(TurnedAway::Locked);
+        }
         self.slot.register(generation)?;
         self.memory = Some(memory);
         let (stop, stopped) = oneshot::channel();
@@ -284,8 +302,17 @@ impl Entry {
         }
     }
 
+    /// Its link ends as any other does: its operations go on, for all that is known.
+    fn lock(&mut self) {
+        self.gate.close();
+        self.locked = true;
+        if let Some(current) = self.stop.take() {
+            let _ = current.send(LinkEnd::Locked);
+        }
+    }
+
     fn unbar(&mut self) {
-        if matches!(self.slot.connection(), Connection::Revoked) {
+        if self.is_barred_for_good() {
             return;
         }
         self.gate = Gate::open();
@@ -312,11 +339,23 @@ impl Entry {
 
     fn is_needed(&self) -> bool {
         let unstored = |memory: &Arc<Memory>| Arc::strong_count(memory) > 1;
+        // That it is about to be revoked is nowhere else yet.
+        let barred = !self.gate.is_open() && !self.is_barred_for_good();
         self.slot.is_taken()
             || self.gate.is_shared()
-            || !self.gate.is_open()
+            || barred
             || self.memory.as_ref().is_some_and(unstored)
             || self.connection.receiver_count() > 0
-            || matches!(self.slot.connection(), Connection::Revoked)
+    }
+
+    fn is_barred_for_good(&self) -> bool {
+        self.locked || self.is_revoked()
+    }
+
+    fn is_revoked(&self) -> bool {
+        matches!(self.slot.connection(), Connection::Revoked)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -120,6 +120,7 @@ async fn what_a_runner_has_accepted_over_a_link_is_stored_soon_and_when_the_link
 async fn a_link_that_does_not_hold_any_more_is_ended_though_nobody_has_told_this_replica() {
     for (turned_away, end) in [
         (TurnedAway::Revoked, LinkEnd::Revoked),
+        (TurnedAway::Locked, LinkEnd::Locked),
         (TurnedAway::Older, LinkEnd::Replaced),
     ] {
         let world = World::with(LinkOptions {

@@ -311,6 +311,30 @@ async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
 }
 
 #[tokio::test]
+async fn locking_a_runner_ends_its_link_and_what_runs_on_it_is_lost_only_once_it_is_revoked() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    let gate = world.links.gate(runner.id).await;
+    world.links.lock(runner.id).await;
+    let (reason, end) = link.goodbye().await;
+    assert!(reason.contains("locked") && end == LinkEnd::Locked);
+    assert_eq!(gate.while_open(|| ()), None);
+    let event = next(&mut running).await;
+    assert!(matches!(event, OperationEvent::Unreachable { .. }));
+    world.links.unbar(runner.id).await;
+    let (_, end) = world.dial(&runner, runner.hello()).goodbye().await;
+    assert_eq!(end, LinkEnd::Locked);
+    assert_eq!(world.store.outcome(&exec(10)), None);
+    world.links.revoke(runner.id).await;
+    assert_ends_with(&mut running, RefusalCode::Lost).await;
+}
+
+#[tokio::test]
 async fn a_runner_that_is_about_to_be_removed_is_given_no_tickets_and_lives_if_it_stays() {
     let world = World::new();
     let runner = Runner::new(1, "one");

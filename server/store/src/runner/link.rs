@@ -51,8 +51,10 @@ pub enum LinkHolds {
     Yes,
     /// A newer one is there, or it has ended.
     Replaced,
-    /// The runner is revoked or locked.
-    Barred,
+    /// The runner is revoked.
+    Revoked,
+    /// The runner is locked.
+    Locked,
 }
 
 /// The outcome of an operation that ends without its runner's word.
@@ -147,9 +149,10 @@ impl Store {
             return Ok(LinkHolds::Yes);
         }
         let row = super::find(&mut tx, tenant, runner).await?;
-        Ok(match row.is_barred() {
-            true => LinkHolds::Barred,
-            false => LinkHolds::Replaced,
+        Ok(match (row.revoked_at, row.locked_at) {
+            (Some(_), _) => LinkHolds::Revoked,
+            (None, Some(_)) => LinkHolds::Locked,
+            (None, None) => LinkHolds::Replaced,
         })
     }
 

@@ -270,7 +270,7 @@ async fn a_revoked_runner_links_no_more_and_its_link_learns_of_it(fixture: Fixtu
         .await;
     assert!(matches!(again, Err(StoreError::NotFound)));
     let heard = db.link_heard(ours.id, runner, link.generation, (at(13), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Barred);
+    assert_eq!(heard.await.expect("it answers"), LinkHolds::Revoked);
     let claim = link_claim(1, 0);
     let refused = db.link_claim(ours.id, runner, &claim, at(14)).await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
@@ -352,7 +352,10 @@ async fn a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good(fixt
     assert_eq!(shown(1).await, JoinState::Renewed(2));
     assert!(!used(1).await, "a token of before the renewal");
     assert!(used(2).await);
+    let link = ours.link(runner, at(2)).await;
     assert_eq!(shown(1).await, JoinState::Locked, "a copy");
+    let heard = db.link_heard(ours.id, runner, link.generation, (at(3), 0));
+    assert_eq!(heard.await.expect("it answers"), LinkHolds::Locked);
     assert_eq!(shown(2).await, JoinState::Locked, "the original as well");
     assert!(!used(2).await);
     let row = db.runner(ours.id, runner).await.expect("it is there");

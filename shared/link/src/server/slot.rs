@@ -26,6 +26,9 @@ pub enum TurnedAway {
     Older,
     /// The runner was revoked.
     Revoked,
+    /// The runner is locked: it does not come back as who it is, and what runs on it is not lost
+    /// before it is revoked.
+    Locked,
 }
 
 /// One runner's links.
