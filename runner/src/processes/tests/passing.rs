@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use bytes::Bytes;
 use shared_link::feed::Feed;
 use shared_sandbox::{Control, Input, Signal, TerminalSize};
+use shared_types::Remedy;
 use tokio::runtime::Runtime;
 
 use super::scene::*;
@@ -155,6 +156,25 @@ async fn a_terminal_has_its_size_and_is_told_of_another() {
         .input(&piece(22, b"stty size; exit 7\n", false));
     until(&mut process, "40 120").await;
     assert_eq!(record(&mut process).await.status, ExitStatus::Code(7));
+}
+
+#[tokio::test]
+async fn what_another_reader_has_overtaken_may_be_asked_for_again() {
+    let scene = Scene::new();
+    let processes = scene.open().await;
+    let mut process = scene.start(&processes, terminal("read line")).await;
+    let resize = |rows| Control::Resize(TerminalSize { rows, columns: 80 });
+    process.control.control(5, resize(40));
+    done(&mut process, 5).await;
+    process.control.control(3, resize(50));
+    let refusal = loop {
+        if let ProcessEvent::Done(3, Err(refusal)) = event(&mut process).await {
+            break refusal;
+        }
+    };
+    assert_eq!(refusal.remedy(), Remedy::Retry, "{refusal}");
+    process.control.input(&piece(0, b"\n", false));
+    assert_eq!(record(&mut process).await.status, ExitStatus::Code(0));
 }
 
 #[tokio::test]

@@ -255,8 +255,8 @@ async fn what_comes_after_bytes_that_were_not_kept_is_not_kept_as_if_there_were_
     // Whatever is asked of the area is done before its answer.
     assert!(area.end(key(OUT)).await.is_err());
     fs::remove_file(&in_the_way).expect("it is there");
-    for offset in [10, 20] {
-        append(&area, offset, 10).await;
+    for (offset, len) in [(0, 0), (10, 10), (20, 10)] {
+        append(&area, offset, len).await;
         let synced = area.synced(key(OUT)).await;
         assert!(matches!(synced, Err(StoreError::Unavailable(_))));
     }
