@@ -3,7 +3,7 @@
 use shared_api::Live;
 use shared_client::{Client, Follow, Followed};
 use shared_types::{
-    Event, SessionEvent, SessionId, TurnId,
+    Event, OperationId, SessionEvent, SessionId, TurnId,
     event::{CallOutcome, Place, TurnOutcome},
 };
 
@@ -169,6 +169,15 @@ impl Told {
     pub fn places(&self) -> Vec<&Place> {
         let placed = self.known().filter_map(|event| match event {
             Event::CallPlaced { place, .. } => Some(place),
+            _ => None,
+        });
+        placed.collect()
+    }
+
+    /// What was placed, in order.
+    pub fn operations(&self) -> Vec<OperationId> {
+        let placed = self.known().filter_map(|event| match event {
+            Event::CallPlaced { operation, .. } => Some(*operation),
             _ => None,
         });
         placed.collect()
