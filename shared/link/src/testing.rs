@@ -60,6 +60,16 @@ impl Spool for Memory {
     }
 }
 
+/// The spool of a host that has no descriptor left.
+#[derive(Debug)]
+pub struct Exhausted;
+
+impl Spool for Exhausted {
+    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> Piece {
+        Piece::Later
+    }
+}
+
 /// The incarnation of tests.
 pub fn incarnation() -> Incarnation {
     Incarnation {

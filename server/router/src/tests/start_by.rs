@@ -3,37 +3,43 @@
 use std::time::Duration;
 
 use proto::v1;
-use shared_sandbox::{OperationEvent, Sandbox as _};
+use shared_sandbox::{OperationEvent, Running, Sandbox as _};
 use shared_types::{RefusalCode, clock::BootMoment};
 
 use super::{double::*, reconnect::assert_ends_with};
 
-#[tokio::test]
-async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
+/// An operation whose frame was sent, and whose runner is away before it answers.
+async fn sent_and_cut_off() -> (World, Runner, Running) {
     let world = World::new();
     let runner = Runner::new(1, "one");
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
-    let operation = exec(10);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
     link.operation().await;
     world.lose(&runner, link).await;
     let OperationEvent::Unreachable { .. } = next(&mut running).await else {
         panic!("the runner is away");
     };
-    world.clock.advance(Duration::from_secs(61));
-    let mut link = world.link(&runner).await;
+    (world, runner, running)
+}
+
+/// Once its runner is back and knows nothing of it, it is over.
+async fn never_starts(world: &World, runner: &Runner, running: &mut Running) {
+    let mut link = world.link(runner).await;
     let frame = link.operation().await;
     assert_eq!(frame.request, None, "it may only be attached to");
     link.refuse(&frame.operation, v1::refusal::Code::NotFound)
         .await;
-    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
-    assert_ends_with(&mut running, RefusalCode::Expired).await;
-    assert!(world.store.outcome(&operation).is_some());
+    assert_eq!(next(running).await, OperationEvent::Reachable);
+    assert_ends_with(running, RefusalCode::Expired).await;
+}
+
+#[tokio::test]
+async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
+    let (world, runner, mut running) = sent_and_cut_off().await;
+    world.clock.advance(Duration::from_secs(61));
+    never_starts(&world, &runner, &mut running).await;
+    assert!(world.store.outcome(&exec(10)).is_some());
 }
 
 #[tokio::test]
@@ -77,28 +83,8 @@ async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_
         at: Duration::MAX,
     });
     for start_by in [another, None] {
-        let world = World::new();
-        let runner = Runner::new(1, "one");
-        let mut link = world.link(&runner).await;
-        world.store.choose(&runner);
-        let operation = exec(10);
-        let mut running = world
-            .sandbox
-            .start(operation.clone())
-            .await
-            .expect("it starts");
-        link.operation().await;
-        world.lose(&runner, link).await;
-        let OperationEvent::Unreachable { .. } = next(&mut running).await else {
-            panic!("the runner is away");
-        };
-        world.store.starts_by(&operation, start_by);
-        let mut link = world.link(&runner).await;
-        let frame = link.operation().await;
-        assert_eq!(frame.request, None, "it may only be attached to");
-        link.refuse(&frame.operation, v1::refusal::Code::NotFound)
-            .await;
-        assert_eq!(next(&mut running).await, OperationEvent::Reachable);
-        assert_ends_with(&mut running, RefusalCode::Expired).await;
+        let (world, runner, mut running) = sent_and_cut_off().await;
+        world.store.starts_by(&exec(10), start_by);
+        never_starts(&world, &runner, &mut running).await;
     }
 }

@@ -138,10 +138,8 @@ impl Delivery {
 
     /// Whether there is output that was not told, though the reader has room for it.
     pub(super) fn is_behind(&self, written: [u64; 2]) -> bool {
-        let lanes = self.lanes.iter().zip(written);
-        lanes
-            .into_iter()
-            .any(|(lane, written)| lane.at < lane.credit.min(written))
+        let mut lanes = self.lanes.iter().zip(written);
+        lanes.any(|(lane, written)| lane.at < lane.credit.min(written))
     }
 
     /// Whether the end is all that is left to be told; `true` once only.
@@ -156,7 +154,7 @@ impl Delivery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Memory;
+    use crate::testing::{Exhausted, Memory};
 
     const ID: OperationId = OperationId::from_u128(1);
 
@@ -233,15 +231,6 @@ mod tests {
         assert!(!delivery.take_end(written), "something is still to be told");
         assert_eq!(told(&mut delivery, written, &mut spool), [(1, 0, 3)]);
         assert!(delivery.take_end(written));
-    }
-
-    /// Of a host that has no descriptor left.
-    struct Exhausted;
-
-    impl Spool for Exhausted {
-        fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> Piece {
-            Piece::Later
-        }
     }
 
     #[test]

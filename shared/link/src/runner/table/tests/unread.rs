@@ -1,14 +1,5 @@
 use super::*;
-use crate::runner::{Piece, Spool};
-
-/// Of a host that has no descriptor left.
-struct Exhausted;
-
-impl Spool for Exhausted {
-    fn read(&mut self, _: OperationId, _: OutputStream, _: u64, _: usize) -> Piece {
-        Piece::Later
-    }
-}
+use crate::testing::Exhausted;
 
 #[test]
 fn output_that_cannot_be_read_for_a_while_is_told_whole_before_the_end() {
