@@ -307,3 +307,23 @@ async fn an_end_that_is_stored_is_told_as_it_is_to_whoever_comes_later() {
     assert_eq!(next(&mut again).await, stdout(6, "world"));
     assert_eq!(next(&mut again).await, OperationEvent::Ended(stored));
 }
+
+#[tokio::test]
+async fn an_end_that_is_stored_stays_whatever_its_runner_says_with_the_rest_of_the_output() {
+    let (world, runner, link, id, running) = half_said().await;
+    world.store.keep_end(&exec(10), exited(11));
+    drop(running);
+    world.lose(&runner, link).await;
+    let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
+    let mut link = world.link(&runner).await;
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit_with(&id, 11, Some(HELLO_WORLD ^ 1)).await;
+    let ended = loop {
+        if let OperationEvent::Ended(outcome) = next(&mut again).await {
+            break outcome;
+        }
+    };
+    assert_eq!(ended, exited(11));
+}
