@@ -1,10 +1,14 @@
 //! How long to wait before the next connect: full jitter, so that a thousand runners do not
 //! come back in step after the server was away.
+//!
+//! A host that gets another network need not wait any longer for a server that it may reach now. So a
+//! long wait may be cut short, and the waits behind it begin with the shortest again. That is bounded,
+//! because an interface that flaps, or containers that come and go, change the network all the time.
 
 use std::time::Duration;
 
 /// The ceiling of the first wait.
-pub(crate) const SHORTEST: Duration = Duration::from_millis(500);
+const SHORTEST: Duration = Duration::from_millis(500);
 
 /// The ceiling that no wait passes, where the runner was not told another.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
@@ -17,9 +21,75 @@ const GOOD_LINK: Duration = Duration::from_secs(10);
 /// several times is back within two seconds, and one that ends every link is not run against.
 const AFTER_SHORT_LINKS: u32 = 3;
 
+/// Waits that may be cut short in a row: one change is told in pieces, addresses before routes.
+const HURRIES: u32 = 3;
+
+/// How long it takes until one more may be. At the most that doubles how often a server that is away
+/// is asked.
+const HURRY_EVERY: Duration = Duration::from_secs(60);
+
+/// When the next attempt is due.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    longest: Duration,
+    /// In a row.
+    failures: u32,
+    /// By when all of [`HURRIES`] may be taken again; boot time.
+    hurries_at: Duration,
+}
+
+impl Backoff {
+    /// No wait passes `longest`.
+    pub(crate) fn new(longest: Duration) -> Self {
+        Self {
+            longest,
+            failures: 0,
+            hurries_at: Duration::ZERO,
+        }
+    }
+
+    /// After so many failures.
+    #[cfg(test)]
+    pub(crate) fn after(failures: u32, longest: Duration) -> Self {
+        Self {
+            failures,
+            ..Self::new(longest)
+        }
+    }
+
+    /// Failures in a row.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// How long to wait after one more failure; `served` is how long there was a link before it.
+    /// `random` is uniform over all of `u64`.
+    pub(crate) fn failed(&mut self, served: Option<Duration>, random: u64) -> Duration {
+        self.failures = failures_after(self.failures, served);
+        wait(self.failures, self.longest, random)
+    }
+
+    /// How long it is at this boot time until a wait may be cut short.
+    pub(crate) fn hurry_in(&self, now: Duration) -> Duration {
+        let taken = self.hurries_at.saturating_sub(now);
+        taken.saturating_sub(HURRY_EVERY * (HURRIES - 1))
+    }
+
+    /// Cuts a wait short at this boot time: what is left of it, and never longer than before. What
+    /// would be over soon anyway is left as it is.
+    pub(crate) fn hurry(&mut self, left: Duration, now: Duration, random: u64) -> Duration {
+        if left <= SHORTEST {
+            return left;
+        }
+        self.hurries_at = self.hurries_at.max(now).saturating_add(HURRY_EVERY);
+        self.failures = 1;
+        wait(self.failures, self.longest, random)
+    }
+}
+
 /// The wait after this many failures in a row (from 1): evenly spread between nothing and a
 /// ceiling that doubles from [`SHORTEST`] to `longest`. `random` is uniform over all of `u64`.
-pub(crate) fn wait(failures: u32, longest: Duration, random: u64) -> Duration {
+fn wait(failures: u32, longest: Duration, random: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let ceiling = SHORTEST.saturating_mul(1 << doublings).min(longest);
     let share = random as f64 / u64::MAX as f64;
@@ -28,7 +98,7 @@ pub(crate) fn wait(failures: u32, longest: Duration, random: u64) -> Duration {
 
 /// Failures in a row, given how many there were before, and how long the link served that ended
 /// now; nothing, where the server took none.
-pub(crate) fn failures_after(before: u32, served: Option<Duration>) -> u32 {
+fn failures_after(before: u32, served: Option<Duration>) -> u32 {
     let failures = before.saturating_add(1);
     match served {
         None => failures,
@@ -77,6 +147,47 @@ mod tests {
         // Nor does what went before, however long the server was away.
         let back = failures_after(u32::MAX, short);
         assert_eq!(wait(back, LONGEST, u64::MAX), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_wait_that_is_cut_short_is_the_first_one_again_and_so_are_those_behind_it() {
+        let mut backoff = Backoff::after(20, LONGEST);
+        assert_eq!(backoff.failed(None, u64::MAX), LONGEST);
+        let cut = backoff.hurry(LONGEST, Duration::from_secs(1), u64::MAX);
+        assert_eq!(cut, SHORTEST);
+        assert_eq!(backoff.failed(None, u64::MAX), 2 * SHORTEST);
+    }
+
+    #[test]
+    fn a_wait_that_is_over_soon_is_not_cut_short() {
+        let mut backoff = Backoff::after(20, LONGEST);
+        assert_eq!(backoff.hurry(SHORTEST, Duration::ZERO, u64::MAX), SHORTEST);
+        assert_eq!(
+            (backoff.failures(), backoff.hurries_at),
+            (20, Duration::ZERO)
+        );
+    }
+
+    #[test]
+    fn a_network_that_changes_all_the_time_cuts_few_waits_short() {
+        let mut backoff = Backoff::new(LONGEST);
+        let mut now = Duration::from_secs(1000);
+        for _ in 0..HURRIES {
+            assert_eq!(backoff.hurry_in(now), Duration::ZERO);
+            backoff.hurry(LONGEST, now, 0);
+        }
+        for _ in 0..10 {
+            assert_eq!(backoff.hurry_in(now), HURRY_EVERY);
+            now += HURRY_EVERY;
+            assert_eq!(backoff.hurry_in(now), Duration::ZERO);
+            backoff.hurry(LONGEST, now, 0);
+        }
+        now += HURRY_EVERY * HURRIES;
+        for _ in 0..HURRIES {
+            assert_eq!(backoff.hurry_in(now), Duration::ZERO);
+            backoff.hurry(LONGEST, now, 0);
+        }
+        assert_eq!(backoff.hurry_in(now), HURRY_EVERY);
     }
 
     #[test]

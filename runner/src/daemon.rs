@@ -27,6 +27,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    backoff::Backoff,
     connection::Transports,
     endpoints::Endpoints,
     home::{Home, HomeError},
@@ -236,7 +237,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         operations,
         clock: options.clock,
         entropy: options.entropy,
-        longest_wait: options.longest_wait,
+        backoff: Backoff::new(options.longest_wait),
         goodbye: CancellationToken::new(),
     };
     Ok((link, service))

@@ -3,7 +3,8 @@
 //!
 //! What the server has signed and will not get better by trying again (it has dismissed the runner, or
 //! speaks another protocol) ends the daemon with one clear line. Everything else is tried again, with
-//! full jitter, also what is refused without a signature: anything on the way can refuse.
+//! full jitter, also what is refused without a signature: anything on the way can refuse. A host that
+//! has got another network since the last attempt tries again at once.
 
 mod frames;
 mod session;
@@ -13,7 +14,7 @@ use std::{sync::Arc, time::Duration};
 
 use shared_link::runner::Ended;
 use shared_types::{Clock, Digest, Entropy, JournalId};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
@@ -22,12 +23,13 @@ use session::{Progress, Session};
 use tickets::Unproven;
 
 use crate::{
-    backoff,
+    backoff::Backoff,
     connection::Transport,
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Proven},
     home::{Enrolled, Home},
     key::RunnerKey,
+    network::NetworkNews,
     operations::{Gone, Operations},
 };
 
@@ -41,8 +43,7 @@ pub(crate) struct Link {
     pub(crate) operations: Operations,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    /// The longest wait before the next attempt to connect.
-    pub(crate) longest_wait: Duration,
+    pub(crate) backoff: Backoff,
     /// Ends the link politely, and then [`Link::run`].
     pub(crate) goodbye: CancellationToken,
 }
@@ -51,11 +52,12 @@ impl Link {
     /// Runs until it is told to say goodbye, or until trying again cannot help.
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
-        let mut failures = 0;
         // Of a daemon that was killed.
         self.home.note_link(None);
         loop {
             let mut progress = Progress::default();
+            // From before the attempt on: what comes while it fails is not missed.
+            let news = NetworkNews::listen();
             // It watches for the goodbye itself, because it may have something to end.
             let Err(error) = self.once(&mut progress).await else {
                 return Ok(());
@@ -71,21 +73,42 @@ impl Link {
                 self.operations.begin_journal(journal).await;
             }
             let served = progress.welcomed.map(|since| since.elapsed());
-            failures = backoff::failures_after(failures, served);
-            let wait = backoff::wait(failures, self.longest_wait, self.random());
+            let wait = self.backoff.failed(served, self.random());
             tracing::warn!(
                 runner.id = %self.introduction.runner,
                 server = %self.endpoints.last(),
                 %error,
-                failures,
+                failures = self.backoff.failures(),
                 wait_ms = wait.as_millis() as u64,
                 "no link to the server; trying again"
             );
             tokio::select! {
-                () = sleep(wait) => {}
+                () = self.pause(wait, &news) => {}
                 () = goodbye.cancelled() => return Ok(()),
             }
         }
+    }
+
+    /// Waits before the next attempt: for so long, or less where the host's network changes.
+    async fn pause(&mut self, wait: Duration, news: &NetworkNews) {
+        let until = Instant::now() + wait;
+        let changed = async {
+            news.heard().await;
+            sleep(self.backoff.hurry_in(self.clock.boot_time())).await;
+        };
+        tokio::select! {
+            () = sleep_until(until) => return,
+            () = changed => {}
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let (now, random) = (self.clock.boot_time(), self.random());
+        let wait = self.backoff.hurry(left, now, random);
+        tracing::info!(
+            runner.id = %self.introduction.runner,
+            wait_ms = wait.as_millis() as u64,
+            "the host has another address or route; trying again"
+        );
+        sleep(wait).await;
     }
 
     /// Connects, proves itself and serves one link; `progress` says how far that came.

@@ -15,6 +15,7 @@ mod journal;
 mod key;
 mod link;
 mod memory;
+mod network;
 mod operations;
 mod processes;
 mod server_url;

@@ -1,5 +1,6 @@
 //! A server double, and what tests of the daemon's parts share.
 
+mod own_network;
 mod server;
 mod small_disk;
 
@@ -24,6 +25,7 @@ use crate::{
 };
 
 pub(crate) use self::{
+    own_network::OwnNetwork,
     server::{FakeLink, FakeServer, RUNNER},
     small_disk::SmallDisk,
 };

@@ -18,11 +18,12 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
 use crate::testing::{
-    FakeLink, FakeServer, RUNNER, SOON, endpoints, incarnation, incoming, nowhere, operation_frame,
-    operations, over_both, shell,
+    FakeLink, FakeServer, OwnNetwork, RUNNER, SOON, endpoints, incarnation, incoming, nowhere,
+    operation_frame, operations, over_both, shell,
 };
 
 mod transport;
+mod waits;
 
 /// Orders that no queue before the table holds.
 const MORE_THAN_WAIT: u128 = 100;
@@ -92,7 +93,7 @@ fn link_of(
         operations,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SeededEntropy::new(2)),
-        longest_wait: crate::backoff::LONGEST,
+        backoff: Backoff::new(crate::backoff::LONGEST),
         goodbye: CancellationToken::new(),
     }
 }
