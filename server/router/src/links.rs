@@ -244,6 +244,7 @@ impl Links {
             who: Arc::clone(link.who()),
             link,
             keep_again_after: self.serving.options.keep_again_after,
+            takes_over: true,
         };
         settler.settle_late(id).await;
     }

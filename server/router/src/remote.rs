@@ -276,7 +276,11 @@ impl Sandbox for RemoteSandbox {
                 // Detached on purpose: a turn does not wait for a runner.
                 tokio::spawn(self.clone().settle_late(place.runner, operation));
             }
-            Ok(_) => {}
+            // It has ended meanwhile, and whoever followed it leaves this to its caller.
+            Ok(Some(StoredIntent { place, .. })) => {
+                tokio::spawn(self.clone().forget_once_kept(place.runner, operation));
+            }
+            Ok(None) => {}
             Err(error) => {
                 tracing::debug!(operation.id = %operation, %error, "left to the next link");
             }

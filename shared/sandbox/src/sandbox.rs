@@ -35,9 +35,10 @@ pub trait Sandbox: Send + Sync {
     /// it may drop what it keeps of them. Until then attaching again replays everything.
     async fn forget(&self, operation: OperationId);
 
-    /// Tells the sandbox that nobody will ask any more for an operation whose end the caller has not
+    /// Tells the sandbox that nobody waits any more for an operation whose end the caller has not
     /// heard, and which may never have been asked for. What runs goes on; what never started never
-    /// does, and its end is stored either way. Nothing, where the sandbox stores no ends.
+    /// does, and its end is stored either way. Whoever attaches to it later hears that end.
+    /// Nothing, where the sandbox stores no ends.
     async fn leave(&self, operation: OperationId);
 }
 
@@ -85,6 +86,9 @@ pub struct Running {
 /// What happens to an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OperationEvent {
+    /// Its place has it, and starts it unless it has started it before. Told once to whoever
+    /// attaches, where that needed the place; some of the output may come first.
+    Accepted,
     /// Bytes of an output stream, in order and without repeats.
     Output {
         /// The stream.

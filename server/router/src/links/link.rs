@@ -224,6 +224,7 @@ impl Link {
             who: Arc::clone(&self.who),
             link: handle,
             keep_again_after: self.serving.options.keep_again_after,
+            takes_over: false,
         };
         let has_ended = facts.inventory.iter().filter(|entry| entry.ended);
         let has_ended: HashSet<_> = has_ended.map(|entry| entry.operation).collect();

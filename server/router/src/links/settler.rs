@@ -42,6 +42,8 @@ pub(super) struct Settler {
     pub(super) link: LinkHandle,
     /// See [`super::LinkOptions`].
     pub(super) keep_again_after: Duration,
+    /// Takes the place of a reader that is there, who wants no more, instead of making way for it.
+    pub(super) takes_over: bool,
 }
 
 /// What is left to do for an operation.
@@ -102,11 +104,13 @@ impl Settler {
         }
     }
 
-    async fn settle_at_last(self, mut operation: Unsettled) {
+    async fn settle_at_last(mut self, mut operation: Unsettled) {
         // One reader's, so that it makes way for others only.
         let key = self.link.reader();
         while let Some(again) = self.clone().settle(operation, key).await {
             operation = again;
+            // Whoever reads it by now wants to.
+            self.takes_over = false;
             self.until_it_can_be_kept(operation.id).await;
         }
     }
@@ -161,7 +165,7 @@ impl Settler {
             post,
             // The request is not known here, so neither is how it can end.
             expects: |_| true,
-            yields: true,
+            yields: !self.takes_over,
         }
     }
 

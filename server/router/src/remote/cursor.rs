@@ -4,7 +4,7 @@
 //! of output only offsets wait for it, and of everything else the latest word. Whether what comes waits
 //! for the reader is not said here: it has to where not all of it is kept.
 
-use std::{collections::VecDeque, future::pending, pin::Pin, sync::Arc};
+use std::{collections::VecDeque, future::pending, mem::take, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use shared_sandbox::{OperationEvent, Outcome, OutputStream};
@@ -34,6 +34,7 @@ pub(super) struct Cursor {
     turn: usize,
     /// That the place is gone, or back, or back and gone once more.
     reach: VecDeque<OperationEvent>,
+    accepted: bool,
     input_taken: Option<u64>,
     ended: Option<Outcome>,
     /// What it is told as soon as it has room.
@@ -60,6 +61,7 @@ impl Cursor {
             known: kept,
             turn: 0,
             reach: VecDeque::new(),
+            accepted: false,
             input_taken: None,
             ended: None,
             next: None,
@@ -74,6 +76,7 @@ impl Cursor {
             && self.reading.is_none()
             && self.told == self.came
             && self.reach.is_empty()
+            && !self.accepted
             && self.input_taken.is_none()
             && self.ended.is_none();
         !self.left && !all_told
@@ -117,6 +120,7 @@ impl Cursor {
             OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {
                 self.reach.push_back(event);
             }
+            OperationEvent::Accepted => self.accepted = true,
             OperationEvent::InputTaken(up_to) => self.input_taken = Some(up_to),
             OperationEvent::Ended(outcome) => self.ended = Some(outcome),
         }
@@ -165,8 +169,9 @@ impl Cursor {
 
     /// Finds what is next: what is small first, the end last.
     fn begin(&mut self) {
+        let accepted = || take(&mut self.accepted).then_some(OperationEvent::Accepted);
         let taken = || self.input_taken.take().map(OperationEvent::InputTaken);
-        self.next = self.reach.pop_front().or_else(taken);
+        self.next = self.reach.pop_front().or_else(accepted).or_else(taken);
         if self.next.is_some() {
             return;
         }

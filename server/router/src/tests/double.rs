@@ -414,10 +414,15 @@ pub(super) fn stdout(offset: u64, data: &'static str) -> OperationEvent {
     }
 }
 
-/// The next event of an operation.
+/// The next event of an operation; that the runner accepted it says nothing that these tests ask for.
 pub(super) async fn next(running: &mut Running) -> OperationEvent {
-    let event = within(running.events.recv()).await;
-    event.expect("the stream goes on")
+    loop {
+        let event = within(running.events.recv()).await;
+        match event.expect("the stream goes on") {
+            OperationEvent::Accepted => {}
+            event => return event,
+        }
+    }
 }
 
 /// Waits for a condition that another task brings about.

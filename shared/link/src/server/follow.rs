@@ -86,6 +86,7 @@ pub struct Follow {
     told: [u64; 2],
     /// Of stdout and stderr.
     sums: Sums,
+    told_accepted: bool,
     told_unreachable: bool,
     phase: Phase,
     /// To be done before the phase goes on.
@@ -139,6 +140,7 @@ impl Follow {
             fresh: None,
             told,
             sums: Sums::after(told),
+            told_accepted: false,
             told_unreachable: false,
             phase: Phase::Connecting,
             steps: VecDeque::new(),

@@ -20,6 +20,8 @@ const COMMIT_EVERY: u64 = 256 * 1024;
 /// What the runner answers to what was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
+    /// The runner has the operation.
+    Accepted,
     /// Input below this offset is taken.
     InputTaken(u64),
     /// Input is not taken, and why.
@@ -145,6 +147,8 @@ impl Passing {
     /// The runner answers.
     pub(super) fn answer(&mut self, answer: Answer) -> Option<Controlled> {
         match answer {
+            // Of the operation, and of nothing that was passed on.
+            Answer::Accepted => {}
             Answer::InputTaken(up_to) => self.feed.taken(up_to),
             Answer::InputRefused(refusal) => self.refused = Some(refusal),
             Answer::Done { id, result } => {

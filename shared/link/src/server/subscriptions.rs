@@ -107,7 +107,14 @@ impl<P: Post> Subscriptions<P> {
         }
         subscription.unanswered -= 1;
         subscription.open = true;
-        Ok(())
+        // What is not the last answer is for an earlier reader.
+        match subscription.unanswered {
+            0 => subscription
+                .post
+                .put_answer(Answer::Accepted)
+                .map_err(|error| Malformed(format!("what came of {id} is broken: {error}"))),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn output(&mut self, frame: v1::Output) -> Result<(), Malformed> {

@@ -173,7 +173,8 @@ impl Reading {
                     );
                 }
             }
-            OperationEvent::Unreachable { .. }
+            OperationEvent::Accepted
+            | OperationEvent::Unreachable { .. }
             | OperationEvent::Reachable
             | OperationEvent::InputTaken(_) => {}
         }

@@ -1,11 +1,11 @@
 //! What is passed on to an operation while it is followed.
 
 use proto::v1::server_frame;
-use shared_sandbox::{Control, Input, OutputStream};
+use shared_sandbox::{Control, Input, OperationEvent, OutputStream};
 use shared_types::Refusal;
 
 use super::{Follow, Phase};
-use crate::server::{Answer, Controlled};
+use crate::server::{Answer, Controlled, Step};
 
 impl Follow {
     /// Whether something can be passed on: the operation was asked for over the present link.
@@ -43,7 +43,18 @@ impl Follow {
 
     /// The runner answers to what was passed on.
     pub fn answer(&mut self, answer: Answer) -> Option<Controlled> {
+        if answer == Answer::Accepted {
+            self.accepted();
+            return None;
+        }
         self.passing.answer(answer)
+    }
+
+    /// Said again over every link, and told once.
+    fn accepted(&mut self) {
+        if self.is_attached() && !std::mem::replace(&mut self.told_accepted, true) {
+            self.steps.push_back(Step::Tell(OperationEvent::Accepted));
+        }
     }
 
     /// The next frame for the link over which the operation was asked for. `fresh_id` is larger
