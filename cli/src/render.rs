@@ -3,12 +3,12 @@
 //! The same renderer shows a turn as it happens and replays a log: what was shown live is not
 //! shown again when the log records it, and what was not seen live is shown from the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
-    Event, SessionEvent, TurnId,
+    Event, OperationId, SessionEvent, TurnId,
     event::{Finish, Place, ToolCall, TurnOutcome},
 };
 
@@ -29,6 +29,9 @@ pub(crate) use words::duration;
 /// Longest notice or reason, in characters.
 const MAX_NOTE: usize = 400;
 
+/// Tasks whose ends are told by their numbers; of older ones only that something is known later.
+const MAX_TASKS: usize = 256;
+
 /// Turns a session into text.
 #[derive(Debug)]
 pub(crate) struct Renderer {
@@ -43,7 +46,35 @@ pub(crate) struct Renderer {
     /// The call that the last line belongs to.
     focus: Option<u32>,
     place: Option<Place>,
+    tasks: Tasks,
     out: String,
+}
+
+/// What goes on in the background.
+#[derive(Debug, Default)]
+struct Tasks {
+    running: VecDeque<(OperationId, u32)>,
+}
+
+impl Tasks {
+    fn begun(&mut self, task: Option<u32>, operation: Option<OperationId>) {
+        let Some(begun) = operation.zip(task) else {
+            return;
+        };
+        if self.running.len() == MAX_TASKS {
+            self.running.pop_front();
+        }
+        self.running.push_back(begun);
+    }
+
+    /// The number of the task that this was.
+    fn ended(&mut self, operation: OperationId) -> Option<u32> {
+        let known = self
+            .running
+            .iter()
+            .position(|(known, _)| *known == operation)?;
+        self.running.remove(known).map(|(_, task)| task)
+    }
 }
 
 /// What the last line belongs to.
@@ -78,6 +109,7 @@ impl Renderer {
             calls: BTreeMap::new(),
             focus: None,
             place: None,
+            tasks: Tasks::default(),
             out: String::new(),
         }
     }
@@ -145,11 +177,22 @@ impl Renderer {
                 finish,
                 ..
             } => self.answer((*turn, *step), text, calls, *finish),
-            Event::CallPlaced { ordinal, place, .. } => self.placed(*ordinal, place),
-            Event::CallEnded { ordinal, .. } => {
+            Event::CallPlaced {
+                ordinal,
+                operation,
+                place,
+                ..
+            } => {
+                self.placed(*ordinal, place);
+                if let Some(call) = self.calls.get_mut(ordinal) {
+                    call.placed(*operation);
+                }
+            }
+            Event::CallEnded { ordinal, task, .. } => {
                 self.focus_on(*ordinal);
                 if let Some(call) = self.calls.get_mut(ordinal) {
                     call.end(event, &mut self.out);
+                    self.tasks.begun(*task, call.operation());
                 }
             }
             Event::CancelRequested { .. } => {
@@ -160,8 +203,12 @@ impl Renderer {
             Event::TurnEnded {
                 outcome, reason, ..
             } => self.ended(*outcome, reason.as_deref()),
-            Event::OperationSettled { summary, .. } => {
-                self.note(&format!("known later: {}", clean_line(summary, MAX_NOTE)));
+            Event::OperationSettled { operation, summary } => {
+                let which = match self.tasks.ended(*operation) {
+                    Some(task) => format!("task {task} ended"),
+                    None => "known later".to_owned(),
+                };
+                self.note(&format!("{which}: {}", clean_line(summary, MAX_NOTE)));
             }
         }
     }

@@ -4,6 +4,7 @@ mod scenarios {
     mod access;
     mod aimock;
     mod api;
+    mod background;
     mod bad_input;
     mod clones;
     mod daemon_kills;

@@ -1,7 +1,7 @@
 //! One tool call: its title, its output, its end.
 
 use shared_types::{
-    Event,
+    Event, OperationId,
     event::{CallOutcome, ToolCall},
 };
 
@@ -33,6 +33,7 @@ pub(super) struct Call {
     style: Style,
     name: String,
     argument: String,
+    operation: Option<OperationId>,
     output: Output,
 }
 
@@ -42,8 +43,18 @@ impl Call {
             style,
             name: tool::name(call),
             argument: tool::main_argument(call),
+            operation: None,
             output: Output::new(style, LIVE),
         }
+    }
+
+    /// The operation that it is by now.
+    pub(super) fn placed(&mut self, operation: OperationId) {
+        self.operation = Some(operation);
+    }
+
+    pub(super) fn operation(&self) -> Option<OperationId> {
+        self.operation
     }
 
     /// The line that names it.
@@ -76,6 +87,7 @@ impl Call {
         let Event::CallEnded {
             outcome,
             text,
+            task,
             budget_ms,
             duration_ms,
             overran,
@@ -102,14 +114,19 @@ impl Call {
         } else {
             String::new()
         };
-        let mut line = self.ending(*outcome, ending, &reason, *budget_ms);
+        let mut line = match task {
+            Some(task) => self
+                .style
+                .yellow(&format!("↷ goes on in the background as task {task}")),
+            None => self.ending(*outcome, ending, &reason, *budget_ms),
+        };
         let took = match overran {
-            true => format!(
+            true if task.is_none() => format!(
                 " · {}, longer than its {}",
                 duration(*duration_ms),
                 duration(*budget_ms)
             ),
-            false => format!(" · {}", duration(*duration_ms)),
+            _ => format!(" · {}", duration(*duration_ms)),
         };
         line.push_str(&self.style.dim(&took));
         out.push_str(&format!("  {line}\n"));
@@ -129,6 +146,7 @@ impl Call {
             (None, reason) => format!("{word}: {reason}"),
         };
         match outcome {
+            CallOutcome::Background => style.yellow("↷ goes on in the background"),
             CallOutcome::Completed => match &ending {
                 None => style.green("done"),
                 Some(exit) if exit == "exit 0" => style.green(exit),

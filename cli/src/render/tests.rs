@@ -86,6 +86,7 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         ordinal,
         outcome,
         text: text.into(),
+        task: None,
         budget_ms: 120_000,
         duration_ms: 1_270,
         overran: false,
@@ -249,7 +250,7 @@ fn each_end_of_a_call_and_of_a_turn_reads_differently() {
         ),
         (
             CallOutcome::Cancelled,
-            "[stopped because the turn was cancelled; ended by signal 15]",
+            "[stopped on request; ended by signal 15]",
             "■ cancelled · 1.2 s",
         ),
         (

@@ -10,6 +10,12 @@ const MAX_ARGUMENT: usize = 120;
 /// Longest name that is shown, in characters.
 const MAX_NAME: usize = 40;
 
+/// Says that a task goes on.
+const STILL_RUNS: &str = " still runs, for ";
+
+/// Says that a call has become a task.
+const GOES_ON: &str = " goes on in the background as task ";
+
 /// The tool's name, harmless.
 pub(crate) fn name(call: &ToolCall) -> String {
     clean_line(&call.name, MAX_NAME)
@@ -24,9 +30,12 @@ pub(crate) fn main_argument(call: &ToolCall) -> String {
     };
     let text = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str);
     let main = ["command", "pattern", "path"].into_iter().find_map(text);
+    let task = arguments.get("task").and_then(serde_json::Value::as_u64);
+    let task = task.map(|number| format!("task {number}"));
     let words = match (text("pattern"), text("path")) {
         (Some(pattern), Some(path)) => format!("{pattern} in {path}"),
         _ => main
+            .or_else(|| task.as_deref())
             .or_else(|| arguments.values().find_map(serde_json::Value::as_str))
             .unwrap_or_default()
             .to_owned(),
@@ -35,7 +44,8 @@ pub(crate) fn main_argument(call: &ToolCall) -> String {
 }
 
 /// How a command ended, where the text for the model says so in its last line, such as
-/// `[exit code 0, after 3 s]`; and the text before it. The time is left out: it is shown exactly.
+/// `[exit code 0, after 3 s]`, or that it still runs; and the text before it. The time that it took
+/// is left out, for it is shown exactly, and so is how the model reads on.
 pub(crate) fn ending(text: &str) -> (Option<String>, &str) {
     let text = text.trim_end();
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
@@ -50,10 +60,13 @@ pub(crate) fn ending(text: &str) -> (Option<String>, &str) {
         "ended by signal ",
         "could not be started",
         "it is not known what it had done",
+        STILL_RUNS,
+        GOES_ON,
     ];
     if !known.iter().any(|known| words.contains(known)) {
         return (None, text);
     }
+    let words = words.split("; read on with ").next().unwrap_or(words);
     let words = words.replace("exit code ", "exit ");
     let timeless = match words.split_once(", after ") {
         Some((start, rest)) => {
@@ -90,6 +103,7 @@ mod tests {
         );
         assert_eq!(argument(r#"{"n":1,"question":"why"}"#), "why");
         assert_eq!(argument(r#"{"command": "#), r#"{"command":"#);
+        assert_eq!(argument(r#"{"task":2,"stdout_from":7}"#), "task 2");
         assert_eq!(argument("{}"), "");
     }
 
@@ -113,6 +127,10 @@ mod tests {
         assert_eq!(
             ended(&format!("x\n[{rebooted}, after 3 s]")),
             (rebooted.into(), "x")
+        );
+        assert_eq!(
+            ended("x\n[task 1 still runs, for 4 min; read on with task_read {}]"),
+            ("task 1 still runs, for 4 min".into(), "x")
         );
         assert_eq!(
             ended("1 line\n[lines 1 to 2 of 9]"),

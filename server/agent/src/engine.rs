@@ -20,6 +20,9 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// How often a call that only reads is run anew after its operation was lost.
+pub(crate) const RERUNS_AT_MOST: u32 = 2;
+
 /// The bounds of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
@@ -62,6 +65,13 @@ impl Default for EngineLimits {
             retry_after_at_most: Duration::from_secs(10),
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
+    }
+}
+
+impl EngineLimits {
+    /// How often a call can have been tried again.
+    pub(crate) fn attempts_at_most(&self) -> u32 {
+        self.retries_at_most + RERUNS_AT_MOST
     }
 }
 

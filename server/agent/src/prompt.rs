@@ -30,7 +30,9 @@ asked for, and nothing outside the workspace without need.
 
 Look before you change: find files with Glob and Grep, read them with Read, change them with \
 Edit or Write, run things with Shell. Several calls in one answer that only read run at the same \
-time; the others run one after another. A result that is too long has its middle left out and \
+time; the others run one after another. A command that takes longer than its call waits goes on \
+as a task: read on with task_read and never run it again to see how it goes. Stop with task_kill \
+what is not needed any more. A result that is too long has its middle left out and \
 says so. Where a result says that the outcome is unknown, find out what happened before you \
 repeat the call.
 

@@ -130,10 +130,11 @@ pub enum Live {
     },
 }
 
-/// A duration as people say it: `90 s`, `15 min`, `250 ms`.
+/// A duration as people say it: `90 s`, `15 min`, `24 h`, `250 ms`.
 pub(crate) fn spoken(duration: Duration) -> String {
     match duration.as_millis() {
         millis @ 0..1000 => format!("{millis} ms"),
+        millis if millis % 3_600_000 == 0 => format!("{} h", millis / 3_600_000),
         millis if millis % 60_000 == 0 => format!("{} min", millis / 60_000),
         millis => format!("{} s", millis / 1000),
     }

@@ -119,10 +119,14 @@ impl World {
 
     /// The log says that this operation of the first call was placed, as the store writes it.
     pub(crate) fn was_placed(&self, operation: OperationId) {
+        self.was_placed_at(1, 0, operation);
+    }
+
+    pub(crate) fn was_placed_at(&self, step: u32, ordinal: u32, operation: OperationId) {
         self.journal.append(Event::CallPlaced {
             turn: TURN,
-            step: 1,
-            ordinal: 0,
+            step,
+            ordinal,
             operation,
             place: ScriptedSandbox::place(),
         });

@@ -1,6 +1,7 @@
 //! Whole turns, against doubles at every port.
 
 mod again;
+mod background;
 mod calls;
 mod cancelled;
 mod conversation;

@@ -1,8 +1,8 @@
 //! The tools that the model may ask for: one file per tool.
 //!
 //! A tool is a pure translation: arguments become one request to the sandbox, and what became of
-//! the request becomes a text for the model. It runs nothing, and so knows nothing of journals,
-//! runners, cancelling or time.
+//! the request becomes a text for the model; or they become a question about the session's tasks.
+//! It runs nothing, and so knows nothing of journals, runners, cancelling or time.
 
 mod arguments;
 mod edit;
@@ -14,6 +14,7 @@ mod list;
 mod output;
 mod read;
 mod shell;
+mod tasks;
 mod write;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -31,6 +32,7 @@ pub use list::ListTool;
 pub use output::CommandOutput;
 pub use read::ReadTool;
 pub use shell::ShellTool;
+pub use tasks::{TaskAsk, TaskKillTool, TaskReadTool, TaskStatusTool};
 pub use write::WriteTool;
 
 /// Something that the model may ask for.
@@ -48,11 +50,11 @@ pub trait Tool: Send + Sync {
     /// one another; any other call runs alone, after those before it and before those after it.
     fn effect(&self) -> Effect;
 
-    /// The request that checked arguments ask for, and the time that it is given.
+    /// What checked arguments ask for.
     ///
     /// # Errors
     /// If they make no sense together; the text tells the model why.
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments>;
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments>;
 
     /// What the model is told of an end that is neither a failure of a file operation nor a
     /// refusal; `None` where it is not an end of this tool's requests. `limit` is how many bytes
@@ -60,13 +62,41 @@ pub trait Tool: Send + Sync {
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered>;
 }
 
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// Something of the sandbox.
+    Operation(Prepared),
+    /// Something of the session's tasks.
+    Tasks(TaskAsk),
+}
+
 /// A request that is ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// The request.
     pub request: Request,
-    /// The call's budget: the request is stopped after running this long.
+    /// It is stopped after running this long.
     pub run_for: Duration,
+    /// The call waits for its end this long; then it goes on in the background. Nothing where the
+    /// call waits until it has ended.
+    pub wait_for: Option<Duration>,
+}
+
+impl Prepared {
+    /// A request whose end the call waits for.
+    pub(crate) fn within(run_for: Duration, request: Request) -> Ask {
+        Ask::Operation(Self {
+            request,
+            run_for,
+            wait_for: None,
+        })
+    }
+
+    /// The call's budget.
+    pub(crate) fn budget(&self) -> Duration {
+        self.wait_for.unwrap_or(self.run_for)
+    }
 }
 
 /// How a request ended.
@@ -141,6 +171,9 @@ impl ToolSet {
             Arc::new(GlobTool),
             Arc::new(GrepTool),
             Arc::new(ListTool),
+            Arc::new(TaskStatusTool),
+            Arc::new(TaskReadTool),
+            Arc::new(TaskKillTool),
         ])
     }
 

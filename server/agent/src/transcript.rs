@@ -5,14 +5,37 @@
 //! interleave in the log; here each turn stands by itself, in the order of the inputs.
 
 use shared_types::{
-    Event, SessionEvent, Timestamp, TurnId,
-    event::{CallOutcome, Finish, ToolCall, TurnOutcome},
+    Event, OperationId, SessionEvent, Timestamp, TurnId,
+    event::{CallOutcome, Finish, Place, ToolCall, TurnOutcome},
 };
 
 /// A session's turns, in the order of their inputs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Transcript {
     turns: Vec<TurnLog>,
+    tasks: Vec<Task>,
+    /// Tasks that ended since the last input.
+    ended: Vec<EndedTask>,
+}
+
+/// A call whose command goes on in the background.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Task {
+    pub(crate) number: u32,
+    pub(crate) turn: TurnId,
+    pub(crate) step: u32,
+    pub(crate) ordinal: u32,
+    pub(crate) asked: ToolCall,
+    pub(crate) placed: Placed,
+    /// How it ended, in words for people.
+    pub(crate) ended: Option<String>,
+}
+
+/// A task that ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EndedTask {
+    pub(crate) number: u32,
+    pub(crate) summary: String,
 }
 
 /// What is recorded of one turn.
@@ -20,6 +43,8 @@ pub(crate) struct Transcript {
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: String,
+    /// What ended in the background since the input before.
+    pub(crate) ended_before: Vec<EndedTask>,
     pub(crate) steps: Vec<Step>,
     pub(crate) cancel_requested: bool,
     pub(crate) ended: Option<TurnOutcome>,
@@ -38,9 +63,19 @@ pub(crate) struct Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) asked: ToolCall,
-    /// When an operation of it was first placed: from then on it may have happened.
-    pub(crate) placed: Option<Timestamp>,
+    /// Once an operation of it was placed, it may have happened.
+    pub(crate) placed: Option<Placed>,
     pub(crate) result: Option<CallResult>,
+}
+
+/// Where a call happens.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Placed {
+    /// When an operation of it was first placed.
+    pub(crate) at: Timestamp,
+    /// The one that was placed last.
+    pub(crate) operation: OperationId,
+    pub(crate) place: Place,
 }
 
 /// What the model is told of a call.
@@ -64,16 +99,40 @@ impl Transcript {
     /// Takes in an event that follows those before; where something is recorded twice, the
     /// first stands.
     pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
-        if let Event::InputAccepted { turn, text, .. } = event {
-            if self.turn(*turn).is_none() {
-                self.turns.push(TurnLog::new(*turn, text.clone()));
+        match event {
+            Event::InputAccepted { turn, text, .. } if self.turn(*turn).is_none() => {
+                let ended = std::mem::take(&mut self.ended);
+                self.turns.push(TurnLog::new(*turn, text.clone(), ended));
             }
-            return;
+            Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
+            _ => {}
         }
         let Some(id) = event.turn() else { return };
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
-            turn.apply(event, at);
+            self.tasks.extend(turn.apply(event, at));
         }
+    }
+
+    fn settle(&mut self, operation: OperationId, summary: &str) {
+        let is_it = |task: &&mut Task| task.placed.operation == operation && task.ended.is_none();
+        if let Some(task) = self.tasks.iter_mut().find(is_it) {
+            task.ended = Some(summary.to_owned());
+            self.ended.push(EndedTask {
+                number: task.number,
+                summary: summary.to_owned(),
+            });
+        }
+    }
+
+    /// What went on in the background, in the order of the numbers.
+    pub(crate) fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// The number of the next task.
+    pub(crate) fn next_task(&self) -> u32 {
+        let last = self.tasks.last();
+        last.map_or(1, |task| task.number.saturating_add(1))
     }
 
     pub(crate) fn turn(&self, id: TurnId) -> Option<&TurnLog> {
@@ -95,10 +154,11 @@ impl Transcript {
 }
 
 impl TurnLog {
-    fn new(id: TurnId, input: String) -> Self {
+    fn new(id: TurnId, input: String, ended_before: Vec<EndedTask>) -> Self {
         Self {
             id,
             input,
+            ended_before,
             steps: Vec::new(),
             cancel_requested: false,
             ended: None,
@@ -109,7 +169,8 @@ impl TurnLog {
         self.steps.iter().find(|step| step.number == number)
     }
 
-    fn apply(&mut self, event: &Event, at: Timestamp) {
+    /// Returns the task that this begins.
+    fn apply(&mut self, event: &Event, at: Timestamp) -> Option<Task> {
         match event {
             Event::AnswerRecorded {
                 step,
@@ -123,9 +184,20 @@ impl TurnLog {
                 finish: *finish,
                 calls: calls.iter().cloned().map(Call::new).collect(),
             }),
-            Event::CallPlaced { step, ordinal, .. } => {
+            Event::CallPlaced {
+                step,
+                ordinal,
+                operation,
+                place,
+                ..
+            } => {
                 if let Some(call) = self.call_mut(*step, *ordinal) {
-                    call.placed.get_or_insert(at);
+                    let at = call.placed.as_ref().map_or(at, |before| before.at);
+                    call.placed = Some(Placed {
+                        at,
+                        operation: *operation,
+                        place: place.clone(),
+                    });
                 }
             }
             Event::CallEnded {
@@ -133,14 +205,27 @@ impl TurnLog {
                 ordinal,
                 outcome,
                 text,
+                task,
                 ..
             } => {
-                if let Some(call) = self.call_mut(*step, *ordinal) {
-                    call.result.get_or_insert_with(|| CallResult {
-                        outcome: *outcome,
-                        text: text.clone(),
-                    });
+                let turn = self.id;
+                let call = self.call_mut(*step, *ordinal)?;
+                if call.result.is_some() {
+                    return None;
                 }
+                call.result = Some(CallResult {
+                    outcome: *outcome,
+                    text: text.clone(),
+                });
+                return Some(Task {
+                    number: (*task)?,
+                    turn,
+                    step: *step,
+                    ordinal: *ordinal,
+                    asked: call.asked.clone(),
+                    placed: call.placed.clone()?,
+                    ended: None,
+                });
             }
             Event::CancelRequested { .. } => self.cancel_requested = true,
             Event::TurnEnded { outcome, .. } => {
@@ -148,6 +233,7 @@ impl TurnLog {
             }
             _ => {}
         }
+        None
     }
 
     fn call_mut(&mut self, step: u32, ordinal: u32) -> Option<&mut Call> {

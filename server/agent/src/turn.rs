@@ -10,6 +10,7 @@ mod call;
 mod calls;
 mod follow;
 mod next;
+mod task;
 mod told;
 
 use shared_types::{Epoch, Event, TurnId, event::TurnOutcome};

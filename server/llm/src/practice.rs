@@ -9,6 +9,7 @@ mod commands;
 mod report;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use shared_types::event::{Finish, ToolCall, Usage};
 use tokio::sync::mpsc;
 
@@ -17,6 +18,12 @@ use crate::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequ
 
 /// The name that people see.
 pub const NAME: &str = "practice model (no AI)";
+
+/// How long it waits for the end of a task in one call, in milliseconds: as long as it may.
+const WAIT_MS: u64 = 600_000;
+
+/// What a result says of a command that still runs, before the arguments of the call that reads on.
+const READ_ON: &str = "read on with task_read ";
 
 /// Its text goes out in pieces of about this many bytes, so that surfaces show a stream.
 const PIECE_BYTES: usize = 32;
@@ -64,8 +71,8 @@ enum Next {
 }
 
 /// A command of the user that was carried out, and what came of it.
-struct Done<'a> {
-    text: &'a str,
+struct Done {
+    text: String,
     failed: bool,
 }
 
@@ -75,7 +82,10 @@ fn next(request: &ModelRequest) -> Next {
         Ok(commands) => commands,
         Err(line) => return Next::Say(report::help(&line)),
     };
-    let done: Vec<Done<'_>> = after.iter().filter_map(done).collect();
+    let (done, read_on) = carried_out(&commands, after);
+    if let Some(arguments) = read_on {
+        return Next::Call(call("task_read", &arguments, &request.messages));
+    }
     let failed = done.last().is_some_and(|done| done.failed);
     let Some(command) = commands.get(done.len()).filter(|_| !failed) else {
         return Next::Say(report::summary(&commands, &done));
@@ -83,7 +93,11 @@ fn next(request: &ModelRequest) -> Next {
     if !request.tools.iter().any(|tool| tool.name == command.tool()) {
         return Next::Say(report::no_tool(command));
     }
-    Next::Call(call(command, &request.messages))
+    Next::Call(call(
+        command.tool(),
+        &command.arguments(),
+        &request.messages,
+    ))
 }
 
 /// The last thing that the user said, and what followed it.
@@ -97,18 +111,47 @@ fn last_input(messages: &[Message]) -> (&str, &[Message]) {
     }
 }
 
-fn done(message: &Message) -> Option<Done<'_>> {
-    match message {
-        Message::ToolResult { text, failed, .. } => Some(Done {
-            text,
+/// What came of the commands that were carried out, and the arguments of the call that reads on
+/// where the last one still runs.
+fn carried_out(commands: &[Command], after: &[Message]) -> (Vec<Done>, Option<Value>) {
+    let (mut done, mut text, mut read_on) = (Vec::new(), String::new(), None);
+    for message in after {
+        let Message::ToolResult {
+            text: came, failed, ..
+        } = message
+        else {
+            continue;
+        };
+        let followed = commands.get(done.len()).is_some_and(Command::is_followed);
+        read_on = still_runs(came).filter(|_| followed && !failed);
+        if read_on.is_some() {
+            let lines = came.rsplit_once('\n').map_or("", |(lines, _)| lines);
+            text.push_str(lines);
+            text.push_str(if lines.is_empty() { "" } else { "\n" });
+            continue;
+        }
+        done.push(Done {
+            text: std::mem::take(&mut text) + came,
             failed: *failed,
-        }),
-        _ => None,
+        });
     }
+    (done, read_on)
+}
+
+/// How to read on, where the last line says so.
+fn still_runs(text: &str) -> Option<Value> {
+    let last = text.trim_end().lines().last()?;
+    let (_, arguments) = last.split_once(READ_ON)?;
+    let mut arguments = serde_json::Deserializer::from_str(arguments).into_iter::<Value>();
+    let Some(Ok(Value::Object(mut arguments))) = arguments.next() else {
+        return None;
+    };
+    arguments.insert("wait_ms".to_owned(), WAIT_MS.into());
+    Some(Value::Object(arguments))
 }
 
 /// The id counts the calls of the whole conversation, so that none comes twice.
-fn call(command: &Command, messages: &[Message]) -> ToolCall {
+fn call(tool: &str, arguments: &Value, messages: &[Message]) -> ToolCall {
     let earlier: usize = messages
         .iter()
         .map(|message| match message {
@@ -118,8 +161,8 @@ fn call(command: &Command, messages: &[Message]) -> ToolCall {
         .sum();
     ToolCall {
         vendor_id: format!("practice_{}", earlier + 1),
-        name: command.tool().to_owned(),
-        arguments: command.arguments().to_string(),
+        name: tool.to_owned(),
+        arguments: arguments.to_string(),
     }
 }
 

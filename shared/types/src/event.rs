@@ -160,6 +160,9 @@ pub enum Event {
         outcome: CallOutcome,
         /// What the model is told, bounded.
         text: String,
+        /// The task as which it goes on in the background, from 1 in each session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<u32>,
         /// The time that it was given, in milliseconds.
         budget_ms: u64,
         /// The time that it took, in milliseconds.
@@ -186,7 +189,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The truth about an operation arrived after its call had ended as unknown.
+    /// The truth about an operation arrived after its call had ended: as unknown, or by moving it to
+    /// the background.
     #[serde(rename = "operation.settled")]
     OperationSettled {
         /// The operation.
@@ -307,6 +311,8 @@ pub enum CallOutcome {
     Cancelled,
     /// What became of it is not known; it is not run again.
     Unknown,
+    /// It goes on in the background, as a task.
+    Background,
 }
 
 /// How a turn ended.

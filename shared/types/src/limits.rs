@@ -77,6 +77,9 @@ pub const DISCONNECTED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 /// Between the polite signal and the kill of a process group.
 pub const KILL_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a command may run, also in the background.
+pub const COMMAND_RUNS_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How long a turn waits for a runner that is gone while one of its operations may still run.
 pub const PARKED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 

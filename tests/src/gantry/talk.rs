@@ -112,6 +112,28 @@ impl Talk {
         .await;
     }
 
+    /// Waits until an answer of the model that asks for this tool is recorded.
+    pub async fn until_asked_for(&mut self, tool: &str) {
+        self.until(&format!("the model asks for {tool}"), |item| {
+            matches!(event(item), Some(Event::AnswerRecorded { calls, .. })
+                if calls.iter().any(|call| call.name == tool))
+        })
+        .await;
+    }
+
+    /// Waits until the end of an operation has become known whose call had ended; returns how it
+    /// ended, in words for people.
+    pub async fn until_settled(&mut self) -> String {
+        self.until("an operation is settled", |item| {
+            matches!(event(item), Some(Event::OperationSettled { .. }))
+        })
+        .await;
+        match self.heard.last().and_then(event) {
+            Some(Event::OperationSettled { summary, .. }) => summary.clone(),
+            other => panic!("{other:?} is no end"),
+        }
+    }
+
     async fn until(&mut self, what: &str, is_it: impl Fn(&Followed) -> bool) {
         loop {
             let Ok(item) = tokio::time::timeout(PATIENCE, self.follow.next()).await else {

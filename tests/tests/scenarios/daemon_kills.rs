@@ -94,7 +94,7 @@ async fn a_command_that_nobody_comes_back_for_has_its_own_time_and_its_end_is_to
     model.script(vec![
         Reply::call(
             "Shell",
-            r#"{"command":"echo before; echo $$ > pid; sleep 1000","timeout_ms":5000}"#,
+            r#"{"command":"echo before; echo $$ > pid; sleep 1000","idle_timeout_ms":5000}"#,
         ),
         Reply::text("I see"),
     ]);
@@ -115,7 +115,7 @@ async fn a_command_that_nobody_comes_back_for_has_its_own_time_and_its_end_is_to
         panic!("{:?}", told.calls())
     };
     assert!(text.contains("before"), "{text}");
-    assert!(text.contains("time limit of 5 s"), "{text}");
+    assert!(text.contains("said nothing for 5 s"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,16 +3,20 @@
 use server_llm::Message;
 use shared_types::{TurnId, event::CallOutcome};
 
-use crate::transcript::{Call, Step, Transcript};
+use crate::transcript::{Call, EndedTask, Step, Transcript};
 
 /// What a call without a recorded result is answered with: vendors refuse a call without one.
 const NEVER_RAN: &str = "cancelled before it ran";
+
+/// The tasks that the model is told to have ended before an input: the last ones.
+const ENDED_AT_MOST: usize = 16;
 
 /// The messages of every turn up to and with this one. Every call is followed by one result, in
 /// the order of the calls, whatever the order in which they ended.
 pub(super) fn messages(transcript: &Transcript, turn: TurnId) -> Vec<Message> {
     let mut messages = Vec::new();
     for turn in transcript.up_to(turn) {
+        messages.extend(ended(&turn.ended_before));
         messages.push(Message::User {
             text: turn.input.clone(),
         });
@@ -21,6 +25,16 @@ pub(super) fn messages(transcript: &Transcript, turn: TurnId) -> Vec<Message> {
         }
     }
     messages
+}
+
+/// What ended in the background since the input before.
+fn ended(tasks: &[EndedTask]) -> Option<Message> {
+    let lines = tasks.iter().rev().take(ENDED_AT_MOST).rev().map(|task| {
+        let EndedTask { number, summary } = task;
+        format!("[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n")
+    });
+    let text: String = lines.collect();
+    (!text.is_empty()).then_some(Message::User { text })
 }
 
 fn push_step(messages: &mut Vec<Message>, step: &Step) {
@@ -39,7 +53,10 @@ fn result(call: &Call) -> Message {
     let (text, failed) = match &call.result {
         Some(result) => (
             result.text.clone(),
-            result.outcome != CallOutcome::Completed,
+            !matches!(
+                result.outcome,
+                CallOutcome::Completed | CallOutcome::Background
+            ),
         ),
         None => (NEVER_RAN.to_owned(), true),
     };

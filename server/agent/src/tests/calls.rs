@@ -17,6 +17,7 @@ use shared_sandbox::{
 use shared_types::{
     Epoch, Event, OperationId, OperationKey, Refusal, RefusalCode,
     event::{CallOutcome, TurnOutcome},
+    limits,
 };
 
 use crate::{
@@ -103,7 +104,7 @@ async fn an_operation_is_named_by_its_place_and_carries_epoch_effect_and_budget(
     };
     assert_eq!((&operation.key, operation.epoch), (&key, EPOCH));
     assert_eq!(operation.effect, shared_types::Effect::Effectful);
-    assert_eq!(operation.limits.run_for, Duration::from_secs(5));
+    assert_eq!(operation.limits.run_for, limits::COMMAND_RUNS_AT_MOST);
     assert!(matches!(
         world.ended_calls()[0],
         Event::CallEnded {
@@ -233,7 +234,7 @@ async fn the_ends_of_a_command_are_told_apart() {
             ExitStatus::Signal(15),
             ExitCause::Timeout,
             CallOutcome::TimedOut,
-            "time limit of 2 min",
+            "time limit of 24 h",
         ),
         (
             ExitStatus::Signal(15),

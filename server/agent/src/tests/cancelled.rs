@@ -83,11 +83,7 @@ async fn cancelling_stops_what_runs_keeps_its_output_and_runs_nothing_more() {
             .iter()
             .all(|(_, outcome, _)| *outcome == CallOutcome::Cancelled)
     );
-    assert!(
-        outcomes[0]
-            .2
-            .starts_with("half\n[stopped because the turn was cancelled")
-    );
+    assert!(outcomes[0].2.starts_with("half\n[stopped on request"));
     assert_eq!(outcomes[1].2, "cancelled before it ran");
     assert_eq!(outcomes.len(), 3);
     assert_eq!(world.sandbox.scripted.started().len(), 1);

@@ -6,7 +6,7 @@ use shared_types::{
     limits::{FILE_OPERATION_WITHIN, MAX_INLINE_FILE_BYTES},
 };
 
-use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
 
 const INSTEAD: &str = "edit a smaller part";
 
@@ -66,21 +66,21 @@ impl Tool for EditTool {
         Effect::Effectful
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
         if arguments.text("old") == arguments.text("new") {
             return Err(BadArguments::new(
                 "the arguments \"old\" and \"new\" are the same, so nothing would change",
             ));
         }
-        Ok(Prepared {
-            request: Request::Edit(Edit {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::Edit(Edit {
                 path: arguments.text("path").to_owned(),
                 old: arguments.text("old").to_owned(),
                 new: arguments.text("new").to_owned(),
                 every: arguments.flag("replace_all"),
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {

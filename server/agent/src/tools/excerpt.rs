@@ -13,6 +13,8 @@ pub(crate) struct Excerpt {
     head: Vec<u8>,
     head_is_open: bool,
     tail: VecDeque<u8>,
+    /// The first byte that is wanted.
+    from: u64,
     /// The offset after the last byte that is known of.
     end: u64,
 }
@@ -26,14 +28,21 @@ pub(crate) struct Shown {
 }
 
 impl Excerpt {
-    pub(crate) fn new(keep: usize) -> Self {
+    /// Of what a stream has from this offset on.
+    pub(crate) fn new(keep: usize, from: u64) -> Self {
         Self {
             keep,
             head: Vec::new(),
             head_is_open: true,
             tail: VecDeque::new(),
-            end: 0,
+            from,
+            end: from,
         }
+    }
+
+    /// Where the stream goes on.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
     }
 
     /// Takes in bytes at their place in the stream. Those that are known are dropped; a jump is
@@ -73,7 +82,7 @@ impl Excerpt {
         let kept = (self.head.len() + self.tail.len()) as u64;
         let mut tail = Vec::with_capacity(self.tail.len());
         tail.extend(&self.tail);
-        match self.end - kept {
+        match self.end - self.from - kept {
             0 => whole([self.head.as_slice(), &tail].concat().as_slice(), limit),
             missing => cut(&self.head, missing, &tail, limit),
         }

@@ -4,7 +4,7 @@ use shared_sandbox::{Glob, Outcome, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
-    Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
 };
 
 const MAX_PATHS: u32 = 1000;
@@ -44,15 +44,15 @@ impl Tool for GlobTool {
         Effect::Pure
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
-        Ok(Prepared {
-            request: Request::Glob(Glob {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::Glob(Glob {
                 path: arguments.text("path").to_owned(),
                 pattern: arguments.text("pattern").to_owned(),
                 max_paths: MAX_PATHS,
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {

@@ -4,7 +4,7 @@ use shared_sandbox::{Grep, Outcome, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
-    Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
 };
 
 const MAX_MATCHES: u32 = 500;
@@ -57,17 +57,17 @@ impl Tool for GrepTool {
         Effect::Pure
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
-        Ok(Prepared {
-            request: Request::Grep(Grep {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::Grep(Grep {
                 path: arguments.text("path").to_owned(),
                 pattern: arguments.text("pattern").to_owned(),
                 files: arguments.text("files").to_owned(),
                 ignore_case: arguments.flag("ignore_case"),
                 max_matches: MAX_MATCHES,
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {

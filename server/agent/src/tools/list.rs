@@ -4,7 +4,7 @@ use shared_sandbox::{EntryKind, List, ListedEntry, Outcome, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
-    Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
 };
 
 const MAX_ENTRIES: u32 = 1000;
@@ -37,14 +37,14 @@ impl Tool for ListTool {
         Effect::Pure
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
-        Ok(Prepared {
-            request: Request::List(List {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::List(List {
                 path: arguments.text("path").to_owned(),
                 max_entries: MAX_ENTRIES,
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {

@@ -17,10 +17,20 @@ pub struct CommandOutput {
 impl CommandOutput {
     /// Nothing yet; `keep` bytes of the head and of the tail of each stream will be kept.
     pub fn new(keep: usize) -> Self {
+        Self::starting_at(keep, [0, 0])
+    }
+
+    /// The same of what stdout and stderr have from these offsets on.
+    pub fn starting_at(keep: usize, [stdout, stderr]: [u64; 2]) -> Self {
         Self {
-            stdout: Excerpt::new(keep),
-            stderr: Excerpt::new(keep),
+            stdout: Excerpt::new(keep, stdout),
+            stderr: Excerpt::new(keep, stderr),
         }
+    }
+
+    /// Where stdout and stderr go on.
+    pub fn ends(&self) -> [u64; 2] {
+        [self.stdout.end(), self.stderr.end()]
     }
 
     /// Takes in bytes at their place; repeats are dropped, a jump is a gap.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use shared_sandbox::{Outcome, Read, ReadContent, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
-use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
 
 const DEFAULT_LINES: u64 = 2000;
 
@@ -64,16 +64,16 @@ impl Tool for ReadTool {
         Effect::Pure
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
-        Ok(Prepared {
-            request: Request::Read(Read {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::Read(Read {
                 path: arguments.text("path").to_owned(),
                 first_line: arguments.number("first_line").unwrap_or(1),
                 max_lines: arguments.number("max_lines").unwrap_or(DEFAULT_LINES),
                 max_bytes: MAX_BYTES,
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {

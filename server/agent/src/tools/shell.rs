@@ -1,18 +1,25 @@
-//! Shell: run a command.
+//! Shell: run a command. What it does not wait for goes on in the background (contract A18).
 
 use std::{num::NonZeroU64, time::Duration};
 
 use shared_sandbox::{Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, Request};
-use shared_types::{Effect, event::CallOutcome, limits::MAX_COMMAND_BYTES};
+use shared_types::{
+    Effect,
+    event::CallOutcome,
+    limits::{COMMAND_RUNS_AT_MOST, MAX_COMMAND_BYTES},
+};
 
-use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
 use crate::session::spoken;
 
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
-/// Long enough for a large build.
-const MAX_TIMEOUT_MS: u64 = 3_600_000;
+const MAX_TIMEOUT_MS: u64 = 600_000;
+/// What is begun in the background is waited for a moment: what fails at once is told at once.
+const BACKGROUND_AFTER: Duration = Duration::from_secs(1);
 /// Less is no silence: programs gather what they write.
 const MIN_IDLE_TIMEOUT_MS: u64 = 1_000;
+/// A large build may be silent for long.
+const MAX_IDLE_TIMEOUT_MS: u64 = 3_600_000;
 
 /// Runs a shell command in the workspace.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +32,9 @@ impl Tool for ShellTool {
 
     fn description(&self) -> &'static str {
         "Runs a shell command in the workspace and returns its output and exit code. It has no \
-         terminal and no input. Everything that it started is stopped at its end or time limit."
+         terminal and no input. A command that takes longer than timeout_ms goes on in the \
+         background as a task, for up to 24 hours: see task_read and task_kill, and do not run it \
+         again. Everything that a command started is stopped at its end."
     }
 
     fn parameters(&self) -> &'static [Parameter] {
@@ -53,16 +62,24 @@ impl Tool for ShellTool {
                     to: MAX_TIMEOUT_MS,
                 },
                 required: false,
-                about: "It is stopped after this many milliseconds; default 120000, at most 3600000.",
+                about: "How long to wait for its end, in milliseconds; then it goes on in the \
+                        background. Default 120000, at most 600000.",
+            },
+            Parameter {
+                name: "background",
+                kind: Kind::Flag,
+                required: false,
+                about: "Whether it is to go on in the background at once, as a server does; default \
+                        false.",
             },
             Parameter {
                 name: "idle_timeout_ms",
                 kind: Kind::Number {
                     from: MIN_IDLE_TIMEOUT_MS,
-                    to: MAX_TIMEOUT_MS,
+                    to: MAX_IDLE_TIMEOUT_MS,
                 },
                 required: false,
-                about: "It is also stopped once it has written nothing for this many milliseconds, \
+                about: "It is stopped once it has written nothing for this many milliseconds, \
                         at least 1000; default none. For long commands that may hang.",
             },
         ];
@@ -73,9 +90,13 @@ impl Tool for ShellTool {
         Effect::Effectful
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
         let timeout = arguments.number("timeout_ms").unwrap_or(DEFAULT_TIMEOUT_MS);
-        Ok(Prepared {
+        let wait_for = match arguments.flag("background") {
+            true => BACKGROUND_AFTER,
+            false => Duration::from_millis(timeout),
+        };
+        Ok(Ask::Operation(Prepared {
             request: Request::Exec(Exec {
                 directory: arguments.text("directory").to_owned(),
                 idle_for_ms: arguments
@@ -83,8 +104,9 @@ impl Tool for ShellTool {
                     .and_then(NonZeroU64::new),
                 ..Exec::new(Command::Shell(arguments.text("command").to_owned()))
             }),
-            run_for: Duration::from_millis(timeout),
-        })
+            run_for: COMMAND_RUNS_AT_MOST,
+            wait_for: Some(wait_for),
+        }))
     }
 
     fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered> {
@@ -134,7 +156,7 @@ fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
     let cause = match record.cause {
         ExitCause::Exited => String::new(),
         ExitCause::Timeout => format!("stopped at its time limit of {}; ", spoken(ended.run_for)),
-        ExitCause::Cancelled => "stopped because the turn was cancelled; ".to_owned(),
+        ExitCause::Cancelled => "stopped on request; ".to_owned(),
         ExitCause::Idle => {
             let silence = idle_for(ended.request).map_or("too long".to_owned(), spoken);
             format!("stopped because it said nothing for {silence}; ")

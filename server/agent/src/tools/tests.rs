@@ -9,7 +9,10 @@ fn request(name: &str, arguments: &str) -> Result<Request, BadArguments> {
     let tools = ToolSet::standard();
     let tool = tools.get(name)?;
     let arguments = Arguments::check(arguments, tool.parameters())?;
-    Ok(tool.prepare(&arguments)?.request)
+    match tool.prepare(&arguments)? {
+        Ask::Operation(prepared) => Ok(prepared.request),
+        Ask::Tasks(ask) => panic!("{ask:?} asks for nothing of the sandbox"),
+    }
 }
 
 fn told(name: &str, arguments: &str, outcome: Outcome) -> Rendered {
@@ -29,7 +32,18 @@ fn the_standard_tools_are_shown_in_the_order_of_their_names() {
     let names: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(
         names,
-        ["Edit", "Glob", "Grep", "List", "Read", "Shell", "Write"]
+        [
+            "Edit",
+            "Glob",
+            "Grep",
+            "List",
+            "Read",
+            "Shell",
+            "Write",
+            "task_kill",
+            "task_read",
+            "task_status"
+        ]
     );
 }
 
@@ -55,7 +69,8 @@ fn an_unknown_tool_is_answered_with_the_known_ones() {
     let error = request("bash", "{}").expect_err("there is no such tool");
     assert_eq!(
         error.to_string(),
-        "there is no tool \"bash\"; the tools are Edit, Glob, Grep, List, Read, Shell, Write"
+        "there is no tool \"bash\"; the tools are Edit, Glob, Grep, List, Read, Shell, Write, \
+         task_kill, task_read, task_status"
     );
 }
 

@@ -6,7 +6,7 @@ use shared_types::{
     limits::{FILE_OPERATION_WITHIN, MAX_INLINE_FILE_BYTES},
 };
 
-use super::{Arguments, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
+use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool};
 
 /// Writes a whole file.
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +48,14 @@ impl Tool for WriteTool {
         Effect::Effectful
     }
 
-    fn prepare(&self, arguments: &Arguments) -> Result<Prepared, BadArguments> {
-        Ok(Prepared {
-            request: Request::Write(Write {
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Prepared::within(
+            FILE_OPERATION_WITHIN,
+            Request::Write(Write {
                 path: arguments.text("path").to_owned(),
                 content: arguments.text("content").as_bytes().to_vec(),
             }),
-            run_for: FILE_OPERATION_WITHIN,
-        })
+        ))
     }
 
     fn render(&self, ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {

@@ -9,10 +9,7 @@ use std::time::Duration;
 use shared_types::{Effect, Refusal, RefusalCode, Remedy};
 
 use super::follow::{Follow, Followed};
-use crate::engine::EngineLimits;
-
-/// How often a call that only reads is run anew after its operation was lost.
-const RERUNS_AT_MOST: u32 = 2;
+use crate::engine::{EngineLimits, RERUNS_AT_MOST};
 
 /// How often a call was tried.
 #[derive(Debug, Clone, Copy, Default)]

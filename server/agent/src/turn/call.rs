@@ -18,13 +18,14 @@ use super::{
     Turn, TurnError,
     again::{Again, Attempts},
     follow::{Follow, Followed},
+    task,
     told::{Told, not_run, wall},
 };
 use crate::{
     engine::Engine,
     session::SessionPorts,
-    tools::{Arguments, BadArguments, Prepared, Rendered, Tool},
-    transcript,
+    tools::{Arguments, Ask, BadArguments, Prepared, Rendered, TaskAsk, Tool},
+    transcript::{self, Transcript},
 };
 
 /// Where a call stands and what it is run with.
@@ -33,9 +34,51 @@ pub(super) struct Site<'a> {
     pub(super) ports: &'a SessionPorts,
     pub(super) cancel: CancellationToken,
     pub(super) epoch: Epoch,
+    pub(super) place: CallPlace,
+}
+
+/// The place of a call in its session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CallPlace {
     pub(super) turn: TurnId,
     pub(super) step: u32,
     pub(super) ordinal: u32,
+}
+
+impl Site<'_> {
+    /// The operation of an attempt at the call of this place.
+    pub(super) fn operation(
+        &self,
+        place: CallPlace,
+        attempt: u32,
+        effect: Effect,
+        prepared: &Prepared,
+    ) -> Operation {
+        let CallPlace {
+            turn,
+            step,
+            ordinal,
+        } = place;
+        let owner = Owner::Session(self.ports.session);
+        let key = OperationKey::Call {
+            turn,
+            step,
+            ordinal,
+            attempt,
+        };
+        Operation {
+            id: OperationId::derive(&self.ports.scope, &owner, &key),
+            owner,
+            key,
+            epoch: self.epoch,
+            effect,
+            limits: OperationLimits {
+                start_within: self.engine.limits.start_within,
+                run_for: prepared.run_for,
+            },
+            request: prepared.request.clone(),
+        }
+    }
 }
 
 /// A call that waits to be run.
@@ -46,9 +89,10 @@ pub(super) struct Call<'a> {
     placed: Option<Timestamp>,
 }
 
-struct Plan {
-    tool: Arc<dyn Tool>,
-    prepared: Prepared,
+/// What a call comes to.
+pub(super) struct Plan {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) ask: Ask,
 }
 
 /// A call that ended.
@@ -57,8 +101,8 @@ pub(super) struct Done {
     pub(super) event: Event,
     /// What the sandbox may forget once it is.
     pub(super) settled: Vec<OperationId>,
-    /// Whose end is not known, and which nobody asks for once it is.
-    pub(super) left: Option<OperationId>,
+    /// Whose end is not known, or was known before, and which nobody waits for once it is recorded.
+    pub(super) left: Option<Left>,
     /// The end of its operation, to be stored with the event.
     pub(super) end: Option<End>,
 }
@@ -69,6 +113,13 @@ pub(super) struct End {
     pub(super) outcome: Outcome,
     /// While it is held, the sandbox leaves it to us to store the end.
     _stream: Option<mpsc::Receiver<OperationEvent>>,
+}
+
+/// An operation that is left to the sandbox.
+pub(super) struct Left {
+    pub(super) operation: OperationId,
+    /// Held until the call's end is recorded: an end that is stored later is told in the log.
+    pub(super) stream: Option<mpsc::Receiver<OperationEvent>>,
 }
 
 impl<'a> Call<'a> {
@@ -86,12 +137,14 @@ impl<'a> Call<'a> {
                 ports: turn.ports,
                 cancel: turn.cancel.clone(),
                 epoch: turn.epoch,
-                turn: turn.id,
-                step,
-                ordinal,
+                place: CallPlace {
+                    turn: turn.id,
+                    step,
+                    ordinal,
+                },
             },
             plan,
-            placed: call.placed,
+            placed: call.placed.as_ref().map(|placed| placed.at),
         }
     }
 
@@ -105,19 +158,38 @@ impl<'a> Call<'a> {
 
     pub(super) async fn run(self) -> Result<Done, TurnError> {
         match &self.plan {
-            Ok(plan) => self.operate(plan).await,
+            Ok(Plan { tool, ask }) => match ask {
+                Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
+                Ask::Tasks(ask) => self.look_at_tasks(ask).await,
+            },
             Err(bad) => Ok(self.done(not_run(bad), Times::default())),
         }
     }
 
-    async fn operate(&self, plan: &Plan) -> Result<Done, TurnError> {
+    async fn look_at_tasks(&self, ask: &TaskAsk) -> Result<Done, TurnError> {
+        let clock = &self.site.engine.clock;
+        let began = clock.monotonic();
+        let looked = task::run(&self.site, ask).await?;
+        let times = Times {
+            budget: task::budget(&self.site, ask),
+            duration: clock.monotonic().saturating_sub(began),
+        };
+        Ok(Done {
+            left: looked.attached,
+            ..self.done(looked.rendered, times)
+        })
+    }
+
+    async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Done, TurnError> {
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
         let started = self.placed.unwrap_or_else(|| clock.now());
         let mut settled = Vec::new();
         let mut attempts = Attempts::default();
         loop {
-            let mut follow = Follow::new(&self.site, self.operation(plan, attempts.number));
+            let (site, number) = (&self.site, attempts.number);
+            let operation = site.operation(site.place, number, tool.effect(), prepared);
+            let mut follow = Follow::new(&self.site, operation, prepared.wait_for);
             let followed = follow.run_to_its_end().await;
             if followed.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
@@ -126,7 +198,7 @@ impl<'a> Call<'a> {
                 settled.push(follow.operation.id);
             }
             let limits = &self.site.engine.limits;
-            let again = attempts.after(plan.tool.effect(), limits, &follow, &followed);
+            let again = attempts.after(tool.effect(), limits, &follow, &followed);
             let followed = match self.go_on(&again, &mut follow, followed).await {
                 Ok(()) => {
                     attempts = attempts.next(&again);
@@ -135,26 +207,40 @@ impl<'a> Call<'a> {
                 Err(followed) => followed,
             };
             let told = Told {
-                tool: &*plan.tool,
+                tool,
                 follow: &follow,
                 started,
                 was_placed: self.placed.is_some(),
                 limit: self.site.engine.limits.result_bytes,
             };
             let times = Times {
-                budget: plan.prepared.run_for,
+                budget: prepared.budget(),
                 duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
             };
-            let done = self.done(told.of(&followed), times);
+            let (rendered, task) = match followed {
+                Followed::StillRuns => {
+                    let task = self.next_task().await?;
+                    (told.goes_on(task, prepared.budget()), Some(task))
+                }
+                _ => (told.of(&followed), None),
+            };
+            let mut done = self.done(rendered, times);
+            if let Event::CallEnded { task: number, .. } = &mut done.event {
+                *number = task;
+            }
             let operation = follow.operation.id;
-            let left = (!followed.is_settled()).then_some(operation);
-            let end = match followed {
-                Followed::Ended(outcome) => Some(End {
-                    operation,
-                    outcome,
-                    _stream: follow.into_stream(),
-                }),
-                _ => None,
+            let stream = follow.into_stream();
+            let (end, left) = match followed {
+                Followed::Ended(outcome) => {
+                    let end = End {
+                        operation,
+                        outcome,
+                        _stream: stream,
+                    };
+                    (Some(end), None)
+                }
+                _ if followed.is_settled() => (None, None),
+                _ => (None, Some(Left { operation, stream })),
             };
             return Ok(Done {
                 settled,
@@ -165,26 +251,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn operation(&self, plan: &Plan, attempt: u32) -> Operation {
-        let owner = Owner::Session(self.site.ports.session);
-        let key = OperationKey::Call {
-            turn: self.site.turn,
-            step: self.site.step,
-            ordinal: self.site.ordinal,
-            attempt,
-        };
-        Operation {
-            id: OperationId::derive(&self.site.ports.scope, &owner, &key),
-            owner,
-            key,
-            epoch: self.site.epoch,
-            effect: plan.tool.effect(),
-            limits: OperationLimits {
-                start_within: self.site.engine.limits.start_within,
-                run_for: plan.prepared.run_for,
-            },
-            request: plan.prepared.request.clone(),
-        }
+    /// The number of the task that is begun now.
+    async fn next_task(&self) -> Result<u32, TurnError> {
+        let log = self.site.ports.journal.load().await?;
+        Ok(Transcript::of(&log).next_task())
     }
 
     /// Waits until the call is to be tried again.
@@ -224,12 +294,18 @@ impl<'a> Call<'a> {
     }
 
     fn done(&self, rendered: Rendered, times: Times) -> Done {
+        let CallPlace {
+            turn,
+            step,
+            ordinal,
+        } = self.site.place;
         let event = Event::CallEnded {
-            turn: self.site.turn,
-            step: self.site.step,
-            ordinal: self.site.ordinal,
+            turn,
+            step,
+            ordinal,
             outcome: rendered.outcome,
             text: rendered.text,
+            task: None,
             budget_ms: millis(times.budget),
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
@@ -244,11 +320,11 @@ impl<'a> Call<'a> {
 }
 
 impl Plan {
-    fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
+    pub(super) fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
         let tool = Arc::clone(engine.tools.get(name)?);
         let arguments = Arguments::check(arguments, tool.parameters())?;
-        let prepared = tool.prepare(&arguments)?;
-        Ok(Self { tool, prepared })
+        let ask = tool.prepare(&arguments)?;
+        Ok(Self { tool, ask })
     }
 }
 

@@ -8,7 +8,7 @@ use shared_types::Event;
 
 use super::{
     Turn, TurnError,
-    call::{Call, Done, End},
+    call::{Call, Done, End, Left},
 };
 
 impl<'a> Turn<'a> {
@@ -55,7 +55,8 @@ impl<'a> Turn<'a> {
         for operation in done.settled {
             self.ports.sandbox.forget(operation).await;
         }
-        if let Some(operation) = done.left {
+        if let Some(Left { operation, stream }) = done.left {
+            drop(stream);
             self.ports.sandbox.leave(operation).await;
         }
         Ok(())

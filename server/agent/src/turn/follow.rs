@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::call::Site;
+use super::call::{CallPlace, Site};
 use crate::{
     session::{Live, spoken},
     tools::CommandOutput,
@@ -19,6 +19,9 @@ use crate::{
 /// How often an operation whose events broke off is attached to again.
 const ATTACH_AT_MOST: u32 = 3;
 
+/// How long what was written meanwhile is listened to once a runner is back.
+const AFTER_RETURN: Duration = Duration::from_secs(10);
+
 /// What became of an operation.
 #[derive(Debug)]
 pub(super) enum Followed {
@@ -26,6 +29,8 @@ pub(super) enum Followed {
     Ended(Outcome),
     /// The sandbox took it, and it did not start or is lost.
     DidNotStart(Refusal),
+    /// It runs, and its end is not waited for any longer.
+    StillRuns,
     /// The sandbox did not take it.
     Refused(Refusal),
     /// The runner was gone for too long.
@@ -66,6 +71,11 @@ pub(super) struct Follow<'a> {
     runner: Option<String>,
     events: Option<mpsc::Receiver<OperationEvent>>,
     gone: Option<Gone>,
+    /// How long its end is waited for, where it may go on without that.
+    wait_for: Option<Duration>,
+    /// From then on it may go on in the background; not known before its place has it, nor while
+    /// the place is gone.
+    background_from: Option<Instant>,
     /// By then its end is known, or never will be.
     latest: Instant,
 }
@@ -78,10 +88,15 @@ struct Gone {
 }
 
 impl<'a> Follow<'a> {
-    pub(super) fn new(site: &'a Site<'a>, operation: Operation) -> Self {
+    /// Follows it to its end, or where `wait_for` is given until it ran for so long in sight.
+    pub(super) fn new(
+        site: &'a Site<'a>,
+        operation: Operation,
+        wait_for: Option<Duration>,
+    ) -> Self {
         let limits = &site.engine.limits;
         let longest = limits.start_within
-            + operation.limits.run_for
+            + wait_for.unwrap_or(operation.limits.run_for)
             + limits.stop_within
             + limits.parked_at_most;
         Self {
@@ -92,7 +107,18 @@ impl<'a> Follow<'a> {
             runner: None,
             events: None,
             gone: None,
+            wait_for,
+            background_from: None,
             latest: Instant::now() + longest,
+        }
+    }
+
+    /// Follows what went on in the background before: what it wrote below these offsets is known.
+    pub(super) fn again(site: &'a Site<'a>, operation: Operation, from: [u64; 2]) -> Self {
+        let output = CommandOutput::starting_at(site.engine.limits.result_bytes, from);
+        Self {
+            output,
+            ..Self::new(site, operation, None)
         }
     }
 
@@ -140,10 +166,31 @@ impl<'a> Follow<'a> {
             () = cancel.cancelled() => {}
             followed = self.listen() => return followed,
         }
+        self.stop_it().await
+    }
+
+    /// Listens for so long, and not once the turn is cancelled: it goes on all the same.
+    pub(super) async fn look(&mut self, wait_for: Duration) -> Followed {
+        let cancel = &self.site.cancel;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Followed::StillRuns,
+            looked = timeout(wait_for, self.listen()) => looked.unwrap_or(Followed::StillRuns),
+        }
+    }
+
+    /// Stops it, and waits for its end as long as that may take.
+    pub(super) async fn stop_it(&mut self) -> Followed {
+        (self.wait_for, self.background_from) = (None, None);
         let within = self.site.engine.limits.stop_within;
         timeout(within, self.stop())
             .await
             .unwrap_or(Followed::StopUnanswered)
+    }
+
+    /// Since when its runner is gone.
+    pub(super) fn gone_since(&self) -> Option<Timestamp> {
+        self.gone.map(|gone| gone.since)
     }
 
     /// Dropping this between two events loses nothing: listening again goes on.
@@ -178,14 +225,10 @@ impl<'a> Follow<'a> {
     /// Listens until the end; `None` where the events break off before it.
     async fn hear_out(&mut self) -> Option<Followed> {
         loop {
-            let until = self
-                .gone
-                .map_or(self.latest, |gone| gone.wait_until.min(self.latest));
-            let heard = timeout_at(until, self.events.as_mut()?.recv()).await;
-            match (heard, self.gone) {
-                (Err(_), Some(Gone { since, .. })) => return Some(Followed::Parked { since }),
-                (Err(_), None) => return Some(Followed::Silent),
-                (Ok(event), _) => {
+            let (until, then) = self.patience();
+            match timeout_at(until, self.events.as_mut()?.recv()).await {
+                Err(_) => return Some(then),
+                Ok(event) => {
                     if let Some(outcome) = self.hear(event?) {
                         return Some(outcome);
                     }
@@ -194,8 +237,30 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// Until when it is listened to, and what has become of it if nothing comes by then.
+    fn patience(&self) -> (Instant, Followed) {
+        let (until, then) = match (self.gone, self.background_from) {
+            (Some(Gone { since, wait_until }), _) => (wait_until, Followed::Parked { since }),
+            (None, Some(background_from)) => (background_from, Followed::StillRuns),
+            (None, None) => (self.latest, Followed::Silent),
+        };
+        (until.min(self.latest), then)
+    }
+
+    /// From now on, or from this long on, it may go on in the background.
+    fn may_go_on_after(&mut self, wait: Duration) {
+        if self.wait_for.is_some() {
+            let from = Instant::now() + wait;
+            let later = self.background_from.map_or(from, |before| before.max(from));
+            self.background_from = Some(later);
+        }
+    }
+
     fn hear(&mut self, event: OperationEvent) -> Option<Followed> {
         match event {
+            OperationEvent::Accepted => {
+                self.may_go_on_after(self.wait_for.unwrap_or_default());
+            }
             OperationEvent::Output {
                 stream,
                 offset,
@@ -211,6 +276,9 @@ impl<'a> Follow<'a> {
             OperationEvent::Unreachable { since } => self.lose(since),
             OperationEvent::Reachable => {
                 self.gone = None;
+                if self.background_from.is_some() {
+                    self.may_go_on_after(AFTER_RETURN);
+                }
                 self.notice(format!("runner {} is back", self.runner()));
             }
             // No tool gives input.
@@ -258,12 +326,11 @@ impl<'a> Follow<'a> {
     }
 
     fn publish_output(&self, stream: OutputStream, offset: u64, data: bytes::Bytes) {
-        let Site {
+        let CallPlace {
             turn,
             step,
             ordinal,
-            ..
-        } = *self.site;
+        } = self.site.place;
         self.site.ports.live.publish(Live::Output {
             turn,
             step,
@@ -276,12 +343,11 @@ impl<'a> Follow<'a> {
     }
 
     fn publish_gap(&self, stream: OutputStream, from: u64, to: u64) {
-        let Site {
+        let CallPlace {
             turn,
             step,
             ordinal,
-            ..
-        } = *self.site;
+        } = self.site.place;
         self.site.ports.live.publish(Live::Gap {
             turn,
             step,
@@ -294,7 +360,7 @@ impl<'a> Follow<'a> {
     }
 
     fn notice(&self, text: String) {
-        let turn = self.site.turn;
+        let turn = self.site.place.turn;
         self.site.ports.live.publish(Live::Notice { turn, text });
     }
 }

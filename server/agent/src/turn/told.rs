@@ -5,7 +5,10 @@ use std::time::Duration;
 use shared_sandbox::{ExitRecord, Outcome};
 use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome};
 
-use super::follow::{Follow, Followed};
+use super::{
+    follow::{Follow, Followed},
+    task::whole_minutes,
+};
 use crate::{
     session::spoken,
     tools::{Ended, Rendered, Tool, bounded, render},
@@ -30,6 +33,7 @@ impl Told<'_> {
     pub(super) fn of(&self, followed: &Followed) -> Rendered {
         let rendered = match followed {
             Followed::Ended(outcome) => self.ended(outcome),
+            Followed::StillRuns => self.unknown("it still runs"),
             Followed::DidNotStart(refusal) => self.did_not_start(refusal),
             Followed::Refused(refusal) => self.refused(refusal),
             Followed::Parked { since } => self.unknown(&format!(
@@ -50,6 +54,53 @@ impl Told<'_> {
             text: bounded(&rendered.text, self.limit),
             ..rendered
         }
+    }
+
+    /// What is told of a command that goes on in the background as a task, once it was waited for
+    /// so long.
+    pub(super) fn goes_on(&self, task: u32, waited: Duration) -> Rendered {
+        let waited = spoken(waited);
+        let text = self.output_and(&format!(
+            "it still ran after {waited} and goes on in the background as task {task}; do not run it \
+             again: {}; task_kill stops it",
+            self.read_on(task)
+        ));
+        Rendered {
+            outcome: CallOutcome::Background,
+            text,
+        }
+    }
+
+    /// What is told of a task that still runs.
+    pub(super) fn still_runs(&self, task: u32, age: Duration) -> Rendered {
+        let age = whole_minutes(age);
+        let away = match self.follow.gone_since() {
+            Some(since) => format!(
+                "; runner {} is offline since {since}, and the command goes on there",
+                self.follow.runner()
+            ),
+            None => String::new(),
+        };
+        Rendered::completed(self.output_and(&format!(
+            "task {task} still runs, for {age}{away}; {}",
+            self.read_on(task)
+        )))
+    }
+
+    fn read_on(&self, task: u32) -> String {
+        let [stdout, stderr] = self.follow.output.ends();
+        format!(
+            "read on with task_read {{\"task\":{task},\"stdout_from\":{stdout},\"stderr_from\":{stderr}}}"
+        )
+    }
+
+    fn output_and(&self, state: &str) -> String {
+        let mut text = self.follow.output.show(self.limit);
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{state}]"));
+        bounded(&text, self.limit)
     }
 
     fn ended(&self, outcome: &Outcome) -> Rendered {

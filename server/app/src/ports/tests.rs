@@ -253,6 +253,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         ordinal: 0,
         outcome: CallOutcome::Unknown,
         text: "outcome unknown".to_owned(),
+        task: None,
         budget_ms: 1,
         duration_ms: 1,
         overran: false,

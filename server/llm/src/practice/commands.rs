@@ -3,13 +3,14 @@
 //! One command a line, or several joined by "then":
 //!
 //! ```text
-//! run CMD                  read PATH               write PATH: TEXT
-//! run within N min: CMD    find GLOB               edit PATH: OLD => NEW
-//! search PATTERN [in PATH] list [PATH]             what is in this folder?
+//! run CMD                     read PATH            write PATH: TEXT
+//! run in the background: CMD  find GLOB            edit PATH: OLD => NEW
+//! search PATTERN [in PATH]    list [PATH]          what is in this folder?
+//! tasks                       wait for task N      stop task N
 //! ```
 //!
-//! Without `within`, a command has the tool's own time limit, which is too short for a build.
-//! `write PATH:` with nothing behind the colon writes all lines that follow. A "then" separates
+//! What `run` begins is followed to its end, also where it goes on in the background; with
+//! `in the background` it is not. `write PATH:` with nothing behind the colon writes all lines that follow. A "then" separates
 //! only where a command follows it and no `;` precedes it, because shells have that word too.
 
 use serde_json::{Value, json};
@@ -19,7 +20,14 @@ use serde_json::{Value, json};
 pub(super) enum Command {
     Run {
         command: String,
-        within_min: Option<u32>,
+        background: bool,
+    },
+    Tasks,
+    Wait {
+        task: u32,
+    },
+    Stop {
+        task: u32,
     },
     Read {
         path: String,
@@ -50,6 +58,9 @@ impl Command {
     pub(super) fn tool(&self) -> &'static str {
         match self {
             Self::Run { .. } => "Shell",
+            Self::Tasks => "task_status",
+            Self::Wait { .. } => "task_read",
+            Self::Stop { .. } => "task_kill",
             Self::Read { .. } => "Read",
             Self::Write { .. } => "Write",
             Self::Edit { .. } => "Edit",
@@ -59,17 +70,31 @@ impl Command {
         }
     }
 
+    /// Whether it is over only when the command that it began has ended.
+    pub(super) fn is_followed(&self) -> bool {
+        matches!(
+            self,
+            Self::Run {
+                background: false,
+                ..
+            } | Self::Wait { .. }
+        )
+    }
+
     /// The tool's arguments.
     pub(super) fn arguments(&self) -> Value {
         match self {
             Self::Run {
                 command,
-                within_min: None,
+                background: false,
             } => json!({ "command": command }),
             Self::Run {
                 command,
-                within_min: Some(minutes),
-            } => json!({ "command": command, "timeout_ms": u64::from(*minutes) * 60_000 }),
+                background: true,
+            } => json!({ "command": command, "background": true }),
+            Self::Tasks => json!({}),
+            Self::Wait { task } => json!({ "task": task, "wait_ms": super::WAIT_MS }),
+            Self::Stop { task } => json!({ "task": task }),
             Self::Read { path } => json!({ "path": path }),
             Self::Write { path, content } => json!({ "path": path, "content": content }),
             Self::Edit { path, old, new } => json!({ "path": path, "old": old, "new": new }),
@@ -150,6 +175,9 @@ fn command(text: &str) -> Option<Command> {
         return Some(Command::List { path: None });
     }
     let (word, argument) = split_word(text);
+    if word == "tasks" && argument.is_empty() {
+        return Some(Command::Tasks);
+    }
     if word == "list" {
         let path = Some(argument).filter(|argument| !is_here(argument));
         return Some(Command::List {
@@ -161,6 +189,8 @@ fn command(text: &str) -> Option<Command> {
     }
     match word.as_str() {
         "run" => Some(run(argument)),
+        "wait" => task(argument.strip_prefix("for ")?).map(|task| Command::Wait { task }),
+        "stop" => task(argument).map(|task| Command::Stop { task }),
         "read" => Some(Command::Read {
             path: unquoted(argument),
         }),
@@ -189,18 +219,16 @@ fn command(text: &str) -> Option<Command> {
 }
 
 fn run(argument: &str) -> Command {
-    let limited = within(argument);
+    let background = argument.strip_prefix("in the background:");
     Command::Run {
-        command: unquoted(limited.map_or(argument, |(_, command)| command)),
-        within_min: limited.map(|(minutes, _)| minutes),
+        command: unquoted(background.unwrap_or(argument)),
+        background: background.is_some(),
     }
 }
 
-/// `within N min: CMD`; whatever else begins with that word is the command itself.
-fn within(argument: &str) -> Option<(u32, &str)> {
-    let (minutes, command) = argument.strip_prefix("within ")?.split_once(" min:")?;
-    let minutes = minutes.trim().parse().ok()?;
-    Some((minutes, command)).filter(|(_, command)| !command.trim().is_empty())
+/// `task N`.
+fn task(words: &str) -> Option<u32> {
+    words.strip_prefix("task ")?.trim().parse().ok()
 }
 
 fn search(argument: &str) -> Command {

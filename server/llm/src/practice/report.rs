@@ -11,7 +11,7 @@ const MAX_LINE_CHARS: usize = 200;
 const PREFIX: &str = "Practice model (no AI): ";
 
 /// What came of each command.
-pub(super) fn summary(commands: &[Command], done: &[Done<'_>]) -> String {
+pub(super) fn summary(commands: &[Command], done: &[Done]) -> String {
     let parts: Vec<String> = commands
         .iter()
         .zip(done)
@@ -37,7 +37,10 @@ pub(super) fn help(not_understood: &str) -> String {
 I am a small interpreter for trying things out, not an AI. I understand one command a line, or several joined by \"then\":
 
   run ls -la
-  run within 30 min: make
+  run in the background: make
+  tasks
+  wait for task 1
+  stop task 1
   read README.md
   write notes.txt: some text
   edit notes.txt: some => other
@@ -58,9 +61,12 @@ pub(super) fn no_tool(command: &Command) -> String {
     )
 }
 
-fn one(command: &Command, done: &Done<'_>) -> String {
+fn one(command: &Command, done: &Done) -> String {
     let what = match command {
         Command::Run { command, .. } => format!("run `{}`", shortened(command)),
+        Command::Tasks => "see what runs in the background".to_owned(),
+        Command::Wait { task } => format!("wait for task {task}"),
+        Command::Stop { task } => format!("stop task {task}"),
         Command::Read { path } => format!("read {path}"),
         Command::Write { path, .. } => format!("write {path}"),
         Command::Edit { path, .. } => format!("edit {path}"),

@@ -4,7 +4,18 @@ use super::*;
 use crate::ToolSpec;
 
 fn request(messages: Vec<Message>) -> ModelRequest {
-    let tools = ["Shell", "Read", "Write", "Edit", "Grep", "Glob", "List"];
+    let tools = [
+        "Shell",
+        "Read",
+        "Write",
+        "Edit",
+        "Grep",
+        "Glob",
+        "List",
+        "task_status",
+        "task_read",
+        "task_kill",
+    ];
     ModelRequest {
         system: String::new(),
         messages,
@@ -86,6 +97,49 @@ async fn several_commands_are_one_call_per_step() {
         text.contains("write a.txt") && text.ends_with("hello"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_in_the_background_is_followed_to_its_end() {
+    let results = [
+        (
+            "one\n[it still ran after 2 min and goes on in the background as task 1; do not run it \
+             again: read on with task_read {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}; \
+             task_kill stops it]",
+            false,
+        ),
+        (
+            "[task 1 still runs, for 12 min; read on with task_read \
+             {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}]",
+            false,
+        ),
+        ("two\n[exit code 0]", false),
+        ("three\n[exit code 0]", false),
+    ];
+    let (calls, text) = turn("run make then run make check", &results).await;
+    let asked: Vec<_> = calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!(asked, ["Shell", "task_read", "task_read", "Shell"]);
+    assert_eq!(
+        calls[1].arguments,
+        r#"{"stderr_from":0,"stdout_from":4,"task":1,"wait_ms":600000}"#
+    );
+    assert!(
+        text.contains("this came back:\none\ntwo\n[exit code 0]"),
+        "{text}"
+    );
+    assert!(text.ends_with("three\n[exit code 0]"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_begun_in_the_background_is_not_waited_for() {
+    let result = "[it still ran after 1 s and goes on in the background as task 1; do not run it \
+                  again: read on with task_read {\"task\":1}; task_kill stops it]";
+    let (calls, text) = turn("run in the background: make", &[(result, false)]).await;
+    assert_eq!(
+        calls[0].arguments,
+        r#"{"background":true,"command":"make"}"#
+    );
+    assert!(text.contains("as task 1"), "{text}");
 }
 
 #[tokio::test]

@@ -284,6 +284,7 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         ordinal: 0,
         outcome,
         text: "done".to_owned(),
+        task: None,
         budget_ms: 1000,
         duration_ms: 10,
         overran: false,

@@ -286,6 +286,7 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         ordinal: 0,
         outcome: CallOutcome::Completed,
         text: String::new(),
+        task: None,
         budget_ms: 1,
         duration_ms: 1,
         overran: false,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use shared_types::{
-    Event, SessionEvent, Timestamp, UserId,
-    event::{EventBody, Finish, ToolCall, TurnOutcome, Usage},
+    Event, Isolation, OperationId, RunnerId, SandboxId, SessionEvent, Timestamp, UserId,
+    event::{EventBody, Finish, Place, ToolCall, TurnOutcome, Usage},
 };
 
 use super::*;
@@ -43,6 +43,7 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         ordinal,
         outcome,
         text: format!("result {n}.{step}.{ordinal}"),
+        task: None,
         budget_ms: 0,
         duration_ms: 0,
         overran: false,
@@ -107,6 +108,49 @@ fn a_message_that_waits_for_its_turn_is_not_sent_before_it() {
     assert_eq!(sent(&log, 1).len(), 2);
     let second = sent(&log, 2);
     assert_eq!((&second[0], &second[2]), (&user("first"), &user("second")));
+}
+
+#[test]
+fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
+    let operation = OperationId::from_u128(5);
+    let placed = Event::CallPlaced {
+        turn: turn(1),
+        step: 1,
+        ordinal: 0,
+        operation,
+        place: Place {
+            runner: RunnerId::from_u128(6),
+            runner_name: "laptop".to_owned(),
+            sandbox: SandboxId::from_u128(7),
+            isolation: Isolation::none(),
+        },
+    };
+    let mut background = ended(1, 1, 0, CallOutcome::Background);
+    if let Event::CallEnded { task, .. } = &mut background {
+        *task = Some(1);
+    }
+    let settled = Event::OperationSettled {
+        operation,
+        summary: "exit code 0".to_owned(),
+    };
+    let log = [
+        input(1, "build"),
+        answer(1, 1, "", 1),
+        placed,
+        background,
+        answer(1, 2, "it runs", 0),
+        settled.clone(),
+        input(2, "and now?"),
+        // Told once only.
+        settled,
+        answer(2, 1, "it is done", 0),
+        input(3, "thanks"),
+    ];
+    let told = "[task 1 has ended meanwhile: exit code 0; task_read shows what it wrote]\n";
+    let messages = sent(&log, 3);
+    assert_eq!(&messages[4..6], [user(told), user("and now?")]);
+    assert_eq!(messages[7], user("thanks"));
+    assert_eq!(messages[..4], sent(&log, 1)[..4], "the beginning stays");
 }
 
 #[test]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn excerpt(keep: usize, pieces: &[&[u8]]) -> Excerpt {
-    let mut excerpt = Excerpt::new(keep);
+    let mut excerpt = Excerpt::new(keep, 0);
     let mut offset = 0;
     for piece in pieces {
         excerpt.push(offset, piece);
@@ -74,7 +74,7 @@ proptest! {
         keep in 1..400usize,
         limit in 64..600usize,
     ) {
-        let mut excerpt = Excerpt::new(keep);
+        let mut excerpt = Excerpt::new(keep, 0);
         for cut in cuts.iter().chain([&bytes.len()]) {
             // Replays from the beginning, as attaching again does.
             excerpt.push(0, &bytes[..(*cut).min(bytes.len())]);

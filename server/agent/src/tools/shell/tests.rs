@@ -3,6 +3,13 @@ use shared_sandbox::{OutputStream, StreamEnd};
 use super::*;
 use crate::tools::CommandOutput;
 
+fn prepared(arguments: &Arguments) -> Result<Prepared, BadArguments> {
+    match ShellTool.prepare(arguments)? {
+        Ask::Operation(prepared) => Ok(prepared),
+        Ask::Tasks(ask) => panic!("{ask:?}"),
+    }
+}
+
 fn told(stdout: &str, record: ExitRecord) -> Rendered {
     told_of(r#"{"command":"x"}"#, stdout, record)
 }
@@ -11,7 +18,7 @@ fn told_of(arguments: &str, stdout: &str, record: ExitRecord) -> Rendered {
     let mut output = CommandOutput::new(4096);
     output.push(OutputStream::Stdout, 0, stdout.as_bytes());
     let arguments = Arguments::check(arguments, ShellTool.parameters()).expect("good");
-    let prepared = ShellTool.prepare(&arguments).expect("good");
+    let prepared = prepared(&arguments).expect("good");
     let ended = Ended {
         request: &prepared.request,
         outcome: &Outcome::Exited(record),
@@ -68,10 +75,25 @@ fn long_output_leaves_room_for_how_it_ended() {
 }
 
 #[test]
+fn a_command_may_run_for_a_day_and_its_end_is_waited_for_as_long_as_the_model_says() {
+    let asked = |arguments: &str| {
+        let arguments = Arguments::check(arguments, ShellTool.parameters()).expect("good");
+        let prepared = prepared(&arguments).expect("good");
+        assert_eq!(prepared.run_for, Duration::from_secs(24 * 60 * 60));
+        prepared.wait_for.expect("it is not waited for without end")
+    };
+    assert_eq!(asked(r#"{"command":"x"}"#), Duration::from_secs(120));
+    let said = r#"{"command":"x","timeout_ms":600000}"#;
+    assert_eq!(asked(said), Duration::from_secs(600));
+    let at_once = r#"{"command":"x","timeout_ms":600000,"background":true}"#;
+    assert_eq!(asked(at_once), BACKGROUND_AFTER);
+}
+
+#[test]
 fn silence_is_bounded_only_where_the_model_asks_for_it() {
     let asked = |arguments: &str| {
         let arguments = Arguments::check(arguments, ShellTool.parameters())?;
-        match ShellTool.prepare(&arguments)?.request {
+        match prepared(&arguments)?.request {
             Request::Exec(exec) => Ok::<_, BadArguments>(exec.idle_for_ms.map(NonZeroU64::get)),
             other => panic!("{other:?}"),
         }
@@ -79,8 +101,8 @@ fn silence_is_bounded_only_where_the_model_asks_for_it() {
     let idle = |ms: u64| asked(&format!(r#"{{"command":"x","idle_timeout_ms":{ms}}}"#));
     assert_eq!(asked(r#"{"command":"x"}"#), Ok(None));
     assert_eq!(idle(1000), Ok(Some(1000)));
-    assert_eq!(idle(MAX_TIMEOUT_MS), Ok(Some(MAX_TIMEOUT_MS)));
-    assert!(idle(999).is_err() && idle(0).is_err() && idle(MAX_TIMEOUT_MS + 1).is_err());
+    assert_eq!(idle(MAX_IDLE_TIMEOUT_MS), Ok(Some(MAX_IDLE_TIMEOUT_MS)));
+    assert!(idle(999).is_err() && idle(0).is_err() && idle(MAX_IDLE_TIMEOUT_MS + 1).is_err());
 }
 
 #[test]

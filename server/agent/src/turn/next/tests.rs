@@ -45,6 +45,7 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         ordinal,
         outcome: CallOutcome::Completed,
         text: text.to_owned(),
+        task: None,
         budget_ms: 0,
         duration_ms: 0,
         overran: false,

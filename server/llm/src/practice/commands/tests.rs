@@ -26,15 +26,22 @@ fn each_command_becomes_its_tool_with_its_arguments() {
             json!({ "command": "echo \"a\" 'b'" }),
         ),
         (
-            "run within 30 min: make -j2",
+            "run in the background: make -j2",
             "Shell",
-            json!({ "command": "make -j2", "timeout_ms": 1_800_000 }),
+            json!({ "command": "make -j2", "background": true }),
         ),
         (
-            "run within reason",
+            "run in the background",
             "Shell",
-            json!({ "command": "within reason" }),
+            json!({ "command": "in the background" }),
         ),
+        ("tasks", "task_status", json!({})),
+        (
+            "wait for task 2",
+            "task_read",
+            json!({ "task": 2, "wait_ms": 600_000 }),
+        ),
+        ("stop task 2", "task_kill", json!({ "task": 2 })),
         ("read \"my file\"", "Read", json!({ "path": "my file" })),
         (
             "write a/b.txt: x: y",
@@ -90,7 +97,7 @@ fn a_then_that_no_command_follows_stays_in_the_command() {
         one("run if true; then read x; fi"),
         Command::Run {
             command: "if true; then read x; fi".to_owned(),
-            within_min: None,
+            background: false,
         }
     );
 }

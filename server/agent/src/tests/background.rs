@@ -1,0 +1,212 @@
+//! Commands that outlast their calls.
+
+use std::time::Duration;
+
+use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, scripted::Script};
+use shared_types::{
+    Event, OperationId,
+    event::{CallOutcome, TurnOutcome},
+};
+
+use crate::testing::{Reply, START, World, exit, output};
+
+const SHELL: (&str, &str) = ("Shell", r#"{"command":"make","timeout_ms":5000}"#);
+const READ_ON: (&str, &str) = (
+    "task_read",
+    r#"{"task":1,"stdout_from":4,"stderr_from":0,"wait_ms":1000}"#,
+);
+const KILL: (&str, &str) = ("task_kill", r#"{"task":1}"#);
+
+fn runs_on() -> Script {
+    Script::Hang(vec![OperationEvent::Accepted, output("half")])
+}
+
+fn until_it_is_stopped() -> Script {
+    let stopped = exit(4, ExitStatus::Signal(15), ExitCause::Cancelled);
+    Script::UntilCancelled(vec![OperationEvent::Accepted, output("half")], stopped)
+}
+
+/// Answers with these calls, one after the other.
+fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>, script: Script) -> World {
+    let calls = calls.into_iter().map(|call| Reply::calls("", [call]));
+    World::new(calls.chain([Reply::says("done")]), [script])
+}
+
+/// Runs the turn, whose first operation is placed as the store says.
+async fn run(world: &World) -> OperationId {
+    let running = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let operation = world.sandbox.scripted.started()[0].id;
+    world.was_placed(operation);
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(TurnOutcome::Completed));
+    operation
+}
+
+fn told(world: &World) -> Vec<(CallOutcome, String, Option<u32>)> {
+    let calls = world.ended_calls().into_iter();
+    let told = calls.filter_map(|event| match event {
+        Event::CallEnded {
+            outcome,
+            text,
+            task,
+            ..
+        } => Some((outcome, text, task)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_outlasts_its_call_goes_on_as_a_task_and_is_left_to_its_place() {
+    let world = calls([SHELL], runs_on());
+    let operation = run(&world).await;
+    let text = "half\n[it still ran after 5 s and goes on in the background as task 1; do not run it \
+                again: read on with task_read {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}; \
+                task_kill stops it]";
+    assert_eq!(
+        told(&world),
+        [(CallOutcome::Background, text.to_owned(), Some(1))]
+    );
+    let sandbox = &world.sandbox.scripted;
+    assert_eq!(
+        (sandbox.started().len(), sandbox.left()),
+        (1, vec![operation])
+    );
+    assert_eq!((sandbox.cancelled(), sandbox.forgotten()), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_begun_in_the_background_has_the_next_number_each() {
+    let begin = ("Shell", r#"{"command":"serve","background":true}"#);
+    let world = World::new(
+        [Reply::calls("", [begin, begin]), Reply::says("done")],
+        [runs_on(), runs_on()],
+    );
+    let running = world.spawn();
+    for ordinal in 0..2 {
+        while world.sandbox.scripted.started().len() <= ordinal {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let operation = world.sandbox.scripted.started()[ordinal].id;
+        world.was_placed_at(1, ordinal as u32, operation);
+    }
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(TurnOutcome::Completed));
+    let tasks: Vec<_> = told(&world).iter().map(|(_, _, task)| *task).collect();
+    assert_eq!(tasks, [Some(1), Some(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_runs_for_sure_goes_to_the_background() {
+    let gone = OperationEvent::Unreachable { since: START };
+    for (script, said) in [
+        (Script::Hang(vec![]), "did not report its end in time"),
+        (
+            Script::Hang(vec![OperationEvent::Accepted, gone]),
+            "has been offline since",
+        ),
+    ] {
+        let mut world = calls([SHELL], script);
+        world.limits.start_within = Duration::ZERO;
+        world.limits.parked_at_most = Duration::from_secs(10);
+        run(&world).await;
+        let [(CallOutcome::Unknown, text, None)] = &told(&world)[..] else {
+            panic!("{:?}", told(&world));
+        };
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_came_back_is_heard_out_before_its_command_goes_to_the_background() {
+    let events = vec![
+        OperationEvent::Accepted,
+        OperationEvent::Unreachable { since: START },
+        OperationEvent::Reachable,
+    ];
+    let call = ("Shell", r#"{"command":"make","timeout_ms":1}"#);
+    let world = calls([call], Script::Hang(events));
+    let began = tokio::time::Instant::now();
+    run(&world).await;
+    assert_eq!(told(&world)[0].2, Some(1));
+    assert!(began.elapsed() >= Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
+    let world = calls([SHELL, READ_ON], runs_on());
+    let operation = run(&world).await;
+    let text = "[task 1 still runs, for less than a minute; read on with task_read \
+                {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}]";
+    assert_eq!(
+        told(&world)[1],
+        (CallOutcome::Completed, text.to_owned(), None)
+    );
+    let started = world.sandbox.scripted.started();
+    let ids: Vec<_> = started.iter().map(|operation| operation.id).collect();
+    assert_eq!(ids, [operation, operation], "it is attached to");
+    assert_eq!(started[0].request, started[1].request);
+    assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_stopped_on_request_and_its_end_can_be_read_again() {
+    let world = calls([SHELL, KILL, READ_ON, KILL], until_it_is_stopped());
+    let operation = run(&world).await;
+    let ending = "[stopped on request; ended by signal 15]";
+    let texts: Vec<_> = told(&world).into_iter().skip(1).collect();
+    let done = |text: String| (CallOutcome::Completed, text, None);
+    assert_eq!(
+        texts,
+        [
+            done(format!("half\n{ending}")),
+            done(format!("[no output]\n{ending}")),
+            done(format!("half\n{ending}")),
+        ]
+    );
+    let cancelled = world.sandbox.scripted.cancelled();
+    assert_eq!(cancelled, [operation, operation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_cancels_a_turn_that_reads_a_task_stops_the_reading_and_not_the_task() {
+    let read = ("task_read", r#"{"task":1,"wait_ms":600000}"#);
+    let world = calls([SHELL, read], runs_on());
+    let running = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let operation = world.sandbox.scripted.started()[0].id;
+    world.was_placed(operation);
+    while world.sandbox.scripted.started().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    world.cancel.cancel();
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(TurnOutcome::Cancelled));
+    assert!(told(&world)[1].1.contains("task 1 still runs"));
+    assert!(world.sandbox.scripted.cancelled().is_empty());
+    assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_tasks_of_a_session_are_listed_and_one_that_does_not_exist_is_said_not_to() {
+    let status = ("task_status", "{}");
+    let other = ("task_read", r#"{"task":2}"#);
+    let world = calls([SHELL, status, other], runs_on());
+    run(&world).await;
+    let texts: Vec<_> = told(&world).into_iter().skip(1).collect();
+    let listed = "task 1, on scripted: runs, for less than a minute: \
+                  {\"command\":\"make\",\"timeout_ms\":5000}\n";
+    let unknown = "not run: there is no task 2; the last one is 1";
+    assert_eq!(
+        texts,
+        [
+            (CallOutcome::Completed, listed.to_owned(), None),
+            (CallOutcome::Refused, unknown.to_owned(), None),
+        ]
+    );
+}

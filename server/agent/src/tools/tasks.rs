@@ -1,0 +1,184 @@
+//! The tools for tasks: commands that go on in the background.
+
+use std::time::Duration;
+
+use shared_types::Effect;
+
+use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Rendered, Tool};
+
+/// How long a look waits where nothing is said.
+const DEFAULT_WAIT_MS: u64 = 30_000;
+/// Less is asking again and again.
+const MIN_WAIT_MS: u64 = 1_000;
+/// As long as a command is waited for at most.
+const MAX_WAIT_MS: u64 = 600_000;
+/// Where a stream may stand; numbers in JSON are exact up to here.
+const MAX_OFFSET: u64 = (1 << 53) - 1;
+
+/// What is asked of the session's tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskAsk {
+    /// Which there are.
+    Status,
+    /// What one of them wrote, and how it ended.
+    Read {
+        /// Its number.
+        task: u32,
+        /// Where stdout and stderr go on, in bytes.
+        from: [u64; 2],
+        /// How long its end is waited for.
+        wait_for: Duration,
+    },
+    /// That one of them is stopped.
+    Kill {
+        /// Its number.
+        task: u32,
+    },
+}
+
+const TASK: Parameter = Parameter {
+    name: "task",
+    kind: Kind::Number {
+        from: 1,
+        to: u32::MAX as u64,
+    },
+    required: true,
+    about: "The number of the task.",
+};
+
+/// Shows the tasks of the session.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskStatusTool;
+
+impl Tool for TaskStatusTool {
+    fn name(&self) -> &'static str {
+        "task_status"
+    }
+
+    fn description(&self) -> &'static str {
+        "Shows the commands of this conversation that went on in the background: which of them run, \
+         and how the others ended."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        &[]
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Pure
+    }
+
+    fn prepare(&self, _arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Ask::Tasks(TaskAsk::Status))
+    }
+
+    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
+        None
+    }
+}
+
+/// Reads the output of a task from an offset on, and waits for its end.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskReadTool;
+
+impl Tool for TaskReadTool {
+    fn name(&self) -> &'static str {
+        "task_read"
+    }
+
+    fn description(&self) -> &'static str {
+        "Waits for the end of a command in the background, and returns what it wrote from the given \
+         offsets on. Where it still runs after wait_ms, it goes on, and the result says at which \
+         offsets to read on."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const fn offset(name: &'static str, about: &'static str) -> Parameter {
+            Parameter {
+                name,
+                kind: Kind::Number {
+                    from: 0,
+                    to: MAX_OFFSET,
+                },
+                required: false,
+                about,
+            }
+        }
+        const PARAMETERS: &[Parameter] = &[
+            TASK,
+            offset("stdout_from", "The first byte of stdout wanted; default 0."),
+            offset("stderr_from", "The first byte of stderr wanted; default 0."),
+            Parameter {
+                name: "wait_ms",
+                kind: Kind::Number {
+                    from: MIN_WAIT_MS,
+                    to: MAX_WAIT_MS,
+                },
+                required: false,
+                about: "How long to wait for its end, in milliseconds; default 30000, at most 600000.",
+            },
+        ];
+        PARAMETERS
+    }
+
+    /// Two that wait for one task would take it from each other.
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        let from = |name| arguments.number(name).unwrap_or(0);
+        let wait = arguments.number("wait_ms").unwrap_or(DEFAULT_WAIT_MS);
+        Ok(Ask::Tasks(TaskAsk::Read {
+            task: number(arguments),
+            from: [from("stdout_from"), from("stderr_from")],
+            wait_for: Duration::from_millis(wait),
+        }))
+    }
+
+    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
+        None
+    }
+}
+
+/// Stops a task and everything that it started.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskKillTool;
+
+impl Tool for TaskKillTool {
+    fn name(&self) -> &'static str {
+        "task_kill"
+    }
+
+    fn description(&self) -> &'static str {
+        "Stops a command in the background with everything that it started, and returns the end of \
+         what it wrote."
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        const PARAMETERS: &[Parameter] = &[TASK];
+        PARAMETERS
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Idempotent
+    }
+
+    fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {
+        Ok(Ask::Tasks(TaskAsk::Kill {
+            task: number(arguments),
+        }))
+    }
+
+    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
+        None
+    }
+}
+
+/// The arguments were checked: it is there, and fits.
+fn number(arguments: &Arguments) -> u32 {
+    let number = arguments.number(TASK.name);
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,172 @@
+//! Calls that ask for the session's tasks: commands that went on in the background when their own
+//! calls ended. Looking at one attaches to its operation, and runs nothing anew.
+
+use std::time::Duration;
+
+use shared_sandbox::Operation;
+use shared_types::{RefusalCode, event::CallOutcome};
+
+use super::{
+    TurnError,
+    call::{CallPlace, Left, Plan, Site},
+    follow::{Follow, Followed},
+    told::{Told, not_run},
+};
+use crate::{
+    session::spoken,
+    tools::{Ask, BadArguments, Rendered, TaskAsk, bounded},
+    transcript::{Task, Transcript},
+};
+
+/// Longest part of a command that is shown in a list, in bytes.
+const SHOWN_BYTES: usize = 120;
+
+/// What came of looking.
+pub(super) struct Looked {
+    pub(super) rendered: Rendered,
+    /// The operation that was attached to.
+    pub(super) attached: Option<Left>,
+}
+
+/// The time that an ask is given.
+pub(super) fn budget(site: &Site<'_>, ask: &TaskAsk) -> Duration {
+    match ask {
+        TaskAsk::Status => Duration::ZERO,
+        TaskAsk::Read { wait_for, .. } => *wait_for,
+        TaskAsk::Kill { .. } => site.engine.limits.stop_within,
+    }
+}
+
+/// Does what is asked of the session's tasks, as the log has them now.
+pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Looked, TurnError> {
+    let transcript = Transcript::of(&site.ports.journal.load().await?);
+    let number = match ask {
+        TaskAsk::Status => {
+            return Ok(Looked::nowhere(status(site, transcript.tasks())));
+        }
+        TaskAsk::Read { task, .. } | TaskAsk::Kill { task } => *task,
+    };
+    let found = transcript.tasks().iter().find(|task| task.number == number);
+    let prepared = found.ok_or_else(|| unknown(number, transcript.tasks()));
+    match prepared.and_then(|task| Ok((task, operation(site, task)?))) {
+        Ok((task, (plan, operation))) => attach(site, ask, task, &plan, operation).await,
+        Err(bad) => Ok(Looked::nowhere(not_run(bad))),
+    }
+}
+
+async fn attach(
+    site: &Site<'_>,
+    ask: &TaskAsk,
+    task: &Task,
+    plan: &Plan,
+    operation: Operation,
+) -> Result<Looked, TurnError> {
+    let from = match ask {
+        TaskAsk::Read { from, .. } => *from,
+        _ => [0, 0],
+    };
+    let mut follow = Follow::again(site, operation, from);
+    let followed = match ask {
+        TaskAsk::Read { wait_for, .. } => follow.look(*wait_for).await,
+        _ => follow.stop_it().await,
+    };
+    if followed.refusal() == Some(RefusalCode::StaleEpoch) {
+        return Err(TurnError::StaleEpoch);
+    }
+    let told = Told {
+        tool: &*plan.tool,
+        follow: &follow,
+        started: task.placed.at,
+        was_placed: true,
+        limit: site.engine.limits.result_bytes,
+    };
+    let rendered = match &followed {
+        Followed::StillRuns => {
+            let age = site.engine.clock.now().since(task.placed.at);
+            told.still_runs(task.number, age)
+        }
+        // The look did what it was to do, however the command ended.
+        Followed::Ended(_) => match told.of(&followed) {
+            ended if ended.outcome == CallOutcome::Unknown => ended,
+            ended => Rendered::completed(ended.text),
+        },
+        _ => told.of(&followed),
+    };
+    Ok(Looked {
+        rendered,
+        attached: Some(Left {
+            operation: task.placed.operation,
+            stream: follow.into_stream(),
+        }),
+    })
+}
+
+/// The task's own operation, as its call asked for it.
+fn operation(site: &Site<'_>, task: &Task) -> Result<(Plan, Operation), BadArguments> {
+    let plan = Plan::of(site.engine, &task.asked.name, &task.asked.arguments)?;
+    let place = CallPlace {
+        turn: task.turn,
+        step: task.step,
+        ordinal: task.ordinal,
+    };
+    if let Ask::Operation(prepared) = &plan.ask {
+        for attempt in 0..=site.engine.limits.attempts_at_most() {
+            let operation = site.operation(place, attempt, plan.tool.effect(), prepared);
+            if operation.id == task.placed.operation {
+                return Ok((plan, operation));
+            }
+        }
+    }
+    Err(BadArguments::new(format!(
+        "task {} was begun by another version of the server, which cannot be gone on with",
+        task.number
+    )))
+}
+
+fn unknown(number: u32, tasks: &[Task]) -> BadArguments {
+    BadArguments::new(match tasks.last() {
+        Some(last) => format!("there is no task {number}; the last one is {}", last.number),
+        None => format!("there is no task {number}: nothing went on in the background"),
+    })
+}
+
+/// A line for each task, those that run first, then the later ones first.
+fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
+    let now = site.engine.clock.now();
+    let mut lines: Vec<_> = tasks.iter().rev().collect();
+    lines.sort_by_key(|task| task.ended.is_some());
+    let lines = lines.into_iter().map(|task| {
+        let state = match &task.ended {
+            Some(summary) => format!("ended: {summary}"),
+            None => format!("runs, for {}", whole_minutes(now.since(task.placed.at))),
+        };
+        let runner = &task.placed.place.runner_name;
+        let asked = bounded(&task.asked.arguments, SHOWN_BYTES);
+        format!("task {}, on {runner}: {state}: {asked}\n", task.number)
+    });
+    let text: String = lines.collect();
+    Rendered {
+        outcome: CallOutcome::Completed,
+        text: match text.is_empty() {
+            true => "[nothing went on in the background]".to_owned(),
+            false => bounded(&text, site.engine.limits.result_bytes),
+        },
+    }
+}
+
+/// As people say it: what is looked at again within the same minute reads the same.
+pub(super) fn whole_minutes(age: Duration) -> String {
+    match age.as_secs() / 60 {
+        0 => "less than a minute".to_owned(),
+        minutes => spoken(Duration::from_secs(minutes * 60)),
+    }
+}
+
+impl Looked {
+    fn nowhere(rendered: Rendered) -> Self {
+        Self {
+            rendered,
+            attached: None,
+        }
+    }
+}
