@@ -35,7 +35,7 @@ pub(crate) fn main_argument(call: &ToolCall) -> String {
     let words = match (text("pattern"), text("path")) {
         (Some(pattern), Some(path)) => format!("{pattern} in {path}"),
         _ => main
-            .or_else(|| task.as_deref())
+            .or(task.as_deref())
             .or_else(|| arguments.values().find_map(serde_json::Value::as_str))
             .unwrap_or_default()
             .to_owned(),
