@@ -36,7 +36,7 @@ pub fn place(snapshot: &FleetSnapshot) -> Result<Placement, Refusal> {
         RunnerState::Offline { since } => {
             let since = since.map_or_else(
                 || "has never been online".to_owned(),
-                |since| format!("is offline since {since}"),
+                |since| format!("is offline since {since:.0}"),
             );
             return Err(unavailable(format!(
                 "runner {name:?}, which is chosen, {since}; start it (gantry-runner run) or \

@@ -136,7 +136,7 @@ impl RemoteSandbox {
             Connection::Offline { since } => {
                 let since = since.unwrap_or_else(|| self.clock.now());
                 format!(
-                    "runner {name:?}, which is chosen, is offline since {since}; start it \
+                    "runner {name:?}, which is chosen, is offline since {since:.0}; start it \
                      (gantry-runner run) or choose another with: gantry runners use NAME"
                 )
             }

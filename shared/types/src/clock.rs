@@ -60,7 +60,7 @@ impl BootMoment {
 }
 
 /// A moment in UTC, in whole microseconds since 1970: the resolution that every database keeps.
-/// Its JSON form is RFC 3339.
+/// Its JSON form is RFC 3339, and so is its text; `{:.0}` leaves out the parts of a second, for people.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -103,7 +103,11 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment =
             DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or(DateTime::<Utc>::MAX_UTC);
-        f.write_str(&moment.to_rfc3339_opts(SecondsFormat::Micros, true))
+        let parts = match f.precision() {
+            Some(0) => SecondsFormat::Secs,
+            _ => SecondsFormat::Micros,
+        };
+        f.write_str(&moment.to_rfc3339_opts(parts, true))
     }
 }
 
@@ -279,6 +283,13 @@ mod tests {
             serde_json::from_str::<Timestamp>(&json).expect("it reads back"),
             moment
         );
+    }
+
+    #[test]
+    fn people_are_shown_whole_seconds_of_which_none_is_still_to_come() {
+        let moment = Timestamp::from_micros(1_789_000_000_999_999);
+        assert_eq!(format!("{moment:.0}"), "2026-09-10T00:26:40Z");
+        assert_eq!(format!("{moment}"), "2026-09-10T00:26:40.999999Z");
     }
 
     #[test]

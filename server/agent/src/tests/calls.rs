@@ -292,7 +292,7 @@ async fn a_lost_command_is_not_run_again_and_the_model_hears_what_is_known() {
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);
     assert!(
-        text.starts_with(&format!("outcome unknown: started at {START}")),
+        text.starts_with(&format!("outcome unknown: started at {START:.0}")),
         "{text}"
     );
     // The first line says all that there is to say, and the output stands below.
@@ -333,7 +333,7 @@ async fn a_runner_that_comes_back_is_waited_for() {
     );
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     assert_eq!(world.only_call().0, CallOutcome::Completed);
-    let offline = format!("runner scripted offline since {START}; waiting");
+    let offline = format!("runner scripted offline since {START:.0}; waiting");
     assert_eq!(
         world.live.notices(),
         [offline.as_str(), "runner scripted is back"]
@@ -348,7 +348,9 @@ async fn a_runner_that_stays_away_leaves_the_outcome_unknown_and_keeps_the_opera
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);
-    assert!(text.contains(&format!("runner scripted has been offline since {START}")));
+    assert!(text.contains(&format!(
+        "runner scripted has been offline since {START:.0}"
+    )));
     assert!(text.ends_with("half"));
     assert!(
         world.sandbox.scripted.forgotten().is_empty(),

@@ -306,7 +306,7 @@ impl<'a> Follow<'a> {
             wait_until: Instant::now() + wait,
         });
         self.notice(format!(
-            "runner {} offline since {since}; waiting",
+            "runner {} offline since {since:.0}; waiting",
             self.runner()
         ));
     }

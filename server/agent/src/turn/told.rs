@@ -37,7 +37,7 @@ impl Told<'_> {
             Followed::DidNotStart(refusal) => self.did_not_start(refusal),
             Followed::Refused(refusal) => self.refused(refusal),
             Followed::Parked { since } => self.unknown(&format!(
-                "runner {} has been offline since {since}",
+                "runner {} has been offline since {since:.0}",
                 self.follow.runner()
             )),
             Followed::Silent => self.unknown("the runner did not report its end in time"),
@@ -136,7 +136,7 @@ impl Told<'_> {
         Rendered {
             outcome: CallOutcome::Unknown,
             text: format!(
-                "outcome unknown: started at {started}; {why}; it was not run again, so find out \
+                "outcome unknown: started at {started:.0}; {why}; it was not run again, so find out \
                  what happened before you repeat it{last_output}"
             ),
         }

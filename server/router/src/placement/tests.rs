@@ -98,7 +98,10 @@ fn says_why(
     match chosen.state {
         RunnerState::Revoked => prop_assert!(says("revoked")),
         _ if chosen.locked => prop_assert!(says("its folder was copied")),
-        RunnerState::Offline { since: Some(since) } => prop_assert!(says(&since.to_string())),
+        RunnerState::Offline { since: Some(since) } => {
+            let since = format!("{since:.0}");
+            prop_assert!(says(&since));
+        }
         RunnerState::Offline { since: None } => prop_assert!(says("never")),
         RunnerState::Online => {
             let Some((_, isolation)) = &chosen.sandbox else {
