@@ -45,6 +45,9 @@ const SYNC_AFTER: Duration = Duration::from_millis(100);
 /// Streams above which those that have nothing to be written are let go of.
 const OPEN_STREAMS: usize = 1024;
 
+/// Streams that are asked for at once; others have their turn in between.
+const DURABLE_AT_ONCE: usize = 64;
+
 /// One of the two streams of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputKind {
@@ -115,6 +118,10 @@ enum Wish {
     Synced {
         key: OutputKey,
         reply: oneshot::Sender<io::Result<u64>>,
+    },
+    Durable {
+        keys: Vec<OutputKey>,
+        reply: oneshot::Sender<io::Result<Vec<u64>>>,
     },
 }
 
@@ -206,6 +213,20 @@ impl Outputs {
     /// [`StoreError::Unavailable`] if some of it could not be written.
     pub async fn synced(&self, key: OutputKey) -> Result<u64, StoreError> {
         self.ask(|reply| Wish::Synced { key, reply }).await
+    }
+
+    /// How far each of these streams is synced to disk, in their order: 0 where nothing is kept, or
+    /// something could not be, which is not tried again. What this process has synced costs nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the server stops.
+    pub async fn durable(&self, keys: &[OutputKey]) -> Result<Vec<u64>, StoreError> {
+        let mut durable = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(DURABLE_AT_ONCE) {
+            let keys = keys.to_vec();
+            durable.extend(self.ask(|reply| Wish::Durable { keys, reply }).await?);
+        }
+        Ok(durable)
     }
 
     async fn ask<T>(
@@ -309,6 +330,10 @@ impl Area {
                 self.tell_synced(key, reply);
             }
             Wish::Synced { key, reply } => self.tell_synced(key, reply),
+            Wish::Durable { keys, reply } => {
+                let durable = keys.into_iter().map(|key| self.durable(key));
+                drop(reply.send(Ok(durable.collect())));
+            }
         }
     }
 
@@ -346,6 +371,22 @@ impl Area {
             Ok(_) if self.streams[&key].is_dirty() => self.waiting.push((key, reply)),
             synced => drop(reply.send(synced)),
         }
+    }
+
+    /// At once and not with the others, so that the files of few are open at the same time.
+    fn durable(&mut self, key: OutputKey) -> u64 {
+        if self.broken.contains_key(&key) {
+            return 0;
+        }
+        let written = match self.stream(key) {
+            Ok(stream) => write_out(stream).map(|()| stream.synced()),
+            // Whoever reads or appends hears why.
+            Err(_) => return 0,
+        };
+        written.unwrap_or_else(|(error, for_good)| {
+            self.give_up(key, &error, for_good);
+            0
+        })
     }
 
     fn synced(&mut self, key: OutputKey) -> io::Result<u64> {
@@ -391,10 +432,8 @@ impl Area {
             if self.broken.contains_key(key) {
                 continue;
             }
-            if let Err(error) = stream.flush() {
-                failed.push((*key, error, false));
-            } else if let Err(error) = stream.sync() {
-                failed.push((*key, error, true));
+            if let Err((error, for_good)) = write_out(stream) {
+                failed.push((*key, error, for_good));
             }
         }
         for (key, error, for_good) in failed {
@@ -404,6 +443,12 @@ impl Area {
             drop(reply.send(self.synced(key)));
         }
     }
+}
+
+/// Waits until the disk has the whole stream; where it has not, says whether that is for good.
+fn write_out(stream: &mut StreamFiles) -> Result<(), (io::Error, bool)> {
+    stream.flush().map_err(|error| (error, false))?;
+    stream.sync().map_err(|error| (error, true))
 }
 
 #[cfg(test)]

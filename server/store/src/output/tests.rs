@@ -68,6 +68,26 @@ async fn what_was_appended_is_kept_over_a_restart_and_repeats_are_left_out() {
 }
 
 #[tokio::test]
+async fn how_much_of_many_streams_is_durable_is_told_in_their_order_and_by_whoever_comes_next() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    let of = |number: u64| OutputKey {
+        operation: OperationId::from_u128(number.into()),
+        ..key(OUT)
+    };
+    let asked: Vec<_> = (0..3 * DURABLE_AT_ONCE as u64).map(of).collect();
+    let expected: Vec<_> = (0..asked.len() as u64).map(|number| number % 5).collect();
+    for (key, length) in asked.iter().zip(&expected) {
+        let data = bytes(0, *length as usize);
+        area.append(*key, 0, data).await.expect("it runs");
+    }
+    assert_eq!(area.durable(&asked).await.expect("it runs"), expected);
+    drop(area);
+    let area = Outputs::start(folder.path()).expect("it is there");
+    assert_eq!(area.durable(&asked).await.expect("it runs"), expected);
+}
+
+#[tokio::test]
 async fn the_head_and_the_tail_are_kept_and_the_gap_between_them_is_seen() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let area = Outputs::start(folder.path()).expect("it is made");
@@ -259,6 +279,7 @@ async fn what_comes_after_bytes_that_were_not_kept_is_not_kept_as_if_there_were_
         append(&area, offset, len).await;
         let synced = area.synced(key(OUT)).await;
         assert!(matches!(synced, Err(StoreError::Unavailable(_))));
+        assert_eq!(area.durable(&[key(OUT)]).await.expect("it runs"), [0]);
     }
     assert_eq!(kept(&area, 1000).await, []);
     // Nobody who begins anew commits what an earlier reader appends behind it.
