@@ -6,6 +6,7 @@ mod left;
 mod remembered;
 mod suspended;
 mod synced;
+mod unread;
 
 use std::path::{Path, PathBuf};
 
