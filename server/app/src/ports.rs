@@ -1,7 +1,7 @@
 //! The router's ports over the store: the fleet of a user (`fleet`), the intents of a session, the
 //! rows of links.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use server_router::{
@@ -244,14 +244,15 @@ impl LinkRows for Rows {
             .operation_verdicts(who.tenant, who.runner, operations)
             .await
             .map_err(PortError::new)?;
+        let open = stored.iter();
+        let open = open.filter(|(_, verdict)| *verdict == server_store::Verdict::Open);
+        let open: Vec<_> = open.map(|(id, _)| *id).collect();
+        let committed = self.committed(who.tenant, &open).await;
         let mut verdicts = Vec::with_capacity(stored.len());
         for (id, verdict) in stored {
-            verdicts.push((
-                id,
-                self.verdict(who, id, verdict)
-                    .await
-                    .map_err(PortError::new)?,
-            ));
+            let committed = committed.get(&id).copied().unwrap_or_default();
+            let verdict = self.verdict(who, id, (verdict, committed)).await;
+            verdicts.push((id, verdict.map_err(PortError::new)?));
         }
         Ok(verdicts)
     }
@@ -279,22 +280,45 @@ impl LinkRows for Rows {
 }
 
 impl Rows {
+    /// How much of these operations' output, of which somebody waits for the end, their runner need
+    /// not keep. What is left to the reader of an operation is kept here only once its call has ended
+    /// or it is to be stopped (whoever fetches it then does not know that): so none of it is told.
+    async fn committed(
+        &self,
+        tenant: TenantId,
+        open: &[OperationId],
+    ) -> HashMap<OperationId, [u64; 2]> {
+        let outputs = TenantOutputs {
+            outputs: self.outputs.clone(),
+            tenant,
+        };
+        match outputs.durable(open).await {
+            Ok(durable) => open.iter().copied().zip(durable).collect(),
+            // Whoever reads it next tells its runner.
+            Err(error) => {
+                tracing::warn!(%error, "runners are not told what is durable of their output");
+                HashMap::new()
+            }
+        }
+    }
+
     async fn verdict(
         &self,
         who: &LinkIdentity,
         id: OperationId,
-        verdict: server_store::Verdict,
+        (verdict, committed): (server_store::Verdict, [u64; 2]),
     ) -> Result<Verdict, StoreError> {
         use server_store::Verdict as Stored;
         match verdict {
             // Another server's, or one from after a backup that was restored: nobody will ask.
             Stored::Unknown => Ok(Verdict::Forget),
-            Stored::Open => Ok(Verdict::Keep),
-            // A call that has not ended may be asked for the output once more.
+            Stored::Open => Ok(Verdict::Keep { committed }),
+            // A call that has not ended may be asked for the output once more. Its command is over, of
+            // which a runner gives up nothing before all of it.
             Stored::Settled => {
                 let row = self.store.operation(who.tenant, id).await?;
                 Ok(match row.closed_at {
-                    None => Verdict::Keep,
+                    None => Verdict::Keep { committed: [0, 0] },
                     Some(_) if self.is_kept(who.tenant, &row).await? => Verdict::Forget,
                     Some(_) => Verdict::Settle(self.attachment(who, id).await?),
                 })

@@ -70,6 +70,19 @@ pub(crate) fn forget(operation: OperationId) -> server_frame::Kind {
     })
 }
 
+/// The frame that tells the runner that output below this offset is durable with the server.
+pub(crate) fn commit(
+    operation: OperationId,
+    stream: OutputStream,
+    up_to: u64,
+) -> server_frame::Kind {
+    server_frame::Kind::Commit(v1::Commit {
+        operation: operation.to_string(),
+        stream: stream_to_wire(stream),
+        up_to,
+    })
+}
+
 /// The id in a frame.
 pub(crate) fn operation_id(text: &str) -> Result<OperationId, Malformed> {
     text.parse()

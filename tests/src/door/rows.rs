@@ -167,6 +167,11 @@ impl LinkRows for Rows {
         _who: &LinkIdentity,
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        let area = self.area();
+        let mut committed = HashMap::new();
+        for id in operations {
+            committed.insert(*id, area.synced(*id).await.unwrap_or_default());
+        }
         let kept = self.kept();
         let verdict = |id| match kept.intents.get(id) {
             Some(intent) if intent.outcome.is_none() && kept.abandoned.contains(id) => {
@@ -178,7 +183,9 @@ impl LinkRows for Rows {
                     epoch,
                 })
             }
-            Some(intent) if intent.outcome.is_none() => Verdict::Keep,
+            Some(intent) if intent.outcome.is_none() => Verdict::Keep {
+                committed: committed[id],
+            },
             _ => Verdict::Forget,
         };
         Ok(operations.iter().map(|id| (*id, verdict(id))).collect())

@@ -11,7 +11,7 @@ use shared_sandbox::{
     Command, Exec, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome, OutputStream,
     Request, Retention, Running,
 };
-use shared_types::OperationId;
+use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 use tests::{
     door::{KeptDoor, operation, output_key},
     footprint::{peak_from_here, peak_of},
@@ -150,6 +150,63 @@ async fn all_is_kept_of_a_command_that_nobody_waits_for_any_more() {
     door.rows.abandon(operation.id);
     door.start().await;
     eventually("it ends", || async { door.rows.outcome(operation.id) }).await;
+    is_kept_whole(door, folder.path(), operation.id, work).await;
+}
+
+/// How long the stdout of the runner's only command is, as far as it came to its files.
+fn spooled(door: &KeptDoor) -> Option<u64> {
+    let commands = std::fs::read_dir(door.runner.home().join("runner/commands")).ok()?;
+    let commands = commands.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut begun = commands.filter(|path| path.join("fate").exists());
+    let spool = std::fs::metadata(begun.next()?.join("out"));
+    spool.map(|spool| spool.len()).ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_back_has_room_for_what_is_durable_though_nobody_reads() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut door = KeptDoor::open(folder.path()).await;
+    let work = Work(75);
+    let (operation, expected) = (kept_whole(work), work.output(LINES.into()));
+    let mut running = door.operation(operation.clone()).await;
+    read(&mut running, &mut 0, &mut Sha256::new(), MIB).await;
+    drop(running);
+    door.kill().await;
+    // The server had kept more than it came to tell its runner.
+    let area = Outputs::start(folder.path()).expect("it is there");
+    let key = output_key(operation.id, OutputStream::Stdout);
+    let told_at_most = area.end(key).await.expect("it is read");
+    let durable = told_at_most + 2 * MIB;
+    eventually("so much is written", || async {
+        spooled(&door).filter(|length| *length >= durable)
+    })
+    .await;
+    let more = &expected.as_bytes()[told_at_most as usize..durable as usize];
+    let kept = area.append(key, told_at_most, more.to_vec()).await;
+    kept.expect("it runs");
+    assert_eq!(area.synced(key).await.expect("it is written"), durable);
+    drop(area);
+
+    // A command waits with so much that it was not told of.
+    let waits_at = durable + SPOOL_BYTES_PER_STREAM;
+    assert!(waits_at < expected.len() as u64, "it ends before it waits");
+    door.start().await;
+    door.until_linked().await;
+    eventually("the command goes on", || async {
+        spooled(&door).filter(|length| *length == waits_at)
+    })
+    .await;
+
+    let (mut at, mut hasher) = (0, Sha256::new());
+    let mut running = door.operation(operation.clone()).await;
+    let record = read(&mut running, &mut at, &mut hasher, u64::MAX).await;
+    drop(running);
+    assert_eq!(record.expect("it ended").stdout.offset, at);
+    assert!(hasher.finalize() == Sha256::digest(expected), "other bytes");
+    eventually("the end is stored", || async {
+        door.rows.outcome(operation.id)
+    })
+    .await;
     is_kept_whole(door, folder.path(), operation.id, work).await;
 }
 

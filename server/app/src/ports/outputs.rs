@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::ports::{self, PortError};
-use server_store::{OutputKey, OutputKind, Outputs};
+use server_store::{OutputKey, OutputKind, Outputs, StoreError};
 use shared_sandbox::OutputStream;
 use shared_types::{OperationId, TenantId, limits::OUTPUT_CHUNK_BYTES};
 
@@ -14,6 +14,21 @@ pub(crate) struct TenantOutputs {
 }
 
 impl TenantOutputs {
+    /// How much of stdout and stderr of each of these operations is durable, in their order.
+    pub(crate) async fn durable(
+        &self,
+        operations: &[OperationId],
+    ) -> Result<Vec<[u64; 2]>, StoreError> {
+        let streams = [OutputStream::Stdout, OutputStream::Stderr];
+        let keys = operations.iter();
+        let keys: Vec<_> = keys
+            .flat_map(|id| streams.map(|stream| self.key(*id, stream)))
+            .collect();
+        let durable = self.outputs.durable(&keys).await?;
+        let (pairs, _) = durable.as_chunks();
+        Ok(pairs.to_vec())
+    }
+
     fn key(&self, operation: OperationId, stream: OutputStream) -> OutputKey {
         OutputKey {
             tenant: self.tenant,

@@ -2,8 +2,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
 use shared_types::{
-    Digest, Effect, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal, RefusalCode,
-    RunnerId, SystemClock, Token, TurnId, UserId,
+    Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal,
+    RefusalCode, RunnerId, SystemClock, Token, TurnId, UserId,
     clock::{BootMoment, ManualClock},
     entropy::SeededEntropy,
     event::CallOutcome,
@@ -105,6 +105,41 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
     assert_eq!(verdict().await, Verdict::Forget);
 }
 
+#[tokio::test]
+async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and_not_after() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (store, rows) = rows(folder.path()).await;
+    let who = linked_runner(&store, &rows).await;
+    open_call(&store, &who).await;
+    let unknown = OperationId::from_u128(77);
+    let verdicts = async || {
+        let verdicts = rows.verdicts(&who, &[unknown, OPERATION]).await;
+        let verdicts = verdicts.expect("the store answers");
+        assert_eq!(verdicts[0], (unknown, Verdict::Forget));
+        verdicts[1].1.clone()
+    };
+    let keep = |committed| Verdict::Keep { committed };
+    assert_eq!(verdicts().await, keep([0, 0]));
+    let outputs = rows.outputs(&who);
+    for (stream, data) in [
+        (shared_sandbox::OutputStream::Stdout, "hello"),
+        (shared_sandbox::OutputStream::Stderr, "oh"),
+    ] {
+        let kept = outputs.append(OPERATION, stream, 0, data.into()).await;
+        kept.expect("the area is there");
+    }
+    assert_eq!(verdicts().await, keep([5, 2]));
+
+    // What whoever fetches it keeps may have been left to its reader.
+    let now = rows.clock.now();
+    let cancelled = store.cancel_operation(TENANT, OPERATION, now).await;
+    cancelled.expect("it is there");
+    assert!(matches!(verdicts().await, Verdict::Cancel(_)));
+    let settled = LinkRows::settle(&rows, &who, OPERATION, &exited(5)).await;
+    settled.expect("the store answers");
+    assert_eq!(verdicts().await, keep([0, 0]));
+}
+
 fn exited(stdout: u64) -> Outcome {
     let end = |offset| shared_sandbox::StreamEnd {
         offset,
@@ -201,6 +236,25 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
 
 /// A turn whose only call was placed, and ended before anybody knew what became of it.
 async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
+    let epoch = open_call(store, who).await;
+    let ended = Event::CallEnded {
+        turn: TURN,
+        step: 1,
+        ordinal: 0,
+        outcome: CallOutcome::Unknown,
+        text: "outcome unknown".to_owned(),
+        task: None,
+        budget_ms: 1,
+        duration_ms: 1,
+        overran: false,
+    };
+    let now = SystemClock::new().now();
+    let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;
+    recorded.expect("the turn runs");
+}
+
+/// A turn whose only call was placed; its epoch.
+async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
     let now = SystemClock::new().now();
     let session = NewSession {
         id: SESSION,
@@ -247,19 +301,7 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
     };
     let placed = store.place_operation(TENANT, epoch, &operation, now).await;
     placed.expect("the turn runs");
-    let ended = Event::CallEnded {
-        turn: TURN,
-        step: 1,
-        ordinal: 0,
-        outcome: CallOutcome::Unknown,
-        text: "outcome unknown".to_owned(),
-        task: None,
-        budget_ms: 1,
-        duration_ms: 1,
-        overran: false,
-    };
-    let recorded = store.append(TENANT, SESSION, epoch, &[ended], now).await;
-    recorded.expect("the turn runs");
+    epoch
 }
 
 fn incarnation() -> Incarnation {

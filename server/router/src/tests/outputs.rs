@@ -69,6 +69,46 @@ async fn what_is_durable_is_told_to_the_runner_and_never_falls() {
     assert!(all.iter().all(|up_to| *up_to <= 2 * MUCH), "{all:?}");
 }
 
+/// The next thing that a runner is told, which is how much of its stdout is durable.
+async fn told_committed(link: &mut Link) -> (String, u64) {
+    match link.next().await {
+        server_frame::Kind::Commit(commit) => {
+            assert_eq!(commit.stream, i32::from(v1::OutputStream::Stdout));
+            (commit.operation, commit.up_to)
+        }
+        other => panic!("expected a commit, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_runner_that_links_again_is_told_what_is_durable_though_nobody_reads() {
+    let (world, runner, link, id, running) = half_said().await;
+    drop(running);
+    world.lose(&runner, link).await;
+    let mut link = world.link(&runner.remembering(&exec(10), false)).await;
+    assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
+    // Whoever reads comes later, and goes on behind that.
+    let _running = world.sandbox.start(exec(10)).await.expect("it runs");
+    let frame = link.operation().await;
+    assert_eq!((frame.operation, frame.stdout_from), (id, 6));
+}
+
+#[tokio::test]
+async fn a_runner_that_links_again_is_told_nothing_of_what_is_not_durable() {
+    let (world, runner, link, _, running) = half_said().await;
+    drop(running);
+    world.lose(&runner, link).await;
+    world.store.fill_the_disk();
+    let mut link = world.link(&runner.remembering(&exec(10), false)).await;
+    // Whatever was to be said of it would come before another operation.
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
+    let first = link.next().await;
+    assert!(
+        matches!(first, server_frame::Kind::Operation(_)),
+        "{first:?}"
+    );
+}
+
 #[tokio::test]
 async fn what_the_runner_dropped_because_another_reader_had_it_is_read_here() {
     let (world, _, link, id, mut running) = half_said().await;

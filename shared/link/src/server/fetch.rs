@@ -45,11 +45,7 @@ pub fn frame(operation: &Unsettled, incarnation: &Incarnation, from: [u64; 2]) -
 /// The frame that tells the runner that output below this offset is durable here: a command of
 /// which all is kept waits for that.
 pub fn commit(operation: &Unsettled, stream: OutputStream, up_to: u64) -> server_frame::Kind {
-    server_frame::Kind::Commit(v1::Commit {
-        operation: operation.id.to_string(),
-        stream: wire::stream_to_wire(stream),
-        up_to,
-    })
+    wire::commit(operation.id, stream, up_to)
 }
 
 /// Something came.

@@ -127,7 +127,11 @@ pub struct Unsettled {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Somebody waits for it, or will.
-    Keep,
+    Keep {
+        /// How much of its stdout and stderr the runner need not keep any more: it is durable here.
+        /// 0 of what is left to its reader, who alone says how much that is.
+        committed: [u64; 2],
+    },
     /// It is to be stopped; its outcome is fetched and stored.
     Cancel(Attachment),
     /// Its outcome and output are stored, or nobody will ever want them: the runner drops it.
@@ -185,12 +189,13 @@ impl<P: Post> Link<P> {
     }
 
     /// Queues the answers to the runner's inventory, before anything else is said; returns what
-    /// is to be attached to only for its outcome.
+    /// is to be attached to only for its outcome: what is durable of that is told by whoever
+    /// attaches ([`super::fetch::commit`]).
     pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<Unsettled> {
-        let mut unsettled = Vec::new();
+        let (mut unsettled, mut commits) = (Vec::new(), Vec::new());
         for (id, verdict) in verdicts {
             match verdict {
-                Verdict::Keep => {}
+                Verdict::Keep { committed } => commits.extend(said_of(id, committed)),
                 Verdict::Forget => self.outgoing.push_back(wire::forget(id)),
                 Verdict::Settle(attachment) => unsettled.push(Unsettled {
                     id,
@@ -209,6 +214,8 @@ impl<P: Post> Link<P> {
                 }
             }
         }
+        // What is to be stopped is not to wait for them.
+        self.outgoing.extend(commits);
         unsettled
     }
 
@@ -324,8 +331,18 @@ impl<P: Post> Link<P> {
     }
 }
 
+/// What the runner is told to be committed of an operation that it keeps.
+fn said_of(id: OperationId, committed: [u64; 2]) -> impl Iterator<Item = server_frame::Kind> {
+    let streams = [OutputStream::Stdout, OutputStream::Stderr].into_iter();
+    let committed = streams.zip(committed).filter(|(_, up_to)| *up_to > 0);
+    committed.map(move |(stream, up_to)| wire::commit(id, stream, up_to))
+}
+
 fn cancel_answered(frame: v1::CancelAnswer) -> Result<CancelAnswered, Malformed> {
     let id = wire::operation_id(&frame.operation)?;
     let answer = wire::cancel_answer(frame)?;
     Ok(CancelAnswered { id, answer })
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use proto::v1::{self, server_frame};
+use proto::v1::server_frame;
 use shared_sandbox::{Control, Input, OutputStream, Request};
 use shared_types::{
     OperationId, Refusal, RefusalCode,
@@ -183,11 +183,7 @@ impl Passing {
             let commit = &mut self.commits[stream as usize];
             if commit.up_to >= commit.sent + COMMIT_EVERY {
                 commit.sent = commit.up_to;
-                return Some(server_frame::Kind::Commit(v1::Commit {
-                    operation: self.operation.to_string(),
-                    stream: wire::stream_to_wire(stream),
-                    up_to: commit.up_to,
-                }));
+                return Some(wire::commit(self.operation, stream, commit.up_to));
             }
         }
         if self.refused.is_some() {

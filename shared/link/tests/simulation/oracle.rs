@@ -35,6 +35,8 @@ pub(crate) struct Tally {
     pub(crate) settled_as_not_made: u64,
     /// Output that the runner gave up because it was committed.
     pub(crate) evicted: u64,
+    /// The same while nobody read it.
+    pub(crate) evicted_unread: u64,
     /// Readers that went on behind what was kept.
     pub(crate) gone_on: u64,
 }
@@ -69,6 +71,7 @@ impl Tally {
         self.settled_as_made += other.settled_as_made;
         self.settled_as_not_made += other.settled_as_not_made;
         self.evicted += other.evicted;
+        self.evicted_unread += other.evicted_unread;
         self.gone_on += other.gone_on;
     }
 
@@ -90,6 +93,7 @@ impl Tally {
             self.settled_as_made,
             self.settled_as_not_made,
             self.evicted,
+            self.evicted_unread,
             self.gone_on,
         ];
         each.into_iter().all(|times| times > 0)

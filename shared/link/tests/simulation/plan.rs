@@ -17,6 +17,8 @@ pub(crate) enum Scope {
     Keeping,
     /// Files are changed as well.
     Changing,
+    /// What is durable is told to whoever links as well.
+    Telling,
 }
 
 /// Those that are asked for, the last one first.

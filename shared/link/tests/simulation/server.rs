@@ -149,6 +149,13 @@ impl Server {
         self.seen.as_ref()
     }
 
+    /// Whether somebody in it reads an operation's output, or fetches it.
+    pub(crate) fn reads(&self, id: OperationId) -> bool {
+        let mut fetches = self.fetches.values();
+        let followed = self.follows.values().any(|following| following.id == id);
+        followed || fetches.any(|fetching| fetching.operation.id == id)
+    }
+
     /// Whether nobody in it has anything to do or to say.
     pub(crate) fn is_idle(&self) -> bool {
         let busy = self.links.values().any(|link| match &link.stage {
@@ -277,6 +284,7 @@ impl World {
             }
             Stage::Registered(facts, generation, mut machine) => {
                 self.commit(|store| store.settle_unheard(&facts, generation))?;
+                self.sync_before_verdicts();
                 let unsettled = machine.judge(self.store.verdicts(&facts));
                 let incarnation = facts.incarnation;
                 let linked = Linked {

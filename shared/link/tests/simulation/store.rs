@@ -20,6 +20,8 @@ pub(crate) struct Store {
     pub(crate) rows: BTreeMap<OperationId, Row>,
     /// What is kept of output; unlike the rest it is not stored at once.
     pub(crate) outputs: BTreeMap<OperationId, Kept>,
+    /// Whether a runner that links is told what is durable of them.
+    pub(crate) tells: bool,
 }
 
 pub(crate) struct Row {
@@ -91,11 +93,18 @@ impl Store {
         };
         match (&row.intent.outcome, row.closed) {
             (Some(_), true) => Verdict::Forget,
-            (Some(_), false) => Verdict::Keep,
+            (Some(_), false) => Verdict::Keep { committed: [0, 0] },
             (None, _) if row.intent.cancel_requested => Verdict::Cancel(attachment),
             (None, true) => Verdict::Settle(attachment),
-            (None, false) => Verdict::Keep,
+            (None, false) => Verdict::Keep {
+                committed: self.committed(id),
+            },
         }
+    }
+
+    fn committed(&self, id: OperationId) -> [u64; 2] {
+        let kept = self.outputs.get(&id).filter(|_| self.tells);
+        kept.map_or([0, 0], Kept::synced)
     }
 
     /// The first outcome stays.

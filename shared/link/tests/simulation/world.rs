@@ -84,7 +84,10 @@ impl World {
             server_boots: 0,
             runner_time: Duration::ZERO,
             wall: 0,
-            store: Store::default(),
+            store: Store {
+                tells: scope >= Scope::Telling,
+                ..Store::default()
+            },
             server: Some(Server::new()),
             runner: Runner::new(),
             wires: BTreeMap::new(),

@@ -208,13 +208,21 @@ impl Outputs for Area {
         if self.0.load(Ordering::Relaxed) || self.is_broken(id) {
             return Err(PortError::new("the disk is full"));
         }
-        let kept = self.1.lock().expect("no test panics with it");
-        let streams = [OutputStream::Stdout, OutputStream::Stderr];
-        Ok(streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces))))
+        Ok(self.durable(id))
     }
 }
 
 impl Area {
+    /// As long as the disk takes it, everything is; once it is full, nobody knows.
+    fn durable(&self, id: OperationId) -> [u64; 2] {
+        if self.0.load(Ordering::Relaxed) || self.is_broken(id) {
+            return [0, 0];
+        }
+        let kept = self.1.lock().expect("no test panics with it");
+        let streams = [OutputStream::Stdout, OutputStream::Stderr];
+        streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces)))
+    }
+
     fn is_broken(&self, id: OperationId) -> bool {
         let broken = self.2.lock().expect("no test panics with it");
         broken.contains(&id)
@@ -387,7 +395,8 @@ impl LinkRows for Store {
             } else if rows.abandoned.contains(id) {
                 Verdict::Settle(attachment)
             } else {
-                Verdict::Keep
+                let committed = self.1.durable(*id);
+                Verdict::Keep { committed }
             };
             (*id, verdict)
         };
