@@ -88,7 +88,12 @@ fn told(error: &anyhow::Error) -> String {
 fn act(cli: Cli) -> anyhow::Result<()> {
     memory::keep();
     shared_tls::install_provider();
-    shared_telemetry::init_logs(cli.log_format.parse()?, cli.log.as_deref())?;
+    let journal = variable(shared_telemetry::JOURNAL_STREAM);
+    shared_telemetry::init_logs(
+        cli.log_format.parse()?,
+        cli.log.as_deref(),
+        journal.as_deref(),
+    )?;
     let gantry_home = match cli.home {
         Some(home) => home,
         None => default_home().context("no home: give --home, or set GANTRY_HOME or HOME")?,

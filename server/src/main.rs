@@ -76,7 +76,11 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
-    shared_telemetry::init_logs(settings.log_format.parse()?, settings.log_filter.as_deref())?;
+    shared_telemetry::init_logs(
+        settings.log_format.parse()?,
+        settings.log_filter.as_deref(),
+        settings.journal_stream.as_deref(),
+    )?;
     let metrics = shared_telemetry::install_metrics()?;
     // From here on a signal means to stop in order, however early it comes.
     let asked_to_stop = stop_signals()?;

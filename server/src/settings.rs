@@ -84,11 +84,13 @@ pub(crate) struct RunArgs {
     log_format: Option<String>,
 }
 
-/// What comes from the environment alone: a flag would show the key in the process list.
+/// What comes from the environment alone: a flag would show the key in the process list, and the rest
+/// is for whoever starts programs to say.
 #[derive(Default)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
+    journal_stream: Option<String>,
 }
 
 impl Environment {
@@ -101,6 +103,7 @@ impl Environment {
         Self {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
             openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
+            journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
         }
     }
 }
@@ -160,6 +163,8 @@ pub(crate) struct Settings {
     pub(crate) model: ModelChoice,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
+    /// What leads to systemd's journal.
+    pub(crate) journal_stream: Option<String>,
 }
 
 /// How the port is protected.
@@ -250,6 +255,7 @@ impl Settings {
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             model,
+            journal_stream: environment.journal_stream,
             log_filter: args.log.or(file.log.filter),
             log_format: args
                 .log_format

@@ -7,7 +7,7 @@
 mod logs;
 mod metrics;
 
-pub use logs::{LogFormat, init_logs};
+pub use logs::{JOURNAL_STREAM, LogFormat, init_logs};
 pub use metrics::{MetricsHandle, install_metrics};
 
 /// Why logs or metrics could not be set up. Completes "failed to set up telemetry: …".

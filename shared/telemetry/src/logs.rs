@@ -1,13 +1,23 @@
 //! Logs as lines on stderr, for people or for programs.
 
-use std::{io::IsTerminal, str::FromStr};
+use std::{
+    fs::File,
+    io::{IsTerminal, stderr},
+    os::{fd::AsFd, unix::fs::MetadataExt},
+    str::FromStr,
+};
 
-use tracing_subscriber::{EnvFilter, Registry, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 use crate::TelemetryError;
 
 /// What is logged where nobody says otherwise.
 const DEFAULT_FILTER: &str = "info";
+
+/// The variable in which systemd says which stream leads to its journal (systemd.exec(5)).
+pub const JOURNAL_STREAM: &str = "JOURNAL_STREAM";
 
 /// The names of the levels, and `off`.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
@@ -15,7 +25,8 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people: coloured where stderr is a terminal.
+    /// For people: coloured where stderr is a terminal, and without the time where it is systemd's
+    /// journal, which has its own.
     #[default]
     Text,
     /// For programs: one JSON object per line.
@@ -36,23 +47,43 @@ impl FromStr for LogFormat {
 
 /// Starts to log to stderr. `filter` is a level or pairs of target and level with commas between
 /// them (`info,server_store=debug`); without one, everything from `info` up is logged.
+/// `journal_stream` is what [`JOURNAL_STREAM`] says.
 ///
 /// # Errors
 /// If the filter makes no sense, or if this process logs already.
-pub fn init_logs(format: LogFormat, filter: Option<&str>) -> Result<(), TelemetryError> {
+pub fn init_logs(
+    format: LogFormat,
+    filter: Option<&str>,
+    journal_stream: Option<&str>,
+) -> Result<(), TelemetryError> {
     let registry = Registry::default().with(parse_filter(filter)?);
-    let started = match format {
-        LogFormat::Text => {
-            let colours = std::io::stderr().is_terminal();
-            let lines = tracing_subscriber::fmt::layer().with_ansi(colours);
-            registry.with(lines.with_writer(std::io::stderr)).try_init()
-        }
+    let text = || {
+        let colours = stderr().is_terminal();
+        layer().with_ansi(colours).with_writer(stderr)
+    };
+    let lines = match format {
+        LogFormat::Text if leads_to(journal_stream, stderr()) => text().without_time().boxed(),
+        LogFormat::Text => text().boxed(),
         LogFormat::Json => {
-            let lines = tracing_subscriber::fmt::layer().json().flatten_event(true);
-            registry.with(lines.with_writer(std::io::stderr)).try_init()
+            let lines = layer().json().flatten_event(true);
+            lines.with_writer(stderr).boxed()
         }
     };
+    let started = registry.with(lines).try_init();
     started.map_err(|_| TelemetryError::Repeated("logs"))
+}
+
+/// Whether a descriptor is the stream that is named by its device and inode, as `8:1234`. Who is
+/// started by a service inherits the name, but may have another stream.
+fn leads_to(named: Option<&str>, stream: impl AsFd) -> bool {
+    let named = named.and_then(|named| named.split_once(':'));
+    let Some((device, inode)) = named else {
+        return false;
+    };
+    let stream = stream.as_fd().try_clone_to_owned().map(File::from);
+    stream
+        .and_then(|stream| stream.metadata())
+        .is_ok_and(|is| device.parse() == Ok(is.dev()) && inode.parse() == Ok(is.ino()))
 }
 
 fn parse_filter(filter: Option<&str>) -> Result<EnvFilter, TelemetryError> {
@@ -111,9 +142,31 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_is_the_journal_where_that_says_its_device_and_inode() {
+        let [(_, this), (_, other)] = [(); 2].map(|()| std::io::pipe().expect("a pipe"));
+        let file = File::from(this.as_fd().try_clone_to_owned().expect("a descriptor"));
+        let is = file.metadata().expect("it is there");
+        let name = format!("{}:{}", is.dev(), is.ino());
+        assert!(leads_to(Some(&name), &this));
+        assert!(!leads_to(Some(&name), &other));
+        assert!(!leads_to(None, &this));
+        let wrong = [
+            "",
+            ":",
+            "8",
+            &format!("{name}1"),
+            &format!("1{name}"),
+            "a:b",
+        ];
+        for wrong in wrong {
+            assert!(!leads_to(Some(wrong), &this), "{wrong}");
+        }
+    }
+
+    #[test]
     fn logs_are_set_up_once_per_process() {
-        init_logs(LogFormat::Json, Some("off")).expect("the first time works");
-        let error = init_logs(LogFormat::Text, None).expect_err("the second does not");
+        init_logs(LogFormat::Json, Some("off"), None).expect("the first time works");
+        let error = init_logs(LogFormat::Text, None, None).expect_err("the second does not");
         assert!(matches!(error, TelemetryError::Repeated("logs")));
     }
 }

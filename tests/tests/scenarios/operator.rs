@@ -1,10 +1,13 @@
 use std::process::Stdio;
 
-use tests::gantry::binary;
+use tests::gantry::{Gantry, Runner, binary, eventually};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
 };
+
+/// Says in a shell that stderr leads to systemd's journal, as systemd would.
+const TO_THE_JOURNAL: &str = "export JOURNAL_STREAM=$(stat -Lc %d:%i /proc/self/fd/2)";
 
 /// A server in a shell that says something first, in a new home; and the lines that it prints
 /// until it listens.
@@ -66,4 +69,34 @@ async fn a_switch_in_the_environment_is_understood_as_people_write_it() {
             "{value:?}: {printed}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_log_that_leads_to_systemds_journal_leaves_the_time_to_it() {
+    let elsewhere = "export JOURNAL_STREAM=8:1234";
+    for (said, begins) in [(TO_THE_JOURNAL, " INFO"), (elsewhere, "20")] {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let log = home.path().join("log");
+        let first = format!("exec 2>'{}'; {said}", log.display());
+        let _server = server(&home, &first, &[]).await;
+        let line = eventually("it logs that it listens", || async {
+            let log = std::fs::read_to_string(&log).expect("a log");
+            let mut lines = log.lines();
+            lines
+                .find(|line| line.contains("listening"))
+                .map(str::to_owned)
+        });
+        let line = line.await;
+        assert!(line.starts_with(begins), "{said}: {line}");
+    }
+    let gantry = Gantry::practice().await;
+    let token = gantry.join_token("laptop").await;
+    let mut runner = Runner::enrol(gantry.url(), &token, "laptop").await;
+    let words = format!("{TO_THE_JOURNAL}; exec \"$@\"");
+    runner.launch_by(&["sh", "-c", &words, "sh"]);
+    runner.start();
+    runner.until_logged("runner connected").await;
+    let log = runner.log();
+    let mut lines = log.lines();
+    assert!(lines.all(|line| line.starts_with(" INFO")), "{log}");
 }
