@@ -52,6 +52,17 @@ pub(crate) enum Command {
     Cancel {
         /// The session
         session: SessionId,
+        /// Only this command that goes on in the background; `gantry tasks` names them
+        #[arg(long)]
+        task: Option<u32>,
+    },
+    /// List the commands of a session that went on in the background
+    Tasks {
+        /// The session
+        session: SessionId,
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
     },
     /// Write what an operation wrote, as far as it is kept
     Output {

@@ -238,7 +238,7 @@ fn state(runner: &Runner, now: Timestamp) -> String {
     }
 }
 
-fn ago(now: Timestamp, then: Timestamp) -> String {
+pub(crate) fn ago(now: Timestamp, then: Timestamp) -> String {
     match now.since(then).as_secs() {
         0..60 => "just now".to_owned(),
         seconds @ 60..3_600 => format!("{} min ago", seconds / 60),

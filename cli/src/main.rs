@@ -21,6 +21,7 @@ mod settings;
 mod show;
 mod style;
 mod table;
+mod tasks;
 mod view;
 
 use args::{Args, Command, Keys, Runners};
@@ -106,7 +107,15 @@ async fn run(
         Command::Chat(args) => return chat::run(client, screen, args).await,
         Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
         Command::Show { session, json } => show::run(&client, screen, session, json).await?,
-        Command::Cancel { session } => lists::cancel(&client, screen, session).await?,
+        Command::Cancel {
+            session,
+            task: None,
+        } => lists::cancel(&client, screen, session).await?,
+        Command::Cancel {
+            session,
+            task: Some(task),
+        } => tasks::cancel(&client, screen, session, task).await?,
+        Command::Tasks { session, json } => tasks::list(&client, screen, session, json).await?,
         Command::Output {
             operation,
             stderr,

@@ -24,6 +24,7 @@ mod tool;
 mod words;
 
 use call::Call;
+pub(crate) use tool::main_argument;
 pub(crate) use words::duration;
 
 /// Longest notice or reason, in characters.

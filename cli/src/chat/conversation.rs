@@ -9,7 +9,7 @@ use super::{
     slash::{self, HELP, Line},
     turn,
 };
-use crate::{exit::Exit, lists, view::View};
+use crate::{exit::Exit, lists, tasks, view::View};
 
 /// Sessions that `/sessions` shows.
 const SESSIONS: u32 = 10;
@@ -111,6 +111,10 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let stopped = chat.client.cancel(chat.session.id).await?;
             let said = stopped.turn.map_or("nothing is under way", |_| "stopping…");
             chat.view.aside(said)?;
+        }
+        Line::Tasks => tasks::list(&chat.client, chat.screen, chat.session.id, false).await?,
+        Line::StopTask(task) => {
+            tasks::cancel(&chat.client, chat.screen, chat.session.id, task).await?;
         }
         Line::Help => chat.screen.note(HELP),
         Line::Unknown(command) => chat.view.aside(&format!(

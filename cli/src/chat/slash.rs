@@ -15,6 +15,10 @@ pub(super) enum Line<'a> {
     New,
     /// `/stop`
     Stop,
+    /// `/tasks`
+    Tasks,
+    /// `/stop N`
+    StopTask(u32),
     /// `/help`
     Help,
     /// Another word behind a slash.
@@ -26,7 +30,8 @@ pub(super) const HELP: &str = "\
 /runner [NAME]  show the runners, or choose the one to work on
 /sessions       list your sessions
 /new            begin a new session
-/stop           stop what this session is doing
+/tasks          list what goes on in the background
+/stop [N]       stop what this session is doing, or task N
 /help           this list
 Ctrl-C stops a turn · Ctrl-D ends the conversation";
 
@@ -44,6 +49,11 @@ pub(super) fn parse(line: &str) -> Line<'_> {
         ("sessions", None, _) => Line::Sessions,
         ("new", None, _) => Line::New,
         ("stop", None, _) => Line::Stop,
+        ("stop", Some(number), None) => match number.parse() {
+            Ok(number) => Line::StopTask(number),
+            Err(_) => Line::Unknown(line.trim()),
+        },
+        ("tasks", None, _) => Line::Tasks,
         ("help" | "?", None, _) => Line::Help,
         _ => Line::Unknown(line.trim()),
     }
@@ -64,7 +74,17 @@ mod tests {
             parse(" /etc/hosts: explain it"),
             Line::Message("/etc/hosts: explain it")
         );
-        for unknown in ["/etc/hosts", "/new session", "/runner a b", "/"] {
+        assert_eq!(parse("/tasks"), Line::Tasks);
+        assert_eq!(parse("/stop"), Line::Stop);
+        assert_eq!(parse("/stop 2"), Line::StopTask(2));
+        for unknown in [
+            "/etc/hosts",
+            "/new session",
+            "/runner a b",
+            "/",
+            "/stop it",
+            "/stop 1 2",
+        ] {
             assert_eq!(parse(unknown), Line::Unknown(unknown));
         }
     }

@@ -17,6 +17,7 @@ mod turn;
 pub use engine::{Engine, EngineLimits};
 pub use session::{Journal, JournalError, Live, LiveSink, SessionPorts};
 pub use tools::{Tool, ToolSet};
+pub use transcript::{Placed, Task, tasks};
 pub use turn::TurnError;
 
 #[cfg(test)]

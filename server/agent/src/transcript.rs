@@ -20,15 +20,26 @@ pub(crate) struct Transcript {
 
 /// A call whose command goes on in the background.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Task {
-    pub(crate) number: u32,
-    pub(crate) turn: TurnId,
-    pub(crate) step: u32,
-    pub(crate) ordinal: u32,
-    pub(crate) asked: ToolCall,
-    pub(crate) placed: Placed,
-    /// How it ended, in words for people.
-    pub(crate) ended: Option<String>,
+pub struct Task {
+    /// Its number in the session, from 1.
+    pub number: u32,
+    /// The turn of its call.
+    pub turn: TurnId,
+    /// The model call that asked for it, from 1.
+    pub step: u32,
+    /// The place of the call in the answer, from 0.
+    pub ordinal: u32,
+    /// What was asked.
+    pub asked: ToolCall,
+    /// Where it runs.
+    pub placed: Placed,
+    /// How it ended, in words for people; nothing while it runs, as far as is known.
+    pub ended: Option<String>,
+}
+
+/// What went on in the background in a session with this log, by number.
+pub fn tasks(log: &[SessionEvent]) -> Vec<Task> {
+    Transcript::of(log).tasks
 }
 
 /// A task that ended.
@@ -70,12 +81,13 @@ pub(crate) struct Call {
 
 /// Where a call happens.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Placed {
+pub struct Placed {
     /// When an operation of it was first placed.
-    pub(crate) at: Timestamp,
+    pub at: Timestamp,
     /// The one that was placed last.
-    pub(crate) operation: OperationId,
-    pub(crate) place: Place,
+    pub operation: OperationId,
+    /// The place of that one.
+    pub place: Place,
 }
 
 /// What the model is told of a call.

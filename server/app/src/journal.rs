@@ -12,6 +12,24 @@ use shared_types::{
 
 use crate::live::LiveHub;
 
+/// The whole log of a session, in order.
+pub(crate) async fn load(
+    store: &Store,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<Vec<SessionEvent>, StoreError> {
+    let mut log: Vec<SessionEvent> = Vec::new();
+    loop {
+        let after = log.last().map_or(0, |event| event.seq);
+        let page = store.events_after(tenant, session, after, MAX_EVENTS_PAGE);
+        let page = page.await?;
+        if page.is_empty() {
+            return Ok(log);
+        }
+        log.extend(page);
+    }
+}
+
 /// Writes of one worker to one session.
 pub(crate) struct SessionJournal {
     pub(crate) store: Store,
@@ -25,19 +43,9 @@ pub(crate) struct SessionJournal {
 #[async_trait]
 impl Journal for SessionJournal {
     async fn load(&self) -> Result<Vec<SessionEvent>, JournalError> {
-        let mut log: Vec<SessionEvent> = Vec::new();
-        loop {
-            let after = log.last().map_or(0, |event| event.seq);
-            let page = self
-                .store
-                .events_after(self.tenant, self.session, after, MAX_EVENTS_PAGE)
-                .await
-                .map_err(refused)?;
-            if page.is_empty() {
-                return Ok(log);
-            }
-            log.extend(page);
-        }
+        load(&self.store, self.tenant, self.session)
+            .await
+            .map_err(refused)
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), JournalError> {

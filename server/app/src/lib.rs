@@ -48,11 +48,11 @@ pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
 pub use operator::Operator;
 pub use outputs::{MAX_OUTPUT_PAGE_BYTES, OutputPage, Outputs};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
-pub use server_agent::Live;
+pub use server_agent::{Live, Task};
 pub use server_router::links::LinkIdentity;
 pub use server_store::{CredentialKind, Role};
 pub use sessions::{Sent, Session, Sessions};
-pub use shared_sandbox::OutputStream;
+pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use tickets::{LinkChallenge, NotAKey, Tickets};
 
 use crate::{

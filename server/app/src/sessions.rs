@@ -9,6 +9,8 @@ use shared_types::{
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
 };
 
+mod tasks;
+
 use crate::{AppError, OpContext, follow::Subscription, live::LiveHub, turns::Turns, whole::whole};
 
 /// A session as its user sees it.

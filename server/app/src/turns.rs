@@ -12,9 +12,11 @@ use std::{
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts, TurnError};
 use server_router::{RemoteSandbox, links::Links};
-use server_store::{ClaimedTurn, IfRunning, Outputs, Store, StoreError};
+use server_store::{ClaimedTurn, IfRunning, Outputs, SessionRow, Store, StoreError};
+use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, OperationScope, ReplicaId, SessionId, TenantId, UserId, event::TurnOutcome,
+    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId,
+    event::TurnOutcome,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -51,10 +53,66 @@ pub(crate) struct Bench {
     pub(crate) started: Started,
 }
 
+impl Bench {
+    /// What a turn of this session works with, under the session's epoch.
+    fn ports(&self, tenant: TenantId, session: &SessionRow, turn: TurnId) -> SessionPorts {
+        let Bench {
+            store,
+            outputs,
+            links,
+            hub,
+            clock,
+            started,
+            ..
+        } = self;
+        let fleet = UserFleet {
+            store: store.clone(),
+            links: links.clone(),
+            hub: hub.clone(),
+            started: *started,
+            tenant,
+            user: session.user,
+            session: session.id,
+            turn,
+        };
+        let intents = SessionIntents {
+            store: store.clone(),
+            outputs: outputs.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            tenant,
+            session: session.id,
+        };
+        SessionPorts {
+            journal: Arc::new(SessionJournal {
+                store: store.clone(),
+                hub: hub.clone(),
+                clock: clock.clone(),
+                tenant,
+                session: session.id,
+                epoch: session.epoch,
+            }),
+            sandbox: Arc::new(RemoteSandbox::new(
+                links.clone(),
+                Arc::new(fleet),
+                Arc::new(intents),
+                clock.clone(),
+            )),
+            live: Arc::new(SessionSink {
+                hub: hub.clone(),
+                session: session.id,
+            }),
+            scope: OperationScope::of(tenant),
+            session: session.id,
+        }
+    }
+}
+
 /// A cheap handle to the dispatcher.
 #[derive(Clone)]
 pub(crate) struct Turns {
     wake: mpsc::Sender<Key>,
+    bench: Arc<Bench>,
 }
 
 impl Turns {
@@ -70,13 +128,28 @@ impl Turns {
             permits: Arc::new(Semaphore::new(TURNS_AT_ONCE)),
         };
         tasks.spawn(dispatcher.run(inbox, idled, stop.clone()));
-        tasks.spawn(wake_unfinished(bench, wake.clone(), stop));
-        Self { wake }
+        tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
+        Self { wake, bench }
     }
 
     /// Something about the session's turns has changed: look.
     pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let _ = self.wake.send((tenant, session)).await;
+    }
+
+    /// Stops an operation of a turn, whether that turn is under way or over.
+    ///
+    /// # Errors
+    /// A refusal: there is no such operation, or its runner is lost.
+    pub(crate) async fn cancel(
+        &self,
+        tenant: TenantId,
+        session: &SessionRow,
+        turn: TurnId,
+        operation: OperationId,
+    ) -> Result<CancelAnswer, Refusal> {
+        let ports = self.bench.ports(tenant, session, turn);
+        ports.sandbox.cancel(operation, session.epoch).await
     }
 }
 
@@ -220,15 +293,24 @@ impl Worker {
             return Ok(ControlFlow::Break(()));
         };
         self.bench.hub.appended(self.session, Vec::new()).await;
-        let user = store.session(self.tenant, self.session).await?.user;
-        let outcome = self.carry(&turn, user).await?;
+        let session = store.session(self.tenant, self.session).await?;
+        let outcome = self.carry(&turn, session).await?;
         tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn carry(&self, turn: &ClaimedTurn, user: UserId) -> Result<TurnOutcome, Obstacle> {
+    async fn carry(
+        &self,
+        turn: &ClaimedTurn,
+        session: SessionRow,
+    ) -> Result<TurnOutcome, Obstacle> {
         let cancel = CancellationToken::new();
-        let ports = self.ports(turn, user);
+        // Under the epoch of this claim, whatever came since.
+        let session = SessionRow {
+            epoch: turn.epoch,
+            ..session
+        };
+        let ports = self.bench.ports(self.tenant, &session, turn.turn.id);
         let running =
             (self.bench.engine).run_turn(&ports, turn.turn.id, turn.epoch, cancel.clone());
         // The log is the truth, and what a panic leaves half done is built from it again.
@@ -252,58 +334,6 @@ impl Worker {
                     tokio::time::sleep(RETRY_AFTER).await;
                 }
             }
-        }
-    }
-
-    fn ports(&self, turn: &ClaimedTurn, user: UserId) -> SessionPorts {
-        let Bench {
-            store,
-            outputs,
-            links,
-            hub,
-            clock,
-            started,
-            ..
-        } = &*self.bench;
-        let fleet = UserFleet {
-            store: store.clone(),
-            links: links.clone(),
-            hub: hub.clone(),
-            started: *started,
-            tenant: self.tenant,
-            user,
-            session: self.session,
-            turn: turn.turn.id,
-        };
-        let intents = SessionIntents {
-            store: store.clone(),
-            outputs: outputs.clone(),
-            hub: hub.clone(),
-            clock: clock.clone(),
-            tenant: self.tenant,
-            session: self.session,
-        };
-        SessionPorts {
-            journal: Arc::new(SessionJournal {
-                store: store.clone(),
-                hub: hub.clone(),
-                clock: clock.clone(),
-                tenant: self.tenant,
-                session: self.session,
-                epoch: turn.epoch,
-            }),
-            sandbox: Arc::new(RemoteSandbox::new(
-                links.clone(),
-                Arc::new(fleet),
-                Arc::new(intents),
-                clock.clone(),
-            )),
-            live: Arc::new(SessionSink {
-                hub: hub.clone(),
-                session: self.session,
-            }),
-            scope: OperationScope::of(self.tenant),
-            session: self.session,
         }
     }
 }

@@ -141,6 +141,40 @@ messages! {
         pub turn: Option<TurnId>,
     }
 
+    /// The commands of a session that went on in the background.
+    pub struct Tasks {
+        /// By number.
+        pub tasks: Vec<Task>,
+    }
+
+    /// A command that went on in the background.
+    pub struct Task {
+        /// Its number in the session, from 1.
+        pub number: u32,
+        /// Its operation, by which its output is read and it is stopped.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub operation: OperationId,
+        /// The tool that was asked for.
+        pub tool: String,
+        /// The arguments of that call as the model wrote them.
+        pub arguments: String,
+        /// The name of its runner at that time.
+        pub runner: String,
+        /// When it was begun.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        pub started_at: Timestamp,
+        /// How it ended, for people; absent while it runs, as far as is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub ended: Option<String>,
+    }
+
+    /// What became of a wish to stop an operation.
+    pub struct OperationCancelled {
+        /// `cancelled`: it was stopped; `already_exited`; `never_started`: and never will;
+        /// `recorded`: its runner cannot be reached, and stops it when it is back.
+        pub answer: String,
+    }
+
     /// A page of a session's log.
     pub struct Events {
         /// The events, by number.

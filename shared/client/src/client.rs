@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, Output, Runner, Runners, SendMessage, Session, Sessions, SignIn,
-    SignedIn, UseRunner,
+    Keys, Me, MessageAccepted, OperationCancelled, Output, Runner, Runners, SendMessage, Session,
+    Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{CredentialId, Entropy, OperationId, RunnerId, SessionId};
@@ -205,6 +205,30 @@ impl Client {
     /// See [`Client::sign_in`].
     pub async fn cancel(&self, id: SessionId) -> Result<CancelAccepted, ClientError> {
         let path = ["sessions", &id.to_string(), "cancel"];
+        self.http
+            .call(Method::POST, &path, &serde_json::json!({}))
+            .await
+    }
+
+    /// The commands of a session that went on in the background.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn tasks(&self, id: SessionId) -> Result<Vec<Task>, ClientError> {
+        let path = ["sessions", &id.to_string(), "tasks"];
+        let found: Tasks = self.http.get(&path, &[]).await?;
+        Ok(found.tasks)
+    }
+
+    /// Stops an operation with everything that it started. Asking twice changes nothing.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn cancel_operation(
+        &self,
+        id: OperationId,
+    ) -> Result<OperationCancelled, ClientError> {
+        let path = ["operations", &id.to_string(), "cancel"];
         self.http
             .call(Method::POST, &path, &serde_json::json!({}))
             .await

@@ -96,6 +96,19 @@ async fn every_good_answer_has_the_documented_shape() {
         .call("get", "/api/v1/operations/{id}/output", &operation, None)
         .await;
     assert_eq!(output["data"], "aGkK");
+    let cancelled = api
+        .call("post", "/api/v1/operations/{id}/cancel", &operation, None)
+        .await;
+    assert_eq!(cancelled["answer"], "already_exited");
+
+    let mut talk = gantry.talk().await;
+    talk.say("run in the background: sleep 1000").await;
+    let session = talk.session().to_string();
+    let tasks = api
+        .call("get", "/api/v1/sessions/{id}/tasks", &session, None)
+        .await;
+    assert_eq!(tasks["tasks"][0]["number"], 1);
+    assert_eq!(tasks["tasks"][0]["ended"], Value::Null);
 
     let runners = api.call("get", "/api/v1/runners", "", None).await;
     assert_eq!(runners["runners"].as_array().expect("a list").len(), 1);

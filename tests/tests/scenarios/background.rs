@@ -120,6 +120,34 @@ async fn a_turn_that_waits_for_a_task_goes_on_waiting_after_a_death_of_the_serve
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_person_stops_a_task_and_the_model_hears_of_it_with_the_next_message() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let _runner = gantry.runner("laptop").await;
+    model.script(vec![
+        Reply::call("Shell", r#"{"command":"sleep 1000","background":true}"#),
+        Reply::text("it runs"),
+        Reply::text("I see"),
+    ]);
+    let mut talk = gantry.talk().await;
+    talk.say("serve").await;
+    let client = gantry.client();
+    let tasks = client.tasks(talk.session()).await.expect("they are listed");
+    let [task] = &tasks[..] else {
+        panic!("{tasks:?}")
+    };
+    assert_eq!((task.number, task.ended.as_deref()), (1, None));
+    let cancelled = client.cancel_operation(task.operation).await;
+    assert_eq!(cancelled.expect("it is stopped").answer, "cancelled");
+    let summary = talk.until_settled().await;
+    let tasks = client.tasks(talk.session()).await.expect("they are listed");
+    assert_eq!(tasks[0].ended, Some(summary));
+    talk.say("well?").await;
+    let asked = model.requests().last().expect("it was asked").to_string();
+    assert!(asked.contains("task 1 has ended meanwhile: "), "{asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_stopped_with_all_that_it_started() {
     let gantry = Gantry::practice().await;
     let _runner = gantry.runner("laptop").await;

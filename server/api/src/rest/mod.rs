@@ -4,7 +4,7 @@
 mod access;
 mod document;
 mod id;
-mod outputs;
+mod operations;
 mod problem;
 mod runners;
 mod sessions;
@@ -55,5 +55,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::send))
         .routes(routes!(sessions::cancel))
-        .routes(routes!(outputs::output))
+        .routes(routes!(sessions::tasks))
+        .routes(routes!(operations::output))
+        .routes(routes!(operations::cancel))
 }

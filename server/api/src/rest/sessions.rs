@@ -8,7 +8,8 @@ use axum::{
 use serde::Deserialize;
 use server_app::AppError;
 use shared_api::{
-    CancelAccepted, CreateSession, Events, MessageAccepted, Problem, SendMessage, Session, Sessions,
+    CancelAccepted, CreateSession, Events, MessageAccepted, Problem, SendMessage, Session,
+    Sessions, Task, Tasks,
 };
 use shared_types::{SessionId, limits::MAX_EVENTS_PAGE};
 
@@ -147,6 +148,32 @@ pub(crate) async fn cancel(
 ) -> Result<(StatusCode, Json<CancelAccepted>), Refused> {
     let turn = doors.app.sessions.cancel(&ctx, id).await?;
     Ok((StatusCode::ACCEPTED, Json(CancelAccepted { turn })))
+}
+
+/// The commands of a session that went on in the background.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/tasks", params(("id" = String, Path)), responses(
+    (status = 200, body = Tasks), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn tasks(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+) -> Result<Json<Tasks>, Refused> {
+    let tasks = doors.app.sessions.tasks(&ctx, id).await?;
+    Ok(Json(Tasks {
+        tasks: tasks.into_iter().map(to_task).collect(),
+    }))
+}
+
+fn to_task(task: server_app::Task) -> Task {
+    Task {
+        number: task.number,
+        operation: task.placed.operation,
+        tool: task.asked.name,
+        arguments: task.asked.arguments,
+        runner: task.placed.place.runner_name,
+        started_at: task.placed.at,
+        ended: task.ended,
+    }
 }
 
 fn invalid_query(rejection: QueryRejection) -> AppError {

@@ -1,13 +1,14 @@
-//! What operations wrote.
+//! Operations: what they wrote, and stopping them.
 
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
-use server_app::{AppError, MAX_OUTPUT_PAGE_BYTES, OutputStream};
-use shared_api::{Output, Problem};
+use server_app::{AppError, CancelAnswer, MAX_OUTPUT_PAGE_BYTES, OutputStream};
+use shared_api::{OperationCancelled, Output, Problem};
 use shared_types::OperationId;
 
 use super::{Signed, id::Id, problem::Refused};
@@ -61,4 +62,22 @@ pub(crate) async fn output(
         end: page.end,
         ended: page.ended,
     }))
+}
+
+/// Stop an operation with everything that it started.
+#[utoipa::path(post, path = "/api/v1/operations/{id}/cancel", params(("id" = String, Path)), responses(
+    (status = 202, body = OperationCancelled), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn cancel(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<OperationId>,
+) -> Result<(StatusCode, Json<OperationCancelled>), Refused> {
+    let answer = match doors.app.sessions.cancel_operation(&ctx, id).await? {
+        CancelAnswer::NeverStarted => "never_started",
+        CancelAnswer::AlreadyExited => "already_exited",
+        CancelAnswer::Cancelled => "cancelled",
+        CancelAnswer::Recorded => "recorded",
+    };
+    let answer = answer.to_owned();
+    Ok((StatusCode::ACCEPTED, Json(OperationCancelled { answer })))
 }
