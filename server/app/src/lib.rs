@@ -20,6 +20,7 @@ mod ports;
 mod refusals;
 mod runners;
 mod sessions;
+mod silence;
 mod silent;
 mod sweep;
 #[cfg(test)]
@@ -62,6 +63,7 @@ use crate::{
     ports::Started,
     refusals::Refusals,
     runners::JoinTokens,
+    silence::Silence,
     silent::Silent,
     sweep::Sweep,
     turns::{Bench, Turns},
@@ -205,7 +207,8 @@ impl App {
             clock: clock.clone(),
             lost_after: parts.link.lost_after,
         };
-        tasks.spawn(silent.run(parts.stop.clone()));
+        let silence = Silence::from_now(store.clone(), clock.clone());
+        tasks.spawn(silence.run(silent, parts.stop.clone()));
         let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
         Ok(Self {
             access,

@@ -1,17 +1,13 @@
 //! What is open on a runner that does not come back is lost at last, whether anybody waits for it or
-//! not (contract A15).
+//! not (contract A15). When that is, is said by [`crate::silence`].
 
 use std::{sync::Arc, time::Duration};
 
 use server_router::ports::lost_to_silence;
 use server_store::Store;
 use shared_types::Clock;
-use tokio_util::sync::CancellationToken;
 
 use crate::{AppError, live::LiveHub, ports::lost};
-
-/// How often it is looked for.
-const EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Looks for what nobody will ever tell more of.
 pub(crate) struct Silent {
@@ -23,19 +19,6 @@ pub(crate) struct Silent {
 }
 
 impl Silent {
-    /// Looks at once, since the server may have been off for long, and then now and again.
-    pub(crate) async fn run(self, stop: CancellationToken) {
-        loop {
-            if let Err(error) = self.settle().await {
-                tracing::warn!(%error, "what silent runners have open cannot be settled; trying again later");
-            }
-            tokio::select! {
-                () = tokio::time::sleep(EVERY) => {}
-                () = stop.cancelled() => return,
-            }
-        }
-    }
-
     /// Settles all that is due, a page at a time, so that others can write in between.
     pub(crate) async fn settle(&self) -> Result<(), AppError> {
         let lost = lost(lost_to_silence()).map_err(AppError::unavailable)?;

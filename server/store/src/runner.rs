@@ -42,10 +42,12 @@ macro_rules! select_runners {
 mod join_state;
 mod leave;
 mod link; // below the macro, so that it can use it
+mod silence;
 
 pub use join_state::JoinState;
 pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
+pub(crate) use silence::micros;
 
 /// A runner that wants to enrol.
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ mod opening;
 mod operations;
 mod people;
 mod runners;
+mod silence;
 mod tenancy;
 mod turns;
 mod unheard;

@@ -11,7 +11,7 @@ use shared_types::{
 use tokio::time::timeout;
 
 use super::*;
-use crate::{live::Signal, silent::Silent};
+use crate::{live::Signal, silence::Silence, silent::Silent};
 
 const TENANT: TenantId = TenantId::from_u128(1);
 const OWNER: UserId = UserId::from_u128(2);
@@ -39,35 +39,140 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
     assert!(matches!(last, Some(Event::OperationSettled { .. })));
 }
 
+const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// A server that looks for runners that do not come back; of one an operation is open, and its link
+/// has ended.
+struct Waiting {
+    _folder: tempfile::TempDir,
+    store: Store,
+    rows: Rows,
+    who: LinkIdentity,
+    clock: Arc<ManualClock>,
+    silence: Silence,
+}
+
+impl Waiting {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (store, rows) = rows(folder.path()).await;
+        let who = linked_runner(&store, &rows).await;
+        call_without_an_outcome(&store, &who).await;
+        LinkRows::ended(&rows, &who, Generation(1), 0).await;
+        let clock = Arc::new(ManualClock::at(rows.clock.now()));
+        Self {
+            _folder: folder,
+            silence: Silence::from_now(store.clone(), clock.clone()),
+            store,
+            rows,
+            who,
+            clock,
+        }
+    }
+
+    async fn look(&mut self) {
+        let silent = Silent {
+            store: self.store.clone(),
+            hub: self.rows.hub.clone(),
+            clock: self.clock.clone(),
+            lost_after: server_router::links::LinkOptions::default().lost_after,
+        };
+        let looked = self.silence.look(async || silent.settle().await).await;
+        looked.expect("the store answers");
+    }
+
+    /// Looks as often as it takes to count, and to do what is due.
+    async fn look_twice(&mut self) {
+        self.look().await;
+        self.look().await;
+    }
+
+    /// The server ends, and another one begins to look, when its host's clocks show something else.
+    fn restart(&mut self) {
+        self.clock.advance(10 * WEEK);
+        self.silence = Silence::from_now(self.store.clone(), self.clock.clone());
+    }
+
+    async fn outcome(&self) -> Option<server_store::StoredOutcome> {
+        let row = self.store.operation(TENANT, OPERATION).await;
+        row.expect("it is there").outcome
+    }
+}
+
 #[tokio::test]
 async fn what_is_open_on_a_runner_that_does_not_come_back_is_lost_after_a_week() {
-    const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let (store, rows) = rows(folder.path()).await;
-    let who = linked_runner(&store, &rows).await;
-    call_without_an_outcome(&store, &who).await;
-    LinkRows::ended(&rows, &who, Generation(1), 0).await;
-    let clock = Arc::new(ManualClock::at(rows.clock.now()));
-    let silent = Silent {
-        store: store.clone(),
-        hub: rows.hub.clone(),
-        clock: clock.clone(),
-        lost_after: server_router::links::LinkOptions::default().lost_after,
-    };
-    let outcome = async || {
-        let row = store.operation(TENANT, OPERATION).await;
-        row.expect("it is there").outcome
-    };
-    let mut watch = rows.hub.watch(SESSION).await.expect("the hub lives");
-    clock.advance(WEEK - Duration::from_secs(60));
-    silent.settle().await.expect("the store answers");
-    assert_eq!(outcome().await, None);
-    clock.advance(Duration::from_secs(120));
-    silent.settle().await.expect("the store answers");
-    let stored = outcome().await.expect("it is lost");
+    let mut waiting = Waiting::new().await;
+    let mut watch = waiting
+        .rows
+        .hub
+        .watch(SESSION)
+        .await
+        .expect("the hub lives");
+    waiting.look().await;
+    waiting.clock.advance(WEEK - Duration::from_secs(60));
+    waiting.look_twice().await;
+    assert_eq!(waiting.outcome().await, None);
+    waiting.clock.advance(Duration::from_secs(60));
+    waiting.look_twice().await;
+    let stored = waiting.outcome().await.expect("it is lost");
     assert!(stored.json.contains("did not come back"), "{stored:?}");
     let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
     assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_is_set_loses_nothing_and_holds_up_nothing() {
+    let mut waiting = Waiting::new().await;
+    let month = 30 * 24 * 60 * 60 * 1_000_000;
+    waiting.look().await;
+    waiting.clock.set_wall(month);
+    waiting.look_twice().await;
+    waiting.clock.advance(WEEK - Duration::from_secs(60));
+    waiting.look_twice().await;
+    assert_eq!(waiting.outcome().await, None);
+    waiting.clock.set_wall(-2 * month);
+    waiting.clock.advance(Duration::from_secs(60));
+    waiting.look_twice().await;
+    assert!(waiting.outcome().await.is_some());
+}
+
+#[tokio::test]
+async fn a_runner_is_silent_for_as_long_as_servers_were_there_to_hear_it() {
+    let mut waiting = Waiting::new().await;
+    waiting.look().await;
+    waiting.clock.advance(WEEK / 2);
+    waiting.look().await;
+    // While no server runs nobody can hear it.
+    waiting.restart();
+    waiting.look_twice().await;
+    assert_eq!(waiting.outcome().await, None);
+    waiting.clock.advance(WEEK / 2);
+    waiting.look().await;
+    assert_eq!(
+        waiting.outcome().await,
+        None,
+        "it is due with the next look"
+    );
+    waiting.restart();
+    waiting.look().await;
+    assert!(waiting.outcome().await.is_some());
+}
+
+#[tokio::test]
+async fn a_runner_that_comes_back_to_a_server_whose_host_was_suspended_loses_nothing() {
+    let mut waiting = Waiting::new().await;
+    waiting.look().await;
+    waiting.clock.suspend(2 * WEEK);
+    waiting.look().await;
+    let (claim, now) = (link_claim(), waiting.rows.clock.now());
+    let linked = waiting
+        .store
+        .link_claim(TENANT, waiting.who.runner, &claim, now);
+    let generation = linked.await.expect("the runner is there").generation;
+    waiting.look_twice().await;
+    LinkRows::ended(&waiting.rows, &waiting.who, generation, 0).await;
+    waiting.look_twice().await;
+    assert_eq!(waiting.outcome().await, None);
 }
 
 #[test]
@@ -205,7 +310,17 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
     };
     let enrolled = store.enrol(&token.hash, &runner, now).await;
     let runner = enrolled.expect("the token is good").id;
-    let claim = LinkClaim {
+    let claimed = store.link_claim(TENANT, runner, &link_claim(), now).await;
+    claimed.expect("the runner is there");
+    LinkIdentity {
+        tenant: TENANT,
+        runner,
+        name: "laptop".to_owned(),
+    }
+}
+
+fn link_claim() -> LinkClaim {
+    LinkClaim {
         replica: REPLICA,
         incarnation: incarnation(),
         journal_sequence: 0,
@@ -224,13 +339,6 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
             outcome: "{}".to_owned(),
             summary: String::new(),
         },
-    };
-    let claimed = store.link_claim(TENANT, runner, &claim, now).await;
-    claimed.expect("the runner is there");
-    LinkIdentity {
-        tenant: TENANT,
-        runner,
-        name: "laptop".to_owned(),
     }
 }
 

@@ -19,8 +19,8 @@ use crate::{
 };
 
 impl Store {
-    /// Settles open operations of runners that have no link and were not heard of for this long, a
-    /// bounded number of them, longest placed first by id. Answers how many there were, and the
+    /// Settles open operations of runners that were silent for so long, as far as that was counted
+    /// ([`Store::count_silence`]), a bounded number of them, by id. Answers how many there were, and the
     /// sessions whose logs have grown; to be asked again where there were any. Without a tenant: it
     /// is about time.
     ///
@@ -33,17 +33,15 @@ impl Store {
         now: Timestamp,
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
         let mut tx = self.write().await?;
-        let silent_for = i64::try_from(silent_for.as_micros()).unwrap_or(i64::MAX);
-        let before = now.as_micros().saturating_sub(silent_for);
         let open: Vec<Row> = sqlx::query(
             "SELECT operations.tenant_id, operations.id, operations.session_id
              FROM operations JOIN runners
                  ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
              WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
-                 AND COALESCE(runners.last_seen_at, runners.enrolled_at) < $1
+                 AND runners.silent_generation = runners.generation AND runners.silent_us >= $1
              ORDER BY operations.id LIMIT $2",
         )
-        .bind(before)
+        .bind(runner::micros(silent_for))
         .bind(page(MAX_PAGE))
         .fetch_all(&mut *tx)
         .await?;

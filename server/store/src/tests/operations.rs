@@ -20,7 +20,6 @@ on_every_backend!(
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
     what_a_revoked_runner_has_open_is_lost_in_the_same_moment,
     nothing_is_placed_on_a_runner_that_is_revoked_or_locked,
-    what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long,
     what_a_runner_forgot_is_lost_with_the_claim_of_its_link,
     what_a_runner_remembers_under_another_incarnation_is_not_lost,
     an_intent_for_a_memory_that_is_gone_writes_nothing,
@@ -351,33 +350,6 @@ async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixtur
         let stored = db.operation(ours.id, work.operation.id).await;
         assert!(matches!(stored, Err(StoreError::NotFound)));
     }
-}
-
-async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture: Fixture) {
-    let (db, ours) = (&fixture.db, fixture.tenant().await);
-    let (work, linked) = (ours.at_work().await, ours.at_work().await);
-    place(&ours, &work).await;
-    place(&ours, &linked).await;
-    let end = [call_ended(work.turn, CallOutcome::Unknown)];
-    db.append(ours.id, work.session, work.epoch, &end, at(5))
-        .await
-        .expect("it runs");
-    let row = db.runner(ours.id, work.runner).await.expect("it is there");
-    let shown = (at(10), 0);
-    let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
-    assert!(ended.await.expect("it answers"));
-    let lose = async |now| {
-        let silent_for = std::time::Duration::from_secs(100);
-        let lost = db.lose_silent(silent_for, &lost(), now).await;
-        lost.expect("it answers")
-    };
-    assert_eq!(lose(at(110)).await, (0, vec![]), "it may still come back");
-    assert_eq!(lose(at(111)).await, (1, vec![work.session]));
-    assert_eq!(lose(at(112)).await, (0, vec![]), "once");
-    let row = db.operation(ours.id, work.operation.id).await;
-    assert!(row.expect("it is there").outcome.is_some());
-    let row = db.operation(ours.id, linked.operation.id).await;
-    assert_eq!(row.expect("it is there").outcome, None, "it has a link");
 }
 
 fn lost() -> LostOutcome {
