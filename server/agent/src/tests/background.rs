@@ -199,8 +199,7 @@ async fn the_tasks_of_a_session_are_listed_and_one_that_does_not_exist_is_said_n
     let world = calls([SHELL, status, other], runs_on());
     run(&world).await;
     let texts: Vec<_> = told(&world).into_iter().skip(1).collect();
-    let listed = "task 1, on scripted: runs, for less than a minute: \
-                  {\"command\":\"make\",\"timeout_ms\":5000}\n";
+    let listed = "task 1, on scripted: runs, for less than a minute: make\n";
     let unknown = "not run: there is no task 2; the last one is 1";
     assert_eq!(
         texts,

@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
-use shared_sandbox::Operation;
-use shared_types::{RefusalCode, event::CallOutcome};
+use shared_sandbox::{Command, Exec, Operation, Request};
+use shared_types::{
+    RefusalCode,
+    event::{CallOutcome, ToolCall},
+    limits::FILE_OPERATION_WITHIN,
+};
 
 use super::{
     TurnError,
@@ -14,7 +18,7 @@ use super::{
 };
 use crate::{
     session::spoken,
-    tools::{Ask, BadArguments, Rendered, TaskAsk, bounded},
+    tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, bounded},
     transcript::{Task, Transcript},
 };
 
@@ -31,7 +35,7 @@ pub(super) struct Looked {
 /// The time that an ask is given.
 pub(super) fn budget(site: &Site<'_>, ask: &TaskAsk) -> Duration {
     match ask {
-        TaskAsk::Status => Duration::ZERO,
+        TaskAsk::Status => FILE_OPERATION_WITHIN,
         TaskAsk::Read { wait_for, .. } => *wait_for,
         TaskAsk::Kill { .. } => site.engine.limits.stop_within,
     }
@@ -141,7 +145,8 @@ fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
             None => format!("runs, for {}", whole_minutes(now.since(task.placed.at))),
         };
         let runner = &task.placed.place.runner_name;
-        let asked = bounded(&task.asked.arguments, SHOWN_BYTES);
+        let asked = bounded(&command(site, task), SHOWN_BYTES);
+        let asked = asked.replace('\n', " ");
         format!("task {}, on {runner}: {state}: {asked}\n", task.number)
     });
     let text: String = lines.collect();
@@ -151,6 +156,24 @@ fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
             true => "[nothing went on in the background]".to_owned(),
             false => bounded(&text, site.engine.limits.result_bytes),
         },
+    }
+}
+
+/// The command itself, where it is one.
+fn command(site: &Site<'_>, task: &Task) -> String {
+    let ToolCall {
+        name, arguments, ..
+    } = &task.asked;
+    match Plan::of(site.engine, name, arguments).map(|plan| plan.ask) {
+        Ok(Ask::Operation(Prepared {
+            request:
+                Request::Exec(Exec {
+                    command: Command::Shell(script),
+                    ..
+                }),
+            ..
+        })) => script,
+        _ => arguments.clone(),
     }
 }
 
