@@ -200,7 +200,6 @@ impl App {
             runners: runners.clone(),
             silence: parts.ephemeral_silence,
         };
-        tasks.spawn(sweep.run(parts.stop.clone()));
         let silent = Silent {
             store: store.clone(),
             hub: hub.clone(),
@@ -208,7 +207,7 @@ impl App {
             lost_after: parts.link.lost_after,
         };
         let silence = Silence::from_now(store.clone(), clock.clone());
-        tasks.spawn(silence.run(silent, parts.stop.clone()));
+        tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
         let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
         Ok(Self {
             access,

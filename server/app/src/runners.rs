@@ -167,12 +167,10 @@ impl Runners {
         Ok(())
     }
 
-    /// Ends the ephemeral runners that were not heard of for this long; answers which.
+    /// Ends the ephemeral runners that were silent for this long; answers which.
     pub(crate) async fn remove_silent(&self, silence: Duration) -> Result<Vec<RunnerId>, AppError> {
         let (lost, now) = (lost_for_good()?, self.clock.now());
-        let silence = i64::try_from(silence.as_micros()).unwrap_or(i64::MAX);
-        let heard_before = Timestamp::from_micros(now.as_micros().saturating_sub(silence));
-        let silent = self.store.remove_silent_runners(heard_before, &lost, now);
+        let silent = self.store.remove_silent_runners(silence, &lost, now);
         let mut removed = Vec::new();
         for (runner, late) in silent.await? {
             self.gone(runner, late).await;

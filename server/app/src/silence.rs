@@ -1,5 +1,5 @@
 //! Runners that do not come back (contract A15). Once they were silent for long enough, what they have
-//! open is lost.
+//! open is lost, and those that are ephemeral are removed.
 //!
 //! Only silence counts in which this server was there to hear them: what goes by between its looks on
 //! the boot-time clock, which is stored with the runner. So no wall clock that is set makes anything
@@ -14,7 +14,7 @@ use server_store::Store;
 use shared_types::Clock;
 use tokio_util::sync::CancellationToken;
 
-use crate::{AppError, silent::Silent};
+use crate::{AppError, silent::Silent, sweep::Sweep};
 
 /// How often it is looked for such runners, and how long after the start; a process that ends in
 /// between has counted less by so much at most.
@@ -39,14 +39,17 @@ impl Silence {
     }
 
     /// Looks now and again, until `stop`.
-    pub(crate) async fn run(mut self, silent: Silent, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, silent: Silent, sweep: Sweep, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(EVERY) => {}
                 () = stop.cancelled() => return,
             }
-            let looked = self.look(async || silent.settle().await).await;
-            if let Err(error) = looked {
+            let due = async || {
+                silent.settle().await?;
+                sweep.once().await
+            };
+            if let Err(error) = self.look(due).await {
                 tracing::warn!(%error, "what is due of silent runners cannot be done; trying again later");
             }
         }

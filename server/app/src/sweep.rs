@@ -1,17 +1,10 @@
 //! Removes ephemeral runners that stay away: machines of a fleet are killed more often than asked
-//! to leave, and what they left would stay in every list for ever.
-//!
-//! A server that was down heard nobody. So the first look comes only after a while, in which every
-//! runner that lives has come back (a runner tries again at least every 30 s).
+//! to leave, and what they left would stay in every list for ever. When that is, is said by
+//! [`crate::silence`].
 
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
-
 use crate::{AppError, Runners};
-
-/// How often it is looked for such runners, at most, and how long after the start.
-const EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// See the module.
 pub(crate) struct Sweep {
@@ -21,22 +14,8 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Sweeps until `stop`.
-    pub(crate) async fn run(self, stop: CancellationToken) {
-        let every = self.silence.min(EVERY);
-        loop {
-            tokio::select! {
-                () = tokio::time::sleep(every) => {}
-                () = stop.cancelled() => return,
-            }
-            if let Err(error) = self.once().await {
-                tracing::warn!(%error, "ephemeral runners that stay away cannot be removed; trying again");
-            }
-        }
-    }
-
     /// Also what waits for their operations hears that they are gone.
-    async fn once(&self) -> Result<(), AppError> {
+    pub(crate) async fn once(&self) -> Result<(), AppError> {
         for runner in self.runners.remove_silent(self.silence).await? {
             tracing::info!(runner.id = %runner, "an ephemeral runner stayed away and was removed");
         }
@@ -46,11 +25,15 @@ impl Sweep {
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::HashSet, sync::Arc};
+
     use server_store::NewRunner;
-    use shared_types::{Clock as _, OsEntropy, RunnerId};
+    use shared_types::{Clock as _, OsEntropy, RunnerId, SystemClock, clock::ManualClock};
 
     use super::*;
-    use crate::{JoinTerms, testing::Fixture};
+    use crate::{JoinTerms, silence::Silence, testing::Fixture};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
     #[tokio::test]
     async fn an_ephemeral_runner_that_stays_away_is_removed_and_any_other_one_stays() {
@@ -63,7 +46,7 @@ mod tests {
                 ..JoinTerms::default()
             };
             let token = app.runners.create_join_token(ctx, terms).await;
-            let clock = shared_types::SystemClock::new();
+            let clock = SystemClock::new();
             let runner = NewRunner {
                 id: RunnerId::generate(&clock, &OsEntropy),
                 name: name.to_owned(),
@@ -78,19 +61,25 @@ mod tests {
         }
         let sweep = Sweep {
             runners: app.runners.clone(),
-            silence: Duration::from_millis(1),
+            silence: DAY,
         };
-        let sweeping = tokio::spawn(sweep.run(fixture.stop.clone()));
-        let gone = async || {
-            let runners = app.runners.list(ctx).await.expect("a list");
-            runners.iter().all(|runner| runner.id != enrolled[0])
+        let clock = Arc::new(ManualClock::at(SystemClock::new().now()));
+        let mut silence = Silence::from_now(app.store.clone(), clock.clone());
+        let mut left_after = async |by| {
+            clock.advance(by);
+            for _ in 0..2 {
+                let looked = silence.look(async || sweep.once().await).await;
+                looked.expect("the store answers");
+            }
+            let left = app.runners.list(ctx).await.expect("a list");
+            left.into_iter()
+                .map(|runner| runner.id)
+                .collect::<HashSet<_>>()
         };
-        while !gone().await {
-            tokio::task::yield_now().await;
-        }
-        let left = app.runners.list(ctx).await.expect("a list");
-        assert_eq!((left.len(), left[0].id), (1, enrolled[1]));
-        fixture.stop.cancel();
-        sweeping.await.expect("it ends with the server");
+        let all: HashSet<_> = enrolled.iter().copied().collect();
+        assert_eq!(left_after(DAY).await, all, "nobody had looked before");
+        clock.set_wall(30 * DAY.as_micros() as i64);
+        assert_eq!(left_after(DAY / 2).await, all);
+        assert_eq!(left_after(DAY / 2).await, HashSet::from([enrolled[1]]));
     }
 }

@@ -1,10 +1,12 @@
 //! How runners go for good: a person revokes them, or, where they are ephemeral, they leave by
 //! themselves or stay away for too long.
 
+use std::time::Duration;
+
 use serde_json::json;
 use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp, UserId};
 
-use super::{LostOutcome, entry};
+use super::{LostOutcome, entry, micros};
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::Columns as _,
@@ -71,15 +73,15 @@ impl Store {
         Ok(left)
     }
 
-    /// Ends the ephemeral runners that have no link and were last heard of (or, without any link,
-    /// enrolled) before `heard_before`, 100 at most. Answers which. Without a tenant: it is about
-    /// all of them.
+    /// Ends the ephemeral runners that were silent for so long, as far as that was counted
+    /// ([`Store::count_silence`]), 100 at most. Answers which. Without a tenant: it is about all of
+    /// them.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn remove_silent_runners(
         &self,
-        heard_before: Timestamp,
+        silent_for: Duration,
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
@@ -87,10 +89,10 @@ impl Store {
         let rows: Vec<Row> = sqlx::query(
             "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
              WHERE ephemeral = 1 AND revoked_at IS NULL AND replica_id IS NULL
-                 AND COALESCE(last_seen_at, enrolled_at) < $1
+                 AND silent_generation = generation AND silent_us >= $1
              ORDER BY heard_at LIMIT $2",
         )
-        .bind(heard_before.as_micros())
+        .bind(micros(silent_for))
         .bind(i64::from(SWEPT_AT_MOST))
         .fetch_all(&mut *tx)
         .await?;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, token::TokenHash};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
@@ -395,14 +397,21 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
             .await;
         assert_eq!(answer.expect("it answers").is_some(), gone, "{runner}");
     }
-    let swept = db
-        .remove_silent_runners(at(20), &link_claim(1, 0).lost, at(30))
-        .await;
-    assert_eq!(swept.expect("it answers"), [(silent, vec![])]);
-    let swept = db
-        .remove_silent_runners(at(21), &link_claim(1, 0).lost, at(30))
-        .await;
-    assert_eq!(swept.expect("it answers"), [(late, vec![])]);
+    let swept_after = async |seconds| {
+        let counted = db.count_silence(Duration::from_secs(seconds)).await;
+        counted.expect("it answers");
+        // Far ahead, as a wall clock may be.
+        let (silent_for, lost) = (Duration::from_secs(100), link_claim(1, 0).lost);
+        let swept = db.remove_silent_runners(silent_for, &lost, at(1_000_000));
+        swept.await.expect("it answers")
+    };
+    assert_eq!(swept_after(100).await, [], "it was heard of until now");
+    assert_eq!(swept_after(50).await, []);
+    let link = ours.link(late, at(30)).await;
+    let ended = db.link_ended(ours.id, late, link.generation, (at(31), 0));
+    assert!(ended.await.expect("it answers"));
+    assert_eq!(swept_after(50).await, [(silent, vec![])]);
+    assert_eq!(swept_after(100).await, [(late, vec![])]);
     let audit = db.audit_after(ours.id, 0, 100).await.expect("it answers");
     let gone = audit.iter().filter(|row| {
         ["runner.left", "runner.stayed_away", "runner.revoked"].contains(&row.kind.as_str())
