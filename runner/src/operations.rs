@@ -182,7 +182,10 @@ impl OperationsService {
                     self.gather()?;
                 }
                 Event::Room(permit) => self.send(permit),
-                Event::Renew => self.renew(),
+                Event::Renew => {
+                    self.renew();
+                    self.look_for_room_again();
+                }
                 // The session sees it as well, and closes the link.
                 Event::LinkGone => self.outgoing = None,
                 Event::NobodyLeft => return Ok(()),
@@ -244,10 +247,8 @@ impl OperationsService {
     }
 
     fn order(&mut self, link: LinkId, order: Order) -> Result<(), JournalError> {
-        let now = self.clock.monotonic();
         if matches!(order, Order::Operation(_)) {
-            let short = self.disk.is_short(now, || self.processes.disk_is_short());
-            self.table.disk_is_short(short);
+            self.look_for_room();
         }
         match self.table.order(link, order, self.clock.boot_time()) {
             Some(Act::Start {

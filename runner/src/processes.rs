@@ -200,6 +200,11 @@ impl Processes {
         Ok((processes, left))
     }
 
+    /// The folder of the directories.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Whether the disk of the directories has less room than is to be kept free (contract A11):
     /// a twentieth of it, but no more than [`KEPT_FREE_AT_MOST`].
     pub(crate) fn disk_is_short(&self) -> bool {

@@ -1,22 +1,87 @@
 //! Whether there is room on the disk for something new. Asking the host before each command costs
 //! more than it tells, so an answer holds for a moment, unless something finds no room meanwhile.
 //! What the answer comes too late for fails by itself: the journal and the supervisors say so.
+//!
+//! Each refusal tells whoever asked; the runner's log tells once that the disk is nearly full, and once
+//! that it no longer is.
 
 use std::time::Duration;
+
+use super::OperationsService;
 
 /// How long there is room where there was some.
 const ROOM_FOR: Duration = Duration::from_secs(1);
 
-/// What is known of the room on the disk.
+/// The log tells at most this often of a disk that fills up again and again.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// What is known of the room on the disk; times are of the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// Of the monotonic clock.
     room_until: Option<Duration>,
+    told: Told,
+}
+
+/// What the log says of it.
+#[derive(Debug, Default)]
+struct Told {
+    short: bool,
+    /// When it said last that there is too little.
+    short_at: Option<Duration>,
+}
+
+impl OperationsService {
+    /// Finds out whether there is room for something new, and logs where that is news.
+    pub(super) fn look_for_room(&mut self) {
+        let now = self.clock.monotonic();
+        let short = self.disk.is_short(now, || self.processes.disk_is_short());
+        self.table.disk_is_short(short);
+        if !self.disk.told.is_news(now, short) {
+            return;
+        }
+        let folder = self.processes.root().display();
+        match short {
+            true => tracing::warn!(
+                %folder,
+                "the disk is nearly full, and what is left is kept free: nothing new begins that may write, until some is free"
+            ),
+            false => tracing::info!(%folder, "the disk has room again"),
+        }
+    }
+
+    /// The same, where the log says that there is too little: nobody may ask for anything that
+    /// would find out.
+    pub(super) fn look_for_room_again(&mut self) {
+        if self.disk.told.short {
+            self.look_for_room();
+        }
+    }
+
+    /// Something found no room.
+    pub(super) fn found_no_room(&mut self) {
+        self.disk.was_full();
+        self.look_for_room();
+    }
+}
+
+impl Told {
+    /// Whether the log is to be told of it now; then it was.
+    fn is_news(&mut self, now: Duration, short: bool) -> bool {
+        let told_lately = self.short_at.is_some_and(|at| now < at + TOLD_EVERY);
+        if short == self.short || (short && told_lately) {
+            return false;
+        }
+        self.short = short;
+        if short {
+            self.short_at = Some(now);
+        }
+        true
+    }
 }
 
 impl Disk {
     /// Whether there is too little room; `ask` is asked where that is not known.
-    pub(super) fn is_short(&mut self, now: Duration, ask: impl FnOnce() -> bool) -> bool {
+    fn is_short(&mut self, now: Duration, ask: impl FnOnce() -> bool) -> bool {
         if self.room_until.is_some_and(|until| now < until) {
             return false;
         }
@@ -26,7 +91,7 @@ impl Disk {
     }
 
     /// Something found no room.
-    pub(super) fn was_full(&mut self) {
+    fn was_full(&mut self) {
         self.room_until = None;
     }
 }
@@ -47,5 +112,23 @@ mod tests {
         assert!(!disk.is_short(NOW, || false));
         disk.was_full();
         assert!(disk.is_short(NOW, || true), "no longer true");
+    }
+
+    #[test]
+    fn the_log_is_told_once_that_there_is_no_room_and_once_that_there_is_again() {
+        let mut told = Told::default();
+        let news: Vec<_> = [false, true, true, true, false, false]
+            .map(|short| told.is_news(NOW, short))
+            .into();
+        assert_eq!(news, [false, true, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_again_and_again_fills_no_log() {
+        let mut told = Told::default();
+        let lines = (0..1000).filter(|i| told.is_news(NOW, i % 2 == 0));
+        assert_eq!(lines.count(), 2);
+        assert!(!told.is_news(NOW + TOLD_EVERY / 2, true));
+        assert!(told.is_news(NOW + TOLD_EVERY, true), "it still is");
     }
 }

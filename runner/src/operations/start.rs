@@ -81,7 +81,7 @@ impl OperationsService {
 
     /// What the journal has no room for does not begin.
     fn not_begun(&mut self, id: OperationId, error: &JournalError) -> Result<(), JournalError> {
-        self.disk.was_full();
+        self.found_no_room();
         let refused = Outcome::Refused(no_room(error));
         self.table.not_begun(id, refused);
         self.memory.write(&mut self.table, false)

@@ -197,7 +197,7 @@ impl OperationsService {
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
         self.work.remove(&id);
         if found_no_room(&outcome) {
-            self.disk.was_full();
+            self.found_no_room();
         }
         let kept = self.files.kept_of(id, &outcome);
         if self.table.remembers(id) {

@@ -59,6 +59,8 @@ async fn a_full_disk_refuses_what_is_new_in_clear_words_until_there_is_room_agai
     let gantry = Gantry::practice().await;
     let token = gantry.join_token("laptop").await;
     let mut runner = Runner::enrol_on_disk_of(DISK_BYTES, gantry.url(), &token, "laptop").await;
+    // It looks for room a hundred times in that.
+    runner.options(&["--disconnect-for", "10"]);
     runner.start();
     gantry.until_online("laptop", true).await;
     let mut patient = gantry.talk().await;
@@ -69,20 +71,25 @@ async fn a_full_disk_refuses_what_is_new_in_clear_words_until_there_is_room_agai
     let no_room = "its output found no room on the runner's disk";
     let fills = "run head -c 1G /dev/zero > filler; echo full";
     gantry.tells(fills, CallOutcome::Failed, no_room).await;
-    gantry
-        .tells(
-            "run echo more",
-            CallOutcome::Refused,
-            "nearly full, and what is left is kept free: free some; try again later",
-        )
-        .await;
+    for _ in 0..3 {
+        gantry
+            .tells(
+                "run echo more",
+                CallOutcome::Refused,
+                "nearly full, and what is left is kept free: free some; try again later",
+            )
+            .await;
+    }
+    assert_eq!(runner.log().matches("the disk is nearly full").count(), 1);
     gantry
         .tells("list .", CallOutcome::Completed, "filler")
         .await;
     std::fs::remove_file(runner.workspace().join("filler")).expect("it is there");
+    runner.until_logged("the disk has room again").await;
     gantry
         .tells("run echo room", CallOutcome::Completed, "room")
         .await;
+    assert_eq!(runner.log().matches("the disk has room again").count(), 1);
 
     std::fs::write(runner.workspace().join("go-on"), "").expect("it is written");
     let told = patient.ended(turn).await;
