@@ -101,10 +101,7 @@ impl Cursor {
                 self.came[stream as usize] = end.max(self.came[stream as usize]);
                 if keeps_up {
                     self.told[stream as usize] = end;
-                    self.next = Some(event);
-                    if let Ok(room) = events.try_reserve() {
-                        self.tell(room);
-                    }
+                    self.tell_next(event, events);
                 }
             }
             // What its runner does not keep any more, because another reader had it, is kept here.
@@ -119,6 +116,10 @@ impl Cursor {
             }
             OperationEvent::Unreachable { .. } | OperationEvent::Reachable => {
                 self.reach.push_back(event);
+            }
+            // Not behind for that alone: what comes next would have to be read from what is kept.
+            OperationEvent::Accepted if !self.is_behind() => {
+                self.tell_next(event, events);
             }
             OperationEvent::Accepted => self.accepted = true,
             OperationEvent::InputTaken(up_to) => self.input_taken = Some(up_to),
@@ -159,6 +160,14 @@ impl Cursor {
             }
         }
         pending().await
+    }
+
+    /// At once, where there is room.
+    fn tell_next(&mut self, event: OperationEvent, events: &mpsc::Sender<OperationEvent>) {
+        self.next = Some(event);
+        if let Ok(room) = events.try_reserve() {
+            self.tell(room);
+        }
     }
 
     fn tell(&mut self, room: mpsc::Permit<'_, OperationEvent>) {
