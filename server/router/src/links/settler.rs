@@ -184,8 +184,13 @@ impl Settler {
         if self.link.attach(id, frame, reader).await.is_err() {
             return Left::Nothing;
         }
-        // The runner may wait for what was kept over an earlier link.
-        self.commit(operation, key, kept).await;
+        // The runner may wait for what was kept over an earlier link, and need not keep it where nobody
+        // will read it.
+        let least = match operation.abandoned {
+            true => 1,
+            false => keeping::COMMIT_EVERY,
+        };
+        self.commit(operation, key, (kept, least)).await;
         let mut sums = Sums::after(kept);
         loop {
             let Some(mail) = keeping.unless_there_is_room(mailbox.next()).await else {
@@ -198,7 +203,8 @@ impl Settler {
                         false => sums.add(stream, &data),
                     }
                     if let Some(synced) = keeping.keep(stream, up_to, data).await {
-                        self.commit(operation, key, synced).await;
+                        let least = keeping::COMMIT_EVERY;
+                        self.commit(operation, key, (synced, least)).await;
                     }
                     if let Some(up_to) = mailbox.taken(stream, up_to)
                         && self.link.grant(id, key, stream, up_to).await.is_err()
@@ -226,11 +232,11 @@ impl Settler {
         }
     }
 
-    /// Tells what is durable, of streams that are so long that a command may wait for it.
-    async fn commit(&self, operation: &Unsettled, reader: u64, synced: [u64; 2]) {
+    /// Tells what is durable, of streams of which at least so much is.
+    async fn commit(&self, operation: &Unsettled, reader: u64, (synced, least): ([u64; 2], u64)) {
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             let up_to = synced[stream as usize];
-            if up_to >= keeping::COMMIT_EVERY {
+            if up_to >= least {
                 let commit = fetch::commit(operation, stream, up_to);
                 // If the link is gone, the mailbox says so after what is left in it.
                 let _ = self.link.pass(operation.id, reader, commit).await;

@@ -172,6 +172,8 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     let mut link = world.link(&back).await;
     let frame = link.operation().await;
     assert_eq!((frame.request, frame.stdout_from), (None, 6));
+    // Nobody will read it, so that its runner need not keep it.
+    assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
     link.accept(&id).await;
     link.output(&id, 6, "world").await;
     link.exit(&id, 11).await;
@@ -203,6 +205,7 @@ async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it
     world.store.free_the_disk();
     // It is not to be forgotten before.
     assert_eq!(link.operation().await.stdout_from, 6);
+    assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
     link.accept(&id).await;
     link.output(&id, 6, "world").await;
     link.exit(&id, 11).await;
