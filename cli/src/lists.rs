@@ -233,6 +233,7 @@ fn state(runner: &Runner, now: Timestamp) -> String {
     match runner.last_seen {
         _ if runner.locked => "locked: its folder was copied".to_owned(),
         _ if runner.online => "online".to_owned(),
+        _ if let Some(reason) = &runner.refused => format!("refused: {reason}"),
         Some(seen) => format!("offline, last seen {}", ago(now, seen)),
         None => "never connected".to_owned(),
     }

@@ -99,13 +99,14 @@ where
         let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
             return Err(Status::invalid_argument("the first frame must be a hello"));
         };
+        let Caller { token, claims } = &self.caller;
         if hello.protocol_version < OLDEST_PROTOCOL_VERSION {
+            let version = hello.protocol_version;
+            self.app.runners.is_outdated(claims.runner, version);
             return Err(Status::failed_precondition(format!(
-                "the runner speaks version {} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner",
-                hello.protocol_version
+                "the runner speaks version {version} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner"
             )));
         }
-        let Caller { token, claims } = &self.caller;
         let (identity, opener) = self
             .app
             .enrolment

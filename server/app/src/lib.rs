@@ -15,6 +15,7 @@ pub mod keys;
 mod link_token;
 mod live;
 mod operator;
+mod outdated;
 mod outputs;
 mod ports;
 mod refusals;
@@ -246,6 +247,7 @@ impl App {
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) {
         metrics::gauge!("gantry_links").increment(1);
+        self.runners.is_let_in(identity.runner);
         let who = identity.clone();
         let end = self.links.attach(identity, hello, inbound, outbound).await;
         metrics::gauge!("gantry_links").decrement(1);

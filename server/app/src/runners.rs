@@ -12,7 +12,7 @@ use shared_types::{
     UserId, limits::is_name,
 };
 
-use crate::{AppError, OpContext, live::LiveHub, ports::lost, whole::whole};
+use crate::{AppError, OpContext, live::LiveHub, outdated::Outdated, ports::lost, whole::whole};
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
 const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
@@ -36,6 +36,8 @@ pub struct Runner {
     pub active: bool,
     /// Whether it is locked, because its folder was copied.
     pub locked: bool,
+    /// The version of the link protocol for which it is refused, where it is.
+    pub outdated: Option<u32>,
     /// What its sandbox is proved to keep apart.
     pub isolation: Isolation,
     /// The directory that it works in.
@@ -67,6 +69,7 @@ pub struct Runners {
     links: Links,
     hub: LiveHub,
     join_tokens: JoinTokens,
+    outdated: Arc<Outdated>,
     clock: Arc<dyn Clock>,
 }
 
@@ -82,6 +85,7 @@ impl Runners {
             links,
             hub,
             join_tokens,
+            outdated: Arc::default(),
             clock,
         }
     }
@@ -149,6 +153,16 @@ impl Runners {
         self.join_tokens.make(ctx.tenant, ctx.user, terms).await
     }
 
+    /// A link of whoever showed an access token of this runner was refused, because this server does
+    /// not speak this version of the link protocol any more: whoever lists the runner sees why.
+    pub fn is_outdated(&self, runner: RunnerId, version: u32) {
+        self.outdated.refused(runner, version);
+    }
+
+    pub(crate) fn is_let_in(&self, runner: RunnerId) {
+        self.outdated.forget(runner);
+    }
+
     /// A runner left for good: if it is ephemeral, it is removed, and whoever waits for it hears so.
     pub(crate) async fn left(&self, who: &LinkIdentity) -> Result<(), AppError> {
         let (this, tenant, runner) = (self.clone(), who.tenant, who.runner);
@@ -202,6 +216,7 @@ impl Runners {
     /// The runner is ended in the store: its link ends, and whoever waits for it or watches hears so.
     async fn gone(&self, runner: RunnerId, late: Late) {
         self.links.revoke(runner).await;
+        self.outdated.forget(runner);
         for (_, session) in late {
             self.hub.appended(session, Vec::new()).await;
         }
@@ -219,6 +234,7 @@ impl Runners {
             active: active == Some(row.id),
             online: row.link.is_some(),
             locked: row.locked_at.is_some(),
+            outdated: self.outdated.version(row.id),
             last_seen: row.last_seen_at,
             id: row.id,
             name: row.name,

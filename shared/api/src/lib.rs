@@ -221,6 +221,10 @@ messages! {
         /// Whether it is locked, because its folder was copied: remove it and enrol it anew.
         #[serde(default)]
         pub locked: bool,
+        /// Why its links are refused, which speak a version of the protocol that is too old, and what to
+        /// do about that; absent where they are not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub refused: Option<String>,
         /// What its sandbox is proved to keep apart: `none`, or properties joined by `+`.
         pub isolation: String,
         /// The directory that it works in, for people.

@@ -21,6 +21,7 @@ over_both! {
     #[tokio::test(flavor = "multi_thread")]
     a_first_frame_that_is_wrong_is_refused_with_its_reason,
     a_link_that_does_not_say_hello_is_ended_after_ten_seconds,
+    a_runner_that_is_too_old_is_listed_with_what_to_do_until_it_is_let_in,
     a_newer_runner_is_welcomed_with_the_version_that_both_speak,
     a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nobody,
     a_runner_without_a_key_for_its_link_is_not_let_in,
@@ -95,6 +96,32 @@ async fn a_link_that_does_not_say_hello_is_ended_after_ten_seconds(over: Over) {
     assert!(reason.contains("no hello came within 10 s"), "{reason}");
     drop((link, peer));
     before.is_restored(&gantry).await;
+}
+
+async fn a_runner_that_is_too_old_is_listed_with_what_to_do_until_it_is_let_in(over: Over) {
+    let gantry = Gantry::practice().await;
+    let peer = Peer::enrol_for(over, &gantry, "peer").await;
+    let listed = || async {
+        let listed = gantry.cli(&["runners"]).await;
+        String::from_utf8(listed.stdout).expect("text")
+    };
+    assert!(listed().await.contains("never connected"));
+    let (mut link, token) = peer.dial().await;
+    let mut hello = peer.hello(&link, &token);
+    hello.protocol_version = 1;
+    peer.sign(&link, &token, &mut hello);
+    link.send(Kind::Hello(hello)).await;
+    link.reason().await;
+    let why = "refused: it speaks version 1, this server 2: upgrade gantry-runner";
+    let shown = listed().await;
+    assert!(shown.contains(why), "{shown}");
+
+    let (link, _) = peer.link().await;
+    gantry.until_online("peer", true).await;
+    drop((link, peer));
+    gantry.until_online("peer", false).await;
+    let shown = listed().await;
+    assert!(shown.contains("offline, last seen"), "{shown}");
 }
 
 async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak(over: Over) {

@@ -1,6 +1,7 @@
 //! Runners: listing, choosing, removing, and the tokens with which they enrol.
 
 use axum::{Json, extract::State, http::StatusCode};
+use proto::PROTOCOL_VERSION;
 use server_app::{AppError, JoinTerms};
 use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
 use shared_types::{RunnerId, address::NotARange};
@@ -95,6 +96,11 @@ fn terms(ask: CreateJoinToken) -> Result<JoinTerms, AppError> {
     })
 }
 
+/// Short enough for a column of a list.
+fn too_old(version: u32) -> String {
+    format!("it speaks version {version}, this server {PROTOCOL_VERSION}: upgrade gantry-runner")
+}
+
 fn to_runner(runner: server_app::Runner) -> Runner {
     Runner {
         id: runner.id,
@@ -103,6 +109,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         last_seen: runner.last_seen,
         active: runner.active,
         locked: runner.locked,
+        refused: runner.outdated.map(too_old),
         isolation: runner.isolation.to_string(),
         workspace: runner.workspace,
         hostname: runner.hostname,
