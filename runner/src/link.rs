@@ -33,6 +33,9 @@ use crate::{
     operations::{Gone, Operations},
 };
 
+/// An attempt that takes longer than this once the host's network has changed is begun anew.
+const OVERTAKEN: Duration = Duration::from_secs(1);
+
 /// Keeps the link.
 pub(crate) struct Link {
     pub(crate) endpoints: Endpoints,
@@ -57,9 +60,9 @@ impl Link {
         loop {
             let mut progress = Progress::default();
             // From before the attempt on: what comes while it fails is not missed.
-            let news = NetworkNews::listen();
+            let mut news = NetworkNews::listen();
             // It watches for the goodbye itself, because it may have something to end.
-            let Err(error) = self.once(&mut progress).await else {
+            let Err(error) = self.once(&mut progress, &mut news).await else {
                 return Ok(());
             };
             if goodbye.is_cancelled() {
@@ -83,14 +86,14 @@ impl Link {
                 "no link to the server; trying again"
             );
             tokio::select! {
-                () = self.pause(wait, &news) => {}
+                () = self.pause(wait, &mut news) => {}
                 () = goodbye.cancelled() => return Ok(()),
             }
         }
     }
 
     /// Waits before the next attempt: for so long, or less where the host's network changes.
-    async fn pause(&mut self, wait: Duration, news: &NetworkNews) {
+    async fn pause(&mut self, wait: Duration, news: &mut NetworkNews) {
         let until = Instant::now() + wait;
         let changed = async {
             news.heard().await;
@@ -112,12 +115,22 @@ impl Link {
     }
 
     /// Connects, proves itself and serves one link; `progress` says how far that came.
-    async fn once(&mut self, progress: &mut Progress) -> Result<(), LinkError> {
+    async fn once(
+        &mut self,
+        progress: &mut Progress,
+        news: &mut NetworkNews,
+    ) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();
-        let connect = self.connect();
+        // What the network is asked before it changes may never be answered.
+        let patience = self.backoff.hurry_in(self.clock.boot_time()).max(OVERTAKEN);
+        let overtaken = async {
+            news.heard().await;
+            sleep(patience).await;
+        };
         let (proven, token) = tokio::select! {
-            connected = connect => connected?,
+            connected = self.connect() => connected?,
             () = goodbye.cancelled() => return Ok(()),
+            () = overtaken => return Err(LinkError::Overtaken),
         };
         self.remember(proven.certificate);
         let transport = proven.reached.transport;
@@ -196,6 +209,8 @@ pub(crate) enum LinkError {
     Lost(Status),
     #[error("the server ended the link")]
     Closed,
+    #[error("the host has got another address or route since the attempt began")]
+    Overtaken,
     #[error("the server sent an access token that cannot be used")]
     AccessToken,
     #[error(transparent)]

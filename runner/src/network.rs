@@ -31,7 +31,11 @@ const UNREAD_BYTES: usize = 16 * 1024;
 const HEADER_BYTES: usize = 16;
 
 /// News since it was made.
-pub(crate) struct NetworkNews(Option<AsyncFd<OwnedFd>>);
+pub(crate) struct NetworkNews {
+    socket: Option<AsyncFd<OwnedFd>>,
+    /// What was heard once is not news any more, and stays true.
+    heard: bool,
+}
 
 impl NetworkNews {
     /// Listens from now on.
@@ -40,15 +44,24 @@ impl NetworkNews {
         if let Err(error) = &socket {
             tracing::debug!(%error, "the kernel does not tell when the network changes");
         }
-        Self(socket.ok())
+        Self {
+            socket: socket.ok(),
+            heard: false,
+        }
     }
 
     /// Waits until the host has got an address or a route.
-    pub(crate) async fn heard(&self) {
-        if let Some(socket) = &self.0 {
+    pub(crate) async fn heard(&mut self) {
+        if self.heard {
+            return;
+        }
+        if let Some(socket) = &self.socket {
             let heard = socket.async_io(Interest::READABLE, next_gain);
             match heard.await {
-                Ok(()) => return,
+                Ok(()) => {
+                    self.heard = true;
+                    return;
+                }
                 Err(error) => tracing::debug!(%error, "the kernel tells nothing more"),
             }
         }

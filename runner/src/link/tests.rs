@@ -98,6 +98,11 @@ fn link_of(
     }
 }
 
+/// One link, on a network that stays as it is.
+async fn attempt(link: &mut Link, progress: &mut Progress) -> Result<(), LinkError> {
+    link.once(progress, &mut NetworkNews::listen()).await
+}
+
 async fn welcomed(server: &mut FakeServer) -> FakeLink {
     let mut link = server.next_link().await;
     link.welcome(PROTOCOL_VERSION, LONG).await;
@@ -163,7 +168,7 @@ async fn only_a_link_that_was_welcomed_counts_as_one_that_served(over: Transport
         let mut link = server.next_link().await;
         link.challenge().await;
     };
-    let (ended, ()) = tokio::join!(link.once(&mut served), ends);
+    let (ended, ()) = tokio::join!(attempt(&mut link, &mut served), ends);
     assert!(
         ended.is_err() && served.welcomed.is_none(),
         "it was only called"
@@ -171,7 +176,7 @@ async fn only_a_link_that_was_welcomed_counts_as_one_that_served(over: Transport
     let ends = async {
         welcomed(&mut server).await;
     };
-    let (ended, ()) = tokio::join!(link.once(&mut served), ends);
+    let (ended, ()) = tokio::join!(attempt(&mut link, &mut served), ends);
     assert!(ended.is_err() && served.welcomed.is_some(), "it served");
 }
 
@@ -210,8 +215,7 @@ async fn a_refusal_that_proves_no_dismissal_is_not_the_end(over: Transport) {
     ];
     for refuse in refusals {
         refuse(&server);
-        let refused = link
-            .once(&mut Progress::default())
+        let refused = attempt(&mut link, &mut Progress::default())
             .await
             .expect_err("it is refused");
         assert!(!refused.is_final(), "{refused:?}");
@@ -286,7 +290,7 @@ async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Tran
                 .await;
             link.next().await
         };
-        let (ended, answer) = tokio::join!(link.once(&mut served), ends);
+        let (ended, answer) = tokio::join!(attempt(&mut link, &mut served), ends);
         let ended = ended.expect_err("the link ends");
         if what == "of this link's" {
             assert!(served.welcomed.is_some() && answer.is_some(), "{ended}");

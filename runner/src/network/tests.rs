@@ -18,13 +18,13 @@ async fn another_address_or_route_is_news_on_a_network_of_its_own() {
         "route add default via fd00:7::1",
         "route add 10.8.0.0/16 dev cable",
     ] {
-        let news = NetworkNews::listen();
+        let mut news = NetworkNews::listen();
         network.ip(change);
         let heard = timeout(SOON, news.heard()).await;
         assert!(heard.is_ok(), "{change}");
     }
     network.ip("link set cable down");
-    let news = NetworkNews::listen();
+    let mut news = NetworkNews::listen();
     network.ip("link set cable up");
     let heard = timeout(SOON, news.heard()).await;
     assert!(heard.is_ok(), "it has an address already");
@@ -48,7 +48,7 @@ async fn what_leads_to_no_other_machine_is_no_news_on_a_network_of_its_own() {
     ] {
         network.ip(change);
         // It is there to be read before what changed the network has ended.
-        let socket = news.0.as_ref().expect("the kernel tells").get_ref();
+        let socket = news.socket.as_ref().expect("the kernel tells").get_ref();
         let read = next_gain(socket).map_err(|error| error.kind());
         assert_eq!(read, Err(std::io::ErrorKind::WouldBlock), "{change}");
     }
@@ -57,7 +57,7 @@ async fn what_leads_to_no_other_machine_is_no_news_on_a_network_of_its_own() {
 #[tokio::test]
 async fn more_than_the_kernel_keeps_is_news_on_a_network_of_its_own() {
     let network = OwnNetwork::enter();
-    let news = NetworkNews::listen();
+    let mut news = NetworkNews::listen();
     // None of it alone.
     for _ in 0..100 {
         network.ip("route add blackhole 10.9.0.0/16");

@@ -42,7 +42,7 @@ async fn links_that_end(end: fn(FakeLink) -> Ending) -> [Transport; 2] {
             *over = link.over;
             end(link).await;
         };
-        let (ended, ()) = tokio::join!(link.once(&mut progress), ends);
+        let (ended, ()) = tokio::join!(attempt(&mut link, &mut progress), ends);
         assert!(ended.is_err() && progress.welcomed.is_none());
     }
     over
