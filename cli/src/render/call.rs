@@ -44,7 +44,10 @@ impl Call {
             name: tool::name(call),
             argument: tool::main_argument(call),
             operation: None,
-            output: Output::new(style, LIVE),
+            output: match tool::reads_on(call) {
+                true => Output::going_on(style, LIVE),
+                false => Output::new(style, LIVE),
+            },
         }
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Output {
     letters: usize,
     lines: usize,
     tail: VecDeque<String>,
+    /// It shows the rest of something: where it begins is no gap.
+    goes_on: bool,
 }
 
 #[derive(Debug)]
@@ -58,6 +60,15 @@ impl Output {
             letters: 0,
             lines: 0,
             tail: VecDeque::new(),
+            goes_on: false,
+        }
+    }
+
+    /// The rest of something that was shown before.
+    pub(crate) fn going_on(style: Style, bounds: Bounds) -> Self {
+        Self {
+            goes_on: true,
+            ..Self::new(style, bounds)
         }
     }
 
@@ -87,7 +98,7 @@ impl Output {
         bytes: u64,
         out: &mut String,
     ) {
-        let Some(place) = self.stream(stream) else {
+        let Some(place) = self.stream(stream, offset) else {
             return;
         };
         if self.open.is_some_and(|open| open != place) {
@@ -130,13 +141,13 @@ impl Output {
         }
     }
 
-    fn stream(&mut self, name: &str) -> Option<usize> {
+    fn stream(&mut self, name: &str, offset: u64) -> Option<usize> {
         let known = self.streams.iter().position(|known| known.name == name);
         if known.is_none() && self.streams.len() < MAX_STREAMS {
             self.streams.push(Stream {
                 name: name.to_owned(),
                 clean: Clean::default(),
-                end: 0,
+                end: if self.goes_on { offset } else { 0 },
             });
             return Some(self.streams.len() - 1);
         }

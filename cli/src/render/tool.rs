@@ -21,6 +21,11 @@ pub(crate) fn name(call: &ToolCall) -> String {
     clean_line(&call.name, MAX_NAME)
 }
 
+/// Whether it shows the rest of what an earlier call showed.
+pub(crate) fn reads_on(call: &ToolCall) -> bool {
+    call.name == "task_read"
+}
+
 /// The argument that tells one call of a tool from another; the arguments as they are, where they
 /// are not what they should be.
 pub(crate) fn main_argument(call: &ToolCall) -> String {

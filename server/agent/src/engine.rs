@@ -46,6 +46,8 @@ pub struct EngineLimits {
     pub retries_at_most: u32,
     /// Longest wait before each of these times; who asks for more is not waited for.
     pub retry_after_at_most: Duration,
+    /// Most commands of a session that may be running in the background when one more is begun.
+    pub tasks_at_most: usize,
     /// How long a turn that is being cancelled waits for an operation to end.
     pub stop_within: Duration,
 }
@@ -63,6 +65,7 @@ impl Default for EngineLimits {
             parked_at_most: limits::PARKED_AT_MOST,
             retries_at_most: 5,
             retry_after_at_most: Duration::from_secs(10),
+            tasks_at_most: 16,
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
     }

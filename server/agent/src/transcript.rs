@@ -14,6 +14,8 @@ use shared_types::{
 pub(crate) struct Transcript {
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
+    /// Calls that ended as tasks: also those of which it is not known here where they were placed.
+    begun: usize,
     /// Tasks that ended since the last input.
     ended: Vec<EndedTask>,
 }
@@ -119,6 +121,9 @@ impl Transcript {
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
             _ => {}
         }
+        if let Event::CallEnded { task: Some(_), .. } = event {
+            self.begun += 1;
+        }
         let Some(id) = event.turn() else { return };
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
             self.tasks.extend(turn.apply(event, at));
@@ -139,6 +144,17 @@ impl Transcript {
     /// What went on in the background, in the order of the numbers.
     pub(crate) fn tasks(&self) -> &[Task] {
         &self.tasks
+    }
+
+    /// How many can be running, by what is known here.
+    pub(crate) fn tasks_at_most(&self) -> usize {
+        let ended = self.tasks.iter().filter(|task| task.ended.is_some());
+        self.begun.saturating_sub(ended.count())
+    }
+
+    /// Those of which no end is known.
+    pub(crate) fn running_tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(|task| task.ended.is_none())
     }
 
     /// The number of the next task.
@@ -220,24 +236,11 @@ impl TurnLog {
                 task,
                 ..
             } => {
-                let turn = self.id;
-                let call = self.call_mut(*step, *ordinal)?;
-                if call.result.is_some() {
-                    return None;
-                }
-                call.result = Some(CallResult {
+                let result = CallResult {
                     outcome: *outcome,
                     text: text.clone(),
-                });
-                return Some(Task {
-                    number: (*task)?,
-                    turn,
-                    step: *step,
-                    ordinal: *ordinal,
-                    asked: call.asked.clone(),
-                    placed: call.placed.clone()?,
-                    ended: None,
-                });
+                };
+                return self.end_call((*step, *ordinal), result, *task);
             }
             Event::CancelRequested { .. } => self.cancel_requested = true,
             Event::TurnEnded { outcome, .. } => {
@@ -246,6 +249,29 @@ impl TurnLog {
             _ => {}
         }
         None
+    }
+
+    fn end_call(
+        &mut self,
+        (step, ordinal): (u32, u32),
+        result: CallResult,
+        task: Option<u32>,
+    ) -> Option<Task> {
+        let turn = self.id;
+        let call = self.call_mut(step, ordinal)?;
+        if call.result.is_some() {
+            return None;
+        }
+        call.result = Some(result);
+        Some(Task {
+            number: task?,
+            turn,
+            step,
+            ordinal,
+            asked: call.asked.clone(),
+            placed: call.placed.clone()?,
+            ended: None,
+        })
     }
 
     fn call_mut(&mut self, step: u32, ordinal: u32) -> Option<&mut Call> {

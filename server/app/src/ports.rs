@@ -29,6 +29,9 @@ mod outputs;
 pub(crate) use fleet::{Started, UserFleet};
 pub(crate) use outputs::{TenantOutputs, kind};
 
+/// Longest summary of what became of an operation, in bytes.
+const MAX_SUMMARY_BYTES: usize = 1024;
+
 /// The operations of one session.
 pub(crate) struct SessionIntents {
     pub(crate) store: Store,
@@ -424,8 +427,15 @@ fn decode(json: &str) -> Result<Outcome, PortError> {
     serde_json::from_str(json).map_err(PortError::new)
 }
 
-/// What became of an operation whose call had ended without it: for people.
+/// What became of an operation whose call had ended without it: for people and for the model, in one
+/// line of bounded length, because some of its words are the runner's.
 fn summary(outcome: &Outcome) -> String {
+    let words = words(outcome);
+    let end = words.floor_char_boundary(MAX_SUMMARY_BYTES);
+    words[..end].replace(char::is_control, " ")
+}
+
+fn words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited(record) => format!(
             "it ran for {} ms and ended {}: {}",

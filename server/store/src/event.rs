@@ -184,9 +184,16 @@ async fn take_effect(
             turn,
             step,
             ordinal,
+            task,
             ..
         } => {
             turn::must_run(turn_state)?;
+            let call = (*step, *ordinal);
+            if task.is_some() && operation::has_ended(tx, tenant, *turn, call).await? {
+                return Err(StoreError::Conflict(
+                    "the call's operation has ended, and does not go on in the background",
+                ));
+            }
             operation::close(tx, tenant, *turn, (*step, *ordinal), now).await
         }
         Event::TurnEnded {

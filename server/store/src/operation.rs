@@ -286,6 +286,28 @@ impl Store {
     }
 }
 
+/// Whether the end is stored of the operation that was placed last for a call.
+pub(crate) async fn has_ended(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+    (step, ordinal): (u32, u32),
+) -> Result<bool, StoreError> {
+    let row: Option<Row> = sqlx::query(
+        "SELECT outcome_at FROM operations
+         WHERE tenant_id = $1 AND turn_id = $2 AND step = $3 AND ordinal = $4
+         ORDER BY attempt DESC LIMIT 1",
+    )
+    .bind(tenant.to_string())
+    .bind(turn.to_string())
+    .bind(i64::from(step))
+    .bind(i64::from(ordinal))
+    .fetch_optional(tx)
+    .await?;
+    let ended = row.map(|row| row.maybe_time("outcome_at")).transpose()?;
+    Ok(ended.flatten().is_some())
+}
+
 /// Marks the operations of a call that ended.
 pub(crate) async fn close(
     tx: &mut Connection,

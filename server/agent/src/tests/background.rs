@@ -8,7 +8,10 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
-use crate::testing::{Reply, START, World, exit, output};
+use crate::{
+    Live,
+    testing::{Reply, START, World, exit, output},
+};
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make","timeout_ms":5000}"#);
 const READ_ON: (&str, &str) = (
@@ -139,7 +142,7 @@ async fn a_runner_that_came_back_is_heard_out_before_its_command_goes_to_the_bac
 async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
     let world = calls([SHELL, READ_ON], runs_on());
     let operation = run(&world).await;
-    let text = "[task 1 still runs, for less than a minute; read on with task_read \
+    let text = "[task 1 still runs, for 0 s; read on with task_read \
                 {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}]";
     assert_eq!(
         told(&world)[1],
@@ -150,6 +153,90 @@ async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
     assert_eq!(ids, [operation, operation], "it is attached to");
     assert_eq!(started[0].request, started[1].request);
     assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
+    let shown = world.live.all().into_iter();
+    let shown = shown.filter(|live| matches!(live, Live::Output { .. }));
+    assert_eq!(shown.count(), 1, "what was shown is not shown again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_wants_more_than_there_is_hears_how_much_there_is() {
+    let beyond = ("task_read", r#"{"task":1,"stdout_from":99}"#);
+    let world = calls([SHELL, beyond, KILL, beyond], until_it_is_stopped());
+    run(&world).await;
+    let told = told(&world);
+    assert!(told[1].1.contains("\"stdout_from\":4,"), "{}", told[1].1);
+    assert!(
+        told[3].1.starts_with("[stdout has only 4 bytes]\n[stopped"),
+        "{}",
+        told[3].1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_again_and_again_is_not_going_in_circles() {
+    let short = ("task_read", r#"{"task":1,"wait_ms":1000}"#);
+    let mut world = calls([SHELL, short, short, short, short, short], runs_on());
+    world.limits.same_steps = 2;
+    let clock = world.clock.clone();
+    let ticks = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            clock.advance(Duration::from_secs(1));
+        }
+    });
+    run(&world).await;
+    assert_eq!(told(&world).len(), 6);
+    ticks.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_so_many_commands_are_begun_while_others_run() {
+    let begin = ("Shell", r#"{"command":"serve","background":true}"#);
+    let mut world = World::new(
+        [Reply::calls("", [begin, begin, begin]), Reply::says("done")],
+        [runs_on(), runs_on(), runs_on()],
+    );
+    world.limits.tasks_at_most = 2;
+    let running = world.spawn();
+    for ordinal in 0..2 {
+        while world.sandbox.scripted.started().len() <= ordinal {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let operation = world.sandbox.scripted.started()[ordinal].id;
+        world.was_placed_at(1, ordinal as u32, operation);
+    }
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(TurnOutcome::Completed));
+    let (outcome, text, _) = &told(&world)[2];
+    assert_eq!(*outcome, CallOutcome::Refused, "{text}");
+    assert!(
+        text.contains("2 commands of this conversation run"),
+        "{text}"
+    );
+    assert_eq!(world.sandbox.scripted.started().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_turn_stops_no_task_that_it_was_about_to_stop() {
+    let long = ("Shell", r#"{"command":"sleep 9"}"#);
+    let world = World::new(
+        [Reply::calls("", [SHELL]), Reply::calls("", [long, KILL])],
+        [runs_on(), until_it_is_stopped()],
+    );
+    let running = world.spawn();
+    while world.sandbox.scripted.started().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let task = world.sandbox.scripted.started()[0].id;
+    world.was_placed(task);
+    while world.sandbox.scripted.started().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    world.cancel.cancel();
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(TurnOutcome::Cancelled));
+    assert!(!world.sandbox.scripted.cancelled().contains(&task));
+    assert_eq!(told(&world)[2].1, "cancelled before it ran");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +274,11 @@ async fn whoever_cancels_a_turn_that_reads_a_task_stops_the_reading_and_not_the_
     world.cancel.cancel();
     let ended = running.await.expect("the engine does not panic");
     assert_eq!(ended, Ok(TurnOutcome::Cancelled));
-    assert!(told(&world)[1].1.contains("task 1 still runs"));
+    let text = "cancelled while it waited for task 1, which was not stopped by that";
+    assert_eq!(
+        told(&world)[1],
+        (CallOutcome::Cancelled, text.to_owned(), None)
+    );
     assert!(world.sandbox.scripted.cancelled().is_empty());
     assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
 }
@@ -199,7 +290,7 @@ async fn the_tasks_of_a_session_are_listed_and_one_that_does_not_exist_is_said_n
     let world = calls([SHELL, status, other], runs_on());
     run(&world).await;
     let texts: Vec<_> = told(&world).into_iter().skip(1).collect();
-    let listed = "task 1, on scripted: runs, for less than a minute: make\n";
+    let listed = "task 1, on scripted: runs as far as is known, for 0 s: make\n";
     let unknown = "not run: there is no task 2; the last one is 1";
     assert_eq!(
         texts,

@@ -15,8 +15,10 @@ pub(crate) struct Excerpt {
     tail: VecDeque<u8>,
     /// The first byte that is wanted.
     from: u64,
-    /// The offset after the last byte that is known of.
+    /// The offset after the last byte that is known of, and at least `from`.
     end: u64,
+    /// The offset after the last byte that came.
+    came: u64,
 }
 
 /// An excerpt as text.
@@ -37,17 +39,27 @@ impl Excerpt {
             tail: VecDeque::new(),
             from,
             end: from,
+            came: 0,
         }
     }
 
-    /// Where the stream goes on.
+    /// Where the stream goes on: not behind what came of it, where something did.
     pub(crate) fn end(&self) -> u64 {
-        self.end
+        match self.came {
+            0 => self.end,
+            came => self.end.min(came),
+        }
+    }
+
+    /// Where the stream ends, if that is before what is wanted of it.
+    pub(crate) fn ends_before(&self) -> Option<u64> {
+        (self.came < self.from).then_some(self.came)
     }
 
     /// Takes in bytes at their place in the stream. Those that are known are dropped; a jump is
     /// a gap.
     pub(crate) fn push(&mut self, offset: u64, data: &[u8]) {
+        self.came = self.came.max(offset + data.len() as u64);
         let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let Some(mut fresh) = data.get(known..).filter(|fresh| !fresh.is_empty()) else {
             return;
@@ -70,6 +82,7 @@ impl Excerpt {
     /// Notes that the stream goes on at `offset`, and that what lies before it and was not
     /// pushed is missing.
     pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.came = self.came.max(offset);
         if offset > self.end {
             self.head_is_open = false;
             self.tail.clear();

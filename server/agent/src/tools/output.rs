@@ -66,6 +66,16 @@ impl CommandOutput {
         text
     }
 
+    /// Once it has ended: says of each stream that it has fewer bytes than were to be passed over.
+    pub fn ends_before(&self) -> String {
+        let streams = [("stdout", &self.stdout), ("stderr", &self.stderr)];
+        let short = streams.iter().filter_map(|(name, stream)| {
+            let end = stream.ends_before()?;
+            Some(format!("[{name} has only {end} bytes]\n"))
+        });
+        short.collect()
+    }
+
     fn stream(&mut self, stream: OutputStream) -> &mut Excerpt {
         match stream {
             OutputStream::Stdout => &mut self.stdout,

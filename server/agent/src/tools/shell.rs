@@ -113,7 +113,7 @@ impl Tool for ShellTool {
         let Outcome::Exited(record) = ended.outcome else {
             return None;
         };
-        let mut text = ended.output.show(limit);
+        let mut text = ended.output.show(limit) + &ended.output.ends_before();
         if text.is_empty() {
             text.push_str("[no output]");
         }

@@ -19,7 +19,7 @@ use super::{
     again::{Again, Attempts},
     follow::{Follow, Followed},
     task,
-    told::{Told, not_run, wall},
+    told::{self, Told, not_run, wall},
 };
 use crate::{
     engine::Engine,
@@ -87,6 +87,8 @@ pub(super) struct Call<'a> {
     plan: Result<Plan, BadArguments>,
     /// When an earlier run of the turn placed it.
     placed: Option<Timestamp>,
+    /// Commands of the session that go on in the background, as far as the turn knows; not more.
+    tasks_at_most: usize,
 }
 
 /// What a call comes to.
@@ -145,6 +147,7 @@ impl<'a> Call<'a> {
             },
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
+            tasks_at_most: turn.transcript.tasks_at_most() + ordinal as usize,
         }
     }
 
@@ -167,12 +170,17 @@ impl<'a> Call<'a> {
     }
 
     async fn look_at_tasks(&self, ask: &TaskAsk) -> Result<Done, TurnError> {
+        if self.site.cancel.is_cancelled() {
+            return Ok(self.done(told::cancelled(told::NOT_RUN.to_owned()), Times::default()));
+        }
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
         let looked = task::run(&self.site, ask).await?;
+        let budget = task::budget(&self.site, ask);
         let times = Times {
-            budget: task::budget(&self.site, ask),
-            duration: clock.monotonic().saturating_sub(began),
+            budget,
+            // To wait for all of its time is what it was to do.
+            duration: clock.monotonic().saturating_sub(began).min(budget),
         };
         Ok(Done {
             left: looked.attached,
@@ -181,12 +189,20 @@ impl<'a> Call<'a> {
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Done, TurnError> {
+        if prepared.wait_for.is_some() && self.placed.is_none() && self.too_many_tasks().await? {
+            let most = self.site.engine.limits.tasks_at_most;
+            let full = format!(
+                "{most} commands of this conversation run in the background, and no more may: stop one \
+                 with task_kill or wait for one with task_read"
+            );
+            return Ok(self.done(not_run(full), Times::default()));
+        }
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
         let started = self.placed.unwrap_or_else(|| clock.now());
         let mut settled = Vec::new();
         let mut attempts = Attempts::default();
-        loop {
+        let (follow, followed) = loop {
             let (site, number) = (&self.site, attempts.number);
             let operation = site.operation(site.place, number, tool.effect(), prepared);
             let mut follow = Follow::new(&self.site, operation, prepared.wait_for);
@@ -199,56 +215,43 @@ impl<'a> Call<'a> {
             }
             let limits = &self.site.engine.limits;
             let again = attempts.after(tool.effect(), limits, &follow, &followed);
-            let followed = match self.go_on(&again, &mut follow, followed).await {
-                Ok(()) => {
-                    attempts = attempts.next(&again);
-                    continue;
-                }
-                Err(followed) => followed,
-            };
-            let told = Told {
-                tool,
-                follow: &follow,
-                started,
-                was_placed: self.placed.is_some(),
-                limit: self.site.engine.limits.result_bytes,
-            };
-            let times = Times {
-                budget: prepared.budget(),
-                duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
-            };
-            let (rendered, task) = match followed {
-                Followed::StillRuns => {
-                    let task = self.next_task().await?;
-                    (told.goes_on(task, prepared.budget()), Some(task))
-                }
-                _ => (told.of(&followed), None),
-            };
-            let mut done = self.done(rendered, times);
-            if let Event::CallEnded { task: number, .. } = &mut done.event {
-                *number = task;
+            match self.go_on(&again, &mut follow, followed).await {
+                Ok(()) => attempts = attempts.next(&again),
+                Err(followed) => break (follow, followed),
             }
-            let operation = follow.operation.id;
-            let stream = follow.into_stream();
-            let (end, left) = match followed {
-                Followed::Ended(outcome) => {
-                    let end = End {
-                        operation,
-                        outcome,
-                        _stream: stream,
-                    };
-                    (Some(end), None)
-                }
-                _ if followed.is_settled() => (None, None),
-                _ => (None, Some(Left { operation, stream })),
-            };
-            return Ok(Done {
-                settled,
-                left,
-                end,
-                ..done
-            });
+        };
+        let told = Told {
+            tool,
+            follow: &follow,
+            started,
+            was_placed: self.placed.is_some(),
+            limit: self.site.engine.limits.result_bytes,
+        };
+        let times = Times {
+            budget: prepared.budget(),
+            duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
+        };
+        let mut done = match followed {
+            Followed::StillRuns => {
+                let task = self.next_task().await?;
+                self.done_as(told.goes_on(task, times.budget), times, Some(task))
+            }
+            _ => self.done(told.of(&followed), times),
+        };
+        done.settled = settled;
+        done.take(followed, follow);
+        Ok(done)
+    }
+
+    /// Whether so many commands go on in the background that no other may be begun. The log is asked
+    /// only where what the turn knows leaves that open.
+    async fn too_many_tasks(&self) -> Result<bool, TurnError> {
+        let most = self.site.engine.limits.tasks_at_most;
+        if self.tasks_at_most < most {
+            return Ok(false);
         }
+        let log = self.site.ports.journal.load().await?;
+        Ok(Transcript::of(&log).running_tasks().count() >= most)
     }
 
     /// The number of the task that is begun now.
@@ -294,6 +297,10 @@ impl<'a> Call<'a> {
     }
 
     fn done(&self, rendered: Rendered, times: Times) -> Done {
+        self.done_as(rendered, times, None)
+    }
+
+    fn done_as(&self, rendered: Rendered, times: Times, task: Option<u32>) -> Done {
         let CallPlace {
             turn,
             step,
@@ -305,7 +312,7 @@ impl<'a> Call<'a> {
             ordinal,
             outcome: rendered.outcome,
             text: rendered.text,
-            task: None,
+            task,
             budget_ms: millis(times.budget),
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
@@ -315,6 +322,26 @@ impl<'a> Call<'a> {
             settled: Vec::new(),
             left: None,
             end: None,
+        }
+    }
+}
+
+impl Done {
+    /// What is to be done with the operation once the call's end is recorded.
+    fn take(&mut self, followed: Followed, follow: Follow<'_>) {
+        let operation = follow.operation.id;
+        let is_settled = followed.is_settled();
+        let stream = follow.into_stream();
+        match followed {
+            Followed::Ended(outcome) => {
+                self.end = Some(End {
+                    operation,
+                    outcome,
+                    _stream: stream,
+                });
+            }
+            _ if is_settled => {}
+            _ => self.left = Some(Left { operation, stream }),
         }
     }
 }

@@ -64,7 +64,9 @@ impl Followed {
 pub(super) struct Follow<'a> {
     site: &'a Site<'a>,
     pub(super) operation: Operation,
-    /// What it wrote.
+    /// Below these offsets what it wrote is known.
+    from: [u64; 2],
+    /// What it wrote from there on.
     pub(super) output: CommandOutput,
     /// Whether the sandbox took it.
     pub(super) attached: bool,
@@ -102,6 +104,7 @@ impl<'a> Follow<'a> {
         Self {
             site,
             operation,
+            from: [0, 0],
             output: CommandOutput::new(limits.result_bytes),
             attached: false,
             runner: None,
@@ -117,6 +120,7 @@ impl<'a> Follow<'a> {
     pub(super) fn again(site: &'a Site<'a>, operation: Operation, from: [u64; 2]) -> Self {
         let output = CommandOutput::starting_at(site.engine.limits.result_bytes, from);
         Self {
+            from,
             output,
             ..Self::new(site, operation, None)
         }
@@ -267,7 +271,12 @@ impl<'a> Follow<'a> {
                 data,
             } => {
                 self.output.push(stream, offset, &data);
-                self.publish_output(stream, offset, data);
+                let known = self.from[stream as usize].saturating_sub(offset);
+                let known = usize::try_from(known).unwrap_or(usize::MAX);
+                // Of what was read before, whoever watches has seen it.
+                if known < data.len() {
+                    self.publish_output(stream, offset + known as u64, data.slice(known..));
+                }
             }
             OperationEvent::Gap { stream, from, to } => {
                 self.output.skip_to(stream, to);

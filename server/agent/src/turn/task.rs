@@ -14,13 +14,15 @@ use super::{
     TurnError,
     call::{CallPlace, Left, Plan, Site},
     follow::{Follow, Followed},
-    told::{Told, not_run},
+    told::{self, Told, not_run},
 };
 use crate::{
-    session::spoken,
     tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, bounded},
     transcript::{Task, Transcript},
 };
+
+/// Ended tasks that are shown in a list.
+const ENDED_SHOWN: usize = 20;
 
 /// Longest part of a command that is shown in a list, in bytes.
 const SHOWN_BYTES: usize = 120;
@@ -85,9 +87,13 @@ async fn attach(
         limit: site.engine.limits.result_bytes,
     };
     let rendered = match &followed {
+        Followed::StillRuns if site.cancel.is_cancelled() => told::cancelled(format!(
+            "cancelled while it waited for task {}, which was not stopped by that",
+            task.number
+        )),
         Followed::StillRuns => {
             let age = site.engine.clock.now().since(task.placed.at);
-            told.still_runs(task.number, age)
+            told.no_end_yet(task, age)
         }
         // The look did what it was to do, however the command ended.
         Followed::Ended(_) => match told.of(&followed) {
@@ -134,19 +140,25 @@ fn unknown(number: u32, tasks: &[Task]) -> BadArguments {
     })
 }
 
-/// A line for each task, those that run first, then the later ones first.
+/// A line for each task that runs, then for those that ended last.
 fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
     let now = site.engine.clock.now();
-    let mut lines: Vec<_> = tasks.iter().rev().collect();
-    lines.sort_by_key(|task| task.ended.is_some());
-    let lines = lines.into_iter().map(|task| {
+    let (ended, running): (Vec<_>, Vec<_>) =
+        tasks.iter().rev().partition(|task| task.ended.is_some());
+    let shown = running
+        .into_iter()
+        .chain(ended.into_iter().take(ENDED_SHOWN));
+    let lines = shown.map(|task| {
         let state = match &task.ended {
             Some(summary) => format!("ended: {summary}"),
-            None => format!("runs, for {}", whole_minutes(now.since(task.placed.at))),
+            None => format!(
+                "runs as far as is known, for {}",
+                minutes(now.since(task.placed.at))
+            ),
         };
         let runner = &task.placed.place.runner_name;
         let asked = bounded(&command(site, task), SHOWN_BYTES);
-        let asked = asked.replace('\n', " ");
+        let asked = asked.replace(char::is_control, " ");
         format!("task {}, on {runner}: {state}: {asked}\n", task.number)
     });
     let text: String = lines.collect();
@@ -177,11 +189,11 @@ fn command(site: &Site<'_>, task: &Task) -> String {
     }
 }
 
-/// As people say it: what is looked at again within the same minute reads the same.
-pub(super) fn whole_minutes(age: Duration) -> String {
-    match age.as_secs() / 60 {
-        0 => "less than a minute".to_owned(),
-        minutes => spoken(Duration::from_secs(minutes * 60)),
+/// As people say it, with the seconds: no two looks read the same, for to wait is not to go in circles.
+pub(super) fn minutes(age: Duration) -> String {
+    match (age.as_secs() / 60, age.as_secs() % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
     }
 }
 

@@ -7,12 +7,16 @@ use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome};
 
 use super::{
     follow::{Follow, Followed},
-    task::whole_minutes,
+    task::minutes,
 };
 use crate::{
     session::spoken,
     tools::{Ended, Rendered, Tool, bounded, render},
+    transcript::Task,
 };
+
+/// What is told of a call that was cancelled in time.
+pub(super) const NOT_RUN: &str = "cancelled before it ran";
 
 /// Output that is shown with an unknown outcome, in bytes.
 const LAST_OUTPUT_BYTES: usize = 2 * 1024;
@@ -41,7 +45,7 @@ impl Told<'_> {
                 self.follow.runner()
             )),
             Followed::Silent => self.unknown("the runner did not report its end in time"),
-            Followed::NotRun => cancelled("cancelled before it ran".to_owned()),
+            Followed::NotRun => cancelled(NOT_RUN.to_owned()),
             Followed::StopRecorded => cancelled(format!(
                 "stop requested; the runner could not be reached, so it is stopped when the runner is back{}",
                 self.last_output()
@@ -71,20 +75,21 @@ impl Told<'_> {
         }
     }
 
-    /// What is told of a task that still runs.
-    pub(super) fn still_runs(&self, task: u32, age: Duration) -> Rendered {
-        let age = whole_minutes(age);
-        let away = match self.follow.gone_since() {
-            Some(since) => format!(
-                "; runner {} is offline since {since}, and the command goes on there",
+    /// What is told of a task whose end was not heard.
+    pub(super) fn no_end_yet(&self, task: &Task, age: Duration) -> Rendered {
+        let number = task.number;
+        let state = match (&task.ended, self.follow.gone_since()) {
+            (Some(summary), _) => format!(
+                "task {number} has ended: {summary}; not all that it wrote could be read in time"
+            ),
+            (None, Some(since)) => format!(
+                "task {number} ran when runner {} went offline at {since:.0}; what has become of it \
+                 is known when the runner is back",
                 self.follow.runner()
             ),
-            None => String::new(),
+            (None, None) => format!("task {number} still runs, for {}", minutes(age)),
         };
-        Rendered::completed(self.output_and(&format!(
-            "task {task} still runs, for {age}{away}; {}",
-            self.read_on(task)
-        )))
+        Rendered::completed(self.output_and(&format!("{state}; {}", self.read_on(number))))
     }
 
     fn read_on(&self, task: u32) -> String {
@@ -187,7 +192,7 @@ pub(super) fn wall(followed: &Followed) -> Duration {
     }
 }
 
-fn cancelled(text: String) -> Rendered {
+pub(super) fn cancelled(text: String) -> Rendered {
     Rendered {
         outcome: CallOutcome::Cancelled,
         text,

@@ -3,20 +3,41 @@
 use server_agent::Task;
 use server_store::StoreError;
 use shared_sandbox::CancelAnswer;
-use shared_types::{OperationId, SessionId};
+use shared_types::{OperationId, RefusalCode, Remedy, SessionId};
 
 use super::Sessions;
 use crate::{AppError, OpContext, journal};
 
+/// Ended tasks that are shown.
+const ENDED_SHOWN: usize = 100;
+
+/// Most bytes that are shown of what was asked; the log has all of it.
+const MAX_ARGUMENTS_BYTES: usize = 4096;
+
+/// How often a session may be claimed anew while an operation is being cancelled.
+const EPOCHS: u32 = 8;
+
 impl Sessions {
-    /// What went on in the background, by number.
+    /// What went on in the background, by number: all that runs, and what ended last.
     ///
     /// # Errors
     /// If the user has no such session.
     pub async fn tasks(&self, ctx: &OpContext, session: SessionId) -> Result<Vec<Task>, AppError> {
         self.get(ctx, session).await?;
         let log = journal::load(&self.store, ctx.tenant, session).await?;
-        Ok(server_agent::tasks(&log))
+        let mut tasks = server_agent::tasks(&log);
+        let ended = tasks.iter().filter(|task| task.ended.is_some()).count();
+        let mut left_out = ended.saturating_sub(ENDED_SHOWN);
+        tasks.retain(|task| {
+            let stays = task.ended.is_none() || left_out == 0;
+            left_out -= usize::from(!stays);
+            stays
+        });
+        for task in &mut tasks {
+            let arguments = &mut task.asked.arguments;
+            arguments.truncate(arguments.floor_char_boundary(MAX_ARGUMENTS_BYTES));
+        }
+        Ok(tasks)
     }
 
     /// Stops an operation with everything that it started, in the background or not, and says what
@@ -29,19 +50,31 @@ impl Sessions {
         ctx: &OpContext,
         operation: OperationId,
     ) -> Result<CancelAnswer, AppError> {
-        let found = async {
-            let row = self.store.operation(ctx.tenant, operation).await?;
-            let session = self.store.session(ctx.tenant, row.session).await?;
-            Ok((row, session))
+        let nothing = |error| match error {
+            StoreError::NotFound => AppError::NotFound("operation"),
+            error => error.into(),
         };
-        match found.await {
-            Ok((row, session)) if session.user == ctx.user => self
-                .turns
-                .cancel(ctx.tenant, &session, row.turn, operation)
-                .await
-                .map_err(|refusal| AppError::Conflict(refusal.message)),
-            Ok(_) | Err(StoreError::NotFound) => Err(AppError::NotFound("operation")),
-            Err(error) => Err(error.into()),
+        let mut attempts = 0..EPOCHS;
+        loop {
+            let row = self.store.operation(ctx.tenant, operation).await;
+            let row = row.map_err(nothing)?;
+            let session = self.store.session(ctx.tenant, row.session).await;
+            let session = session.map_err(nothing)?;
+            if session.user != ctx.user {
+                return Err(AppError::NotFound("operation"));
+            }
+            tracing::info!(operation.id = %operation, user.id = %ctx.user, "an operation is to be cancelled");
+            let cancel = self.turns.cancel(ctx.tenant, &session, row.turn, operation);
+            match cancel.await {
+                Ok(answer) => return Ok(answer),
+                // A turn was claimed in between, under a newer epoch.
+                Err(refusal)
+                    if refusal.code == RefusalCode::StaleEpoch && attempts.next().is_some() => {}
+                Err(refusal) if refusal.remedy() == Remedy::Retry => {
+                    return Err(AppError::unavailable(refusal));
+                }
+                Err(refusal) => return Err(AppError::Conflict(refusal.message)),
+            }
         }
     }
 }

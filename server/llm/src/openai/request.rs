@@ -10,10 +10,17 @@ use crate::{Message, ModelRequest, ToolSpec};
 pub(super) fn body(model: &str, request: &ModelRequest) -> Value {
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
-    let messages: Vec<Value> = system
-        .into_iter()
-        .chain(request.messages.iter().map(message))
-        .collect();
+    let mut messages: Vec<Value> = system.into_iter().collect();
+    for next in &request.messages {
+        match (next, messages.last_mut()) {
+            // Some servers refuse two in a row.
+            (Message::User { text }, Some(last)) if last["role"] == "user" => {
+                let before = last["content"].as_str().unwrap_or_default();
+                last["content"] = format!("{before}\n\n{text}").into();
+            }
+            _ => messages.push(message(next)),
+        }
+    }
     let mut body = json!({
         "model": model,
         "messages": messages,
@@ -96,6 +103,25 @@ mod tests {
                 arguments: arguments.to_owned(),
             }],
         }
+    }
+
+    #[test]
+    fn what_a_user_says_in_a_row_is_one_message() {
+        let said = |text: &str| Message::User {
+            text: text.to_owned(),
+        };
+        let body = body(
+            "m",
+            &ModelRequest {
+                system: String::new(),
+                messages: vec![said("one"), said("two"), asked("{}"), said("three")],
+                tools: Vec::new(),
+            },
+        );
+        let messages = body["messages"].as_array().expect("a list");
+        assert_eq!(messages.len(), 3);
+        assert_eq!(messages[0]["content"], "one\n\ntwo");
+        assert_eq!(messages[2]["content"], "three");
     }
 
     #[test]

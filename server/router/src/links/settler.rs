@@ -109,7 +109,6 @@ impl Settler {
         let key = self.link.reader();
         while let Some(again) = self.clone().settle(operation, key).await {
             operation = again;
-            // Whoever reads it by now wants to.
             self.takes_over = false;
             self.until_it_can_be_kept(operation.id).await;
         }
@@ -128,9 +127,12 @@ impl Settler {
 
     /// Does what can be done now; what comes back is to be asked for again, because its output could
     /// not be kept.
-    async fn settle(self, mut operation: Unsettled, key: u64) -> Option<Unsettled> {
+    async fn settle(mut self, mut operation: Unsettled, key: u64) -> Option<Unsettled> {
         for _ in 0..EPOCHS {
-            match self.read(&operation, key).await {
+            let left = self.read(&operation, key).await;
+            // Whoever reads it by now wants to.
+            self.takes_over = false;
+            match left {
                 Left::Nothing => return None,
                 Left::Output => return Some(operation),
                 Left::Stale => operation = self.found(operation.id, operation.abandoned).await?,
@@ -151,11 +153,23 @@ impl Settler {
                     abandoned,
                 })
             }
+            // It was settled meanwhile, by whoever read it before.
+            Ok(Some((_, Verdict::Forget))) => {
+                self.forget_kept(id).await;
+                None
+            }
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(operation.id = %id, %error, "left to the next link");
                 None
             }
+        }
+    }
+
+    /// What is not told here is said by the next inventory's verdict.
+    async fn forget_kept(&self, id: OperationId) {
+        if self.rows.outputs(&self.who).synced(id).await.is_ok() {
+            let _ = self.link.forget(id).await;
         }
     }
 
@@ -244,10 +258,12 @@ impl Settler {
         }
     }
 
-    /// What is not told here is said by the next inventory's verdict.
+    /// What is not told here is said by the next inventory's verdict. Of what was not abandoned when
+    /// this began, whoever waits for it says so, unless its call has ended meanwhile.
     async fn forget(&self, operation: &Unsettled) {
-        if operation.abandoned {
-            let _ = self.link.forget(operation.id).await;
+        match operation.abandoned {
+            true => drop(self.link.forget(operation.id).await),
+            false => drop(self.found(operation.id, false).await),
         }
     }
 

@@ -93,3 +93,30 @@ async fn what_has_ended_when_it_is_left_may_be_forgotten_at_once() {
     let next = link.next().await;
     assert!(matches!(next, server_frame::Kind::Forget(_)), "{next:?}");
 }
+
+#[tokio::test]
+async fn what_ends_in_the_instant_in_which_it_is_left_may_be_forgotten_as_well() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
+    let id = link.operation().await.operation;
+    link.accept(&id).await;
+    link.exit(&id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    world.store.rows().abandoned.push(exec(10).id);
+    // Its end is stored while it is being left.
+    drop(running);
+    world.sandbox.leave(exec(10).id).await;
+    loop {
+        match link.next().await {
+            server_frame::Kind::Forget(_) => break,
+            server_frame::Kind::Operation(_) => {
+                link.accept(&id).await;
+                link.exit(&id, 0).await;
+            }
+            other => panic!("expected that it may be forgotten, got {other:?}"),
+        }
+    }
+}

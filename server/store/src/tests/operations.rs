@@ -15,6 +15,7 @@ on_every_backend!(
     an_intent_for_a_turn_that_does_not_run_or_under_an_old_epoch_writes_nothing,
     an_outcome_is_stored_once_also_when_many_race,
     an_outcome_that_comes_after_its_call_ended_is_told_in_the_log,
+    what_has_ended_does_not_go_on_in_the_background,
     the_end_of_a_call_closes_its_operations_only,
     a_cancel_of_an_operation_is_recorded_once_and_not_after_its_outcome,
     a_runner_learns_what_to_do_with_each_operation_that_it_remembers,
@@ -206,6 +207,24 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
     assert!(matches!(again, Settled::Already(outcome) if outcome.json == "{}"));
     let session = db.session(ours.id, work.session).await;
     assert_eq!(session.expect("it is there").last_seq, 7, "told once");
+}
+
+async fn what_has_ended_does_not_go_on_in_the_background(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = ours.at_work().await;
+    place(&ours, &work).await;
+    let mut background = call_ended(work.turn, CallOutcome::Background);
+    if let Event::CallEnded { task, .. } = &mut background {
+        *task = Some(1);
+    }
+    let first = settle(&ours, work.operation.id, "{}", 900).await;
+    assert!(matches!(first, Settled::First { late: None }), "{first:?}");
+    let background = [background];
+    let written = db.append(ours.id, work.session, work.epoch, &background, at(5));
+    assert!(matches!(written.await, Err(StoreError::Conflict(_))));
+    let end = [call_ended(work.turn, CallOutcome::Completed)];
+    let written = db.append(ours.id, work.session, work.epoch, &end, at(5));
+    written.await.expect("its end can be told");
 }
 
 async fn the_end_of_a_call_closes_its_operations_only(fixture: Fixture) {
