@@ -20,6 +20,9 @@ use super::{
 /// than a network does.
 const LONGEST_WAIT: &str = "0.2";
 
+/// How often a folder that changes is copied before a test gives up.
+const COPIES: usize = 20;
+
 /// An enrolled runner.
 pub struct Runner {
     /// Declared first, because it goes before the folder that it is mounted on.
@@ -101,9 +104,14 @@ impl Runner {
 
     /// A copy of the folder of its state, for [`Runner::restore`].
     pub fn snapshot(&self) -> TempDir {
-        let kept = tempfile::tempdir().expect("a temporary folder");
-        copy(&self.home.path().join("runner"), kept.path());
-        kept
+        // A supervisor that has served may clear its folder away in the middle of it.
+        for _ in 0..COPIES {
+            let kept = tempfile::tempdir().expect("a temporary folder");
+            if is_copied(&self.home.path().join("runner"), kept.path()) {
+                return kept;
+            }
+        }
+        panic!("its folder does not stand still");
     }
 
     /// Puts the folder of its state back to what it was; nothing of it may run.
@@ -291,9 +299,14 @@ impl Drop for Disk {
 
 /// Copies a folder into another one, with all that is in it and its permissions.
 fn copy(folder: &Path, into: &Path) {
+    assert!(is_copied(folder, into));
+}
+
+/// Says whether all of it was there to be copied.
+fn is_copied(folder: &Path, into: &Path) -> bool {
     let copied = std::process::Command::new("cp")
         .arg("-a")
         .args([folder, into])
         .status();
-    assert!(copied.expect("cp starts").success());
+    copied.expect("cp starts").success()
 }

@@ -261,9 +261,10 @@ impl Settler {
     /// What is not told here is said by the next inventory's verdict. Of what was not abandoned when
     /// this began, whoever waits for it says so, unless its call has ended meanwhile.
     async fn forget(&self, operation: &Unsettled) {
-        match operation.abandoned {
-            true => drop(self.link.forget(operation.id).await),
-            false => drop(self.found(operation.id, false).await),
+        if operation.abandoned {
+            let _ = self.link.forget(operation.id).await;
+        } else {
+            let _ = self.found(operation.id, false).await;
         }
     }
 
