@@ -201,8 +201,9 @@ pub enum Event {
 }
 
 impl Event {
-    /// The version of the whole set. A writer raises it when a field changes its meaning; a new
-    /// kind or a new optional field needs no new version.
+    /// The version of the whole set. A writer raises it when a field changes its meaning or gets a
+    /// value that a reader of this version does not know, such as a new outcome; a new kind or a new
+    /// optional field needs no new version.
     pub const VERSION: u32 = 1;
 
     /// The kinds that this reader knows.
