@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     journal::{Journal, JournalError},
-    processes::{Left, Processes},
+    processes::{Left, Processes, Spool},
 };
 
 /// What the operations of a runner are made of.
@@ -120,6 +120,7 @@ impl OperationsService {
             self.memory.write_boot()?;
         }
         let mut left: HashMap<_, _> = left.into_iter().collect();
+        let mut released = Vec::new();
         let places: Vec<_> = self.memory.known.places.drain().collect();
         for (id, directory) in places {
             if !self.table.remembers(id) {
@@ -128,7 +129,7 @@ impl OperationsService {
             match left.remove(&directory) {
                 Some(left) => {
                     self.memory.known.places.insert(id, directory);
-                    self.found(id, left);
+                    released.extend(self.found(id, left));
                 }
                 None if self.table.is_open(id) => {
                     let reason = "the directory with its records is gone";
@@ -146,11 +147,15 @@ impl OperationsService {
         for (directory, left) in left {
             clear(&directory, left);
         }
-        self.memory.write(&mut self.table, false)
+        self.memory.write(&mut self.table, false)?;
+        // Not before it is written down that nothing is known of them: the next daemon would hold
+        // for lost what has a place in the journal and no directory.
+        released.into_iter().for_each(Spool::remove);
+        Ok(())
     }
 
-    /// A directory is there of an operation.
-    fn found(&mut self, id: OperationId, left: Left) {
+    /// A directory is there of an operation. Returns what is to be removed of one that never began.
+    fn found(&mut self, id: OperationId, left: Left) -> Option<Spool> {
         match left {
             Left::Running(process) => {
                 tracing::info!(operation.id = %id, "a command goes on under the new daemon");
@@ -170,14 +175,15 @@ impl OperationsService {
             }
             Left::Fenced(spool) => {
                 self.memory.known.forget(id);
-                spool.remove();
                 self.table.release(id);
+                return Some(spool);
             }
             Left::Unreadable(reason) => {
                 tracing::error!(operation.id = %id, reason, "the records of a command cannot be used");
                 self.table.ended(id, lost(&reason), 0);
             }
         }
+        None
     }
 
     /// An operation that has no directory: either one on files, or one that never got that far.

@@ -169,7 +169,11 @@ impl Bench {
     async fn run_command(&mut self, number: u128, script: &str, output: &str, exit: i32) {
         self.ask_under(Epoch(2), number, shell(script)).await;
         let (text, outcome) = self.read_all().await;
-        assert_eq!((text.as_str(), code(&outcome)), (output, Some(exit)));
+        assert_eq!(
+            (text.as_str(), code(&outcome)),
+            (output, Some(exit)),
+            "{outcome:?}"
+        );
     }
 
     async fn change(&mut self, number: u128, request: Request) {
