@@ -27,8 +27,7 @@ use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
 
 /// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
 /// all of the 79 MiB, jemalloc with its background threads 32 MiB. Memory for each link and the time
-/// of an exec are the same with both. Its settings stand in `.cargo/config.toml`: with them 200 MB of
-/// output through a chat took 6 MiB less at most (50 instead of 56, debug build, two cores).
+/// of an exec are the same with both.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
