@@ -91,12 +91,15 @@ impl Store {
         Self::connect(path, None).await
     }
 
+    /// Every connection is opened at once: what the server holds does not depend on how many once read
+    /// at the same time.
+    ///
     /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
     /// believing that it is in one: it could never begin another, so it is replaced.
     async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
         let open = |options, connections| {
             SqlitePoolOptions::new()
-                .min_connections(1)
+                .min_connections(connections)
                 .max_connections(connections)
                 .acquire_timeout(CONNECTION_WITHIN)
                 .idle_timeout(None)
