@@ -257,8 +257,12 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
             Some(at) => timeout_at(at, next).await.ok(),
             None => Some(next.await),
         };
-        let over = came == Some(0);
-        let sync = over || sync_at.is_some_and(|at| Instant::now() >= at);
+        if came == Some(0) {
+            // Nobody is left whom this could hold up.
+            area.sync();
+            return;
+        }
+        let sync = sync_at.is_some_and(|at| Instant::now() >= at);
         // A task that blocks must not hold up the others.
         let worked = spawn_blocking(move || {
             batch.into_iter().for_each(|wish| area.grant(wish));
@@ -269,14 +273,13 @@ async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
         });
         area = match worked.await {
             Ok(area) => area,
+            // The server stops: what is not synced was never said to be.
+            Err(error) if error.is_cancelled() => return,
             Err(error) => {
                 tracing::error!(%error, "the output area is given up");
                 return;
             }
         };
-        if over {
-            return;
-        }
         sync_at = match area.is_dirty() {
             true if sync => Some(Instant::now() + SYNC_AFTER),
             true => sync_at.or_else(|| Some(Instant::now() + SYNC_AFTER)),
