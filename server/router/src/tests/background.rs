@@ -10,15 +10,10 @@ async fn event(running: &mut shared_sandbox::Running) -> OperationEvent {
     within(running.events.recv()).await.expect("it goes on")
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn that_a_runner_has_an_operation_is_told_once_to_whoever_attaches() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     assert_eq!(event(&mut running).await, OperationEvent::Accepted);
     world.lose(&runner, link).await;
     assert!(matches!(
@@ -38,15 +33,10 @@ async fn that_a_runner_has_an_operation_is_told_once_to_whoever_attaches() {
     assert_eq!(event(&mut second).await, OperationEvent::Accepted);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_left_while_it_runs_is_read_to_its_end_and_may_then_be_forgotten() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     link.output(&id, 0, "abc").await;
     assert_eq!(next(&mut running).await, stdout(0, "abc"));
     world.store.rows().abandoned.push(exec(10).id);
@@ -77,15 +67,10 @@ async fn what_is_left_while_it_runs_is_read_to_its_end_and_may_then_be_forgotten
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_has_ended_when_it_is_left_may_be_forgotten_at_once() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, _runner, mut link) = World::chosen().await;
+    let (running, id) = world.begin(&mut link, exec(10)).await;
     link.exit(&id, 0).await;
     drop(running);
     eventually(|| world.store.outcome(&exec(10)) == Some(exited(0))).await;
@@ -94,15 +79,10 @@ async fn what_has_ended_when_it_is_left_may_be_forgotten_at_once() {
     assert!(matches!(next, server_frame::Kind::Forget(_)), "{next:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_ends_in_the_instant_in_which_it_is_left_may_be_forgotten_as_well() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     link.exit(&id, 0).await;
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
     world.store.rows().abandoned.push(exec(10).id);

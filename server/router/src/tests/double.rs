@@ -12,7 +12,7 @@ use proto::{
 };
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, OperationLimits, Outcome,
-    OutputStream, Request, Running, StreamEnd,
+    OutputStream, Request, Running, Sandbox as _, StreamEnd,
 };
 use shared_types::{
     Effect, Epoch, Incarnation, JournalId, OperationId, OperationKey, Owner, RunnerId, SandboxId,
@@ -67,6 +67,23 @@ impl World {
             links,
             shutdown,
         }
+    }
+
+    /// One runner, which is linked and chosen.
+    pub(super) async fn chosen() -> (Self, Runner, Link) {
+        let world = Self::new();
+        let runner = Runner::new(1, "one");
+        let link = world.link(&runner).await;
+        world.store.choose(&runner);
+        (world, runner, link)
+    }
+
+    /// Starts an operation that the runner accepts; the text is its id on the wire.
+    pub(super) async fn begin(&self, link: &mut Link, operation: Operation) -> (Running, String) {
+        let started = self.sandbox.start(operation).await;
+        let id = link.operation().await.operation;
+        link.accept(&id).await;
+        (started.expect("it starts"), id)
     }
 
     /// Links a runner and waits until its link carries operations.

@@ -14,7 +14,7 @@ use crate::{
     ports::TurnedAway,
 };
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -37,7 +37,7 @@ async fn a_newer_link_replaces_the_older_whose_end_does_not_unregister_it() {
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_whose_journal_went_back_is_told_to_begin_a_new_one() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -65,12 +65,9 @@ async fn a_runner_whose_journal_went_back_is_told_to_begin_a_new_one() {
     assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_runner_has_accepted_over_a_link_is_held_against_the_next_before_it_is_stored() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let mut running = world.sandbox.start(exec(10)).await.expect("it is online");
     let operation = link.operation().await.operation;
     link.send(Kind::Accepted(v1::Accepted {
@@ -89,7 +86,7 @@ async fn what_a_runner_has_accepted_over_a_link_is_held_against_the_next_before_
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_runner_has_accepted_over_a_link_is_stored_soon_and_when_the_link_ends() {
     // Longer than the test waits, so that nothing else stores it.
     let world = World::with(LinkOptions {
@@ -116,7 +113,7 @@ async fn what_a_runner_has_accepted_over_a_link_is_stored_soon_and_when_the_link
     assert_eq!(world.store.accepted_by(runner.id), Some(8));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_that_does_not_hold_any_more_is_ended_though_nobody_has_told_this_replica() {
     for (turned_away, end) in [
         (TurnedAway::Revoked, LinkEnd::Revoked),
@@ -134,7 +131,7 @@ async fn a_link_that_does_not_hold_any_more_is_ended_though_nobody_has_told_this
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operation_moves_to_the_newer_link_of_its_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -164,7 +161,7 @@ async fn an_operation_moves_to_the_newer_link_of_its_runner() {
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(4)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_of_an_older_generation_is_turned_away() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -178,7 +175,7 @@ async fn a_link_of_an_older_generation_is_turned_away() {
     assert!(!current.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
     let world = World::with(LinkOptions {
         heartbeat_every: Duration::from_millis(5),
@@ -200,7 +197,7 @@ async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
     assert!(!world.links.online(runner.id).await);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_servers_end_says_goodbye_to_every_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -210,7 +207,7 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
     assert_eq!(end, LinkEnd::Shutdown);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -229,7 +226,7 @@ async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_first_message_that_makes_no_sense_is_turned_away_with_the_reason() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -272,7 +269,7 @@ async fn a_first_message_that_makes_no_sense_is_turned_away_with_the_reason() {
     assert!(!world.links.online(runner.id).await);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_of_a_newer_version_is_answered_with_ours() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -286,7 +283,7 @@ async fn a_runner_of_a_newer_version_is_answered_with_ours() {
     assert_eq!(welcome.protocol_version, PROTOCOL_VERSION);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
     let id = exec(10).id.to_string();
     let output = |offset, data: Bytes, stream: i32| {
@@ -368,7 +365,7 @@ async fn frames_that_break_the_protocol_end_the_link_with_the_reason() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn frames_for_nobody_and_unknown_kinds_are_ignored() {
     let world = World::new();
     let runner = Runner::new(1, "one");

@@ -17,9 +17,7 @@ async fn half_said() -> (World, Runner, Link, String, Running) {
 async fn half_said_in(world: &World, runner: Runner) -> (Runner, Link, String, Running) {
     let mut link = world.link(&runner).await;
     world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     link.output(&id, 0, "hello ").await;
     assert_eq!(next(&mut running).await, stdout(0, "hello "));
     (runner, link, id, running)
@@ -58,7 +56,7 @@ async fn say_more(link: &Link, id: &str, running: &mut Running, from: u64, to: u
 /// Enough for the runner to be told.
 const MUCH: u64 = 512 * 1024;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_durable_is_told_to_the_runner_and_never_falls() {
     let (_world, _, mut link, id, mut running) = half_said().await;
     say_more(&link, &id, &mut running, 6, MUCH).await;
@@ -80,7 +78,7 @@ async fn told_committed(link: &mut Link) -> (String, u64) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_links_again_is_told_what_is_durable_though_nobody_reads() {
     let (world, runner, link, id, running) = half_said().await;
     drop(running);
@@ -93,7 +91,7 @@ async fn a_runner_that_links_again_is_told_what_is_durable_though_nobody_reads()
     assert_eq!((frame.operation, frame.stdout_from), (id, 6));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_links_again_is_told_nothing_of_what_is_not_durable() {
     let (world, runner, link, _, running) = half_said().await;
     drop(running);
@@ -109,7 +107,7 @@ async fn a_runner_that_links_again_is_told_nothing_of_what_is_not_durable() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_the_runner_dropped_because_another_reader_had_it_is_read_here() {
     let (world, _, link, id, mut running) = half_said().await;
     // Another reader of the same operation had some of what follows, and committed it.
@@ -126,7 +124,7 @@ async fn what_the_runner_dropped_because_another_reader_had_it_is_read_here() {
     assert_eq!(next(&mut running).await, missing);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
     let (world, _, mut link, id, mut running) = half_said().await;
     world.store.fill_the_disk();
@@ -148,7 +146,7 @@ async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operation_whose_end_and_output_are_kept_needs_no_runner() {
     let (world, runner, link, id, mut running) = half_said().await;
     link.exit(&id, 6).await;
@@ -162,7 +160,7 @@ async fn an_operation_whose_end_and_output_are_kept_needs_no_runner() {
     assert_eq!(next(&mut again).await, ended);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands() {
     let (world, runner, link, id, running) = half_said().await;
     drop(running);
@@ -184,7 +182,7 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     assert_eq!(outcome, Some(exited(11)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it_can() {
     let world = World::with(LinkOptions {
         keep_again_after: Duration::from_millis(20),
@@ -214,7 +212,7 @@ async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it
     assert_eq!(kept(&world).await, b"hello world");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_is_room() {
     let world = World::with(LinkOptions {
         keep_again_after: Duration::from_millis(20),
@@ -239,7 +237,7 @@ async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_i
     assert_eq!(kept(&world).await, b"hello world");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn operations_that_run_on_hold_up_no_end_of_another() {
     let world = World::new();
     let mut runner = Runner::new(1, "one");
@@ -266,7 +264,7 @@ async fn operations_that_run_on_hold_up_no_end_of_another() {
     panic!("it is not asked for");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_end_that_is_asked_for_under_an_epoch_of_before_is_asked_for_under_the_next() {
     let (world, runner, link, id, running) = half_said().await;
     drop(running);
@@ -290,7 +288,7 @@ fn is_damaged(outcome: &Outcome) -> bool {
         if refusal.code == RefusalCode::Lost && refusal.message.contains("checksums"))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn output_of_which_some_was_kept_before_is_held_to_its_checksum_with_it() {
     for (rest, honest) in [("world", true), ("w0rld", false)] {
         let (world, runner, link, id, running) = half_said().await;
@@ -313,7 +311,7 @@ async fn output_of_which_some_was_kept_before_is_held_to_its_checksum_with_it() 
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn output_that_nobody_waits_for_is_held_to_its_checksum_with_what_was_kept_before() {
     for (rest, honest) in [("world", true), ("w0rld", false)] {
         let (world, runner, link, id, running) = half_said().await;
@@ -331,7 +329,7 @@ async fn output_that_nobody_waits_for_is_held_to_its_checksum_with_what_was_kept
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_end_that_is_stored_is_told_as_it_is_to_whoever_comes_later() {
     let (world, runner, link, id, mut running) = half_said().await;
     link.output(&id, 6, "world").await;
@@ -351,7 +349,7 @@ async fn an_end_that_is_stored_is_told_as_it_is_to_whoever_comes_later() {
     assert_eq!(next(&mut again).await, OperationEvent::Ended(stored));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_end_that_is_stored_stays_whatever_its_runner_says_with_the_rest_of_the_output() {
     let (world, runner, link, id, running) = half_said().await;
     world.store.keep_end(&exec(10), exited(11));

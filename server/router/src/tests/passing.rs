@@ -59,7 +59,7 @@ async fn signal(link: &mut Link) -> v1::Signal {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn input_that_was_not_taken_is_sent_again_over_the_next_link() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -93,7 +93,7 @@ async fn input_that_was_not_taken_is_sent_again_over_the_next_link() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_more_than_a_window_of_input_is_kept() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -121,7 +121,7 @@ async fn no_more_than_a_window_of_input_is_kept() {
     assert_eq!(next(&mut running).await, OperationEvent::InputTaken(0));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_signal_passes_a_reader_that_reads_nothing_and_is_answered_over_a_later_link() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -164,7 +164,7 @@ async fn a_signal_passes_a_reader_that_reads_nothing_and_is_answered_over_a_late
     assert!(signal(&mut link).await.id > first.id);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_for_a_signal_hears_that_the_operation_ended_before_it_is_told_the_end() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -186,7 +186,7 @@ async fn whoever_waits_for_a_signal_hears_that_the_operation_ended_before_it_is_
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_reader_confirms_is_committed_at_the_runner() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -203,7 +203,7 @@ async fn what_a_reader_confirms_is_committed_at_the_runner() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_controls_of_a_stream_that_another_took_over_refuse_everything() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -221,7 +221,7 @@ async fn the_controls_of_a_stream_that_another_took_over_refuse_everything() {
     assert_eq!(refused.map_err(|r| r.code), Err(RefusalCode::NotFound));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_lost_its_part_of_an_upload_makes_the_writer_start_over() {
     let world = World::new();
     let runner = Runner::new(1, "one");

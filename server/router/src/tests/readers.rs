@@ -25,10 +25,7 @@ fn kept_whole(number: u128) -> Operation {
 
 /// A runner that is chosen, and an operation of it of which everything is kept.
 async fn started() -> (World, Runner, Link, String, Running) {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let running = world.sandbox.start(kept_whole(10)).await;
     let id = link.operation().await.operation;
     link.accept(&id).await;
@@ -82,7 +79,7 @@ async fn nothing_was_said(world: &World, link: &mut Link) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_stored_of_it() {
     let (world, _, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
@@ -94,7 +91,7 @@ async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_st
     assert_eq!(next(&mut running).await, ended);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_is_behind_is_told_the_end_that_is_stored() {
     let (world, _, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
@@ -105,7 +102,7 @@ async fn a_reader_that_is_behind_is_told_the_end_that_is_stored() {
     assert_eq!(next(&mut running).await, ended);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_comes_late_and_does_not_read_holds_up_nothing_either() {
     let (world, runner, mut link, id, running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
@@ -140,7 +137,7 @@ async fn a_reader_that_comes_late_and_does_not_read_holds_up_nothing_either() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_is_behind_reads_on_while_what_is_kept_is_held_to_its_checksum() {
     let (world, runner, mut link, id, running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
@@ -170,7 +167,7 @@ async fn a_reader_that_is_behind_reads_on_while_what_is_kept_is_held_to_its_chec
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_is_behind_hears_at_once_that_the_runner_is_gone() {
     let (world, runner, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;
@@ -185,18 +182,21 @@ async fn a_reader_that_is_behind_hears_at_once_that_the_runner_is_gone() {
     assert_eq!(read(&mut running, CREDIT_WINDOW_BYTES, MUCH).await, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn where_the_disk_is_full_the_command_waits_for_its_reader() {
     let (world, _, mut link, id, mut running) = started().await;
     world.store.fill_the_disk();
-    write(&mut link, &id, 0, CREDIT_WINDOW_BYTES).await;
+    // What comes before that is known cannot be told to whoever is behind.
+    link.output(&id, 0, bytes(0, 1)).await;
+    eventually(|| world.store.has_told_full()).await;
+    write_within(&mut link, &id, 1, CREDIT_WINDOW_BYTES, CREDIT_WINDOW_BYTES).await;
     nothing_was_said(&world, &mut link).await;
     assert_eq!(read(&mut running, 0, CREDIT_WINDOW_BYTES).await, []);
     let credit = link.credit().await;
     assert!(credit.up_to > CREDIT_WINDOW_BYTES, "{credit:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_reader_is_behind_with_when_the_disk_fills_is_no_gap_but_asked_for_again() {
     let (world, _, mut link, id, mut running) = started().await;
     // The credit goes further.
@@ -232,12 +232,14 @@ async fn what_a_reader_is_behind_with_when_the_disk_fills_is_no_gap_but_asked_fo
     assert_eq!(others, []);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_kept_is_committed_by_the_disk_and_not_by_its_reader() {
     let (world, _, mut link, id, mut running) = started().await;
     world.store.fill_the_disk();
     let half = CREDIT_WINDOW_BYTES / 2;
-    write(&mut link, &id, 0, half - 1).await;
+    link.output(&id, 0, bytes(0, 1)).await;
+    eventually(|| world.store.has_told_full()).await;
+    write_within(&mut link, &id, 1, half - 1, CREDIT_WINDOW_BYTES).await;
     read(&mut running, 0, half - 1).await;
     running
         .controls

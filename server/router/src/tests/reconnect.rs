@@ -12,20 +12,11 @@ pub(super) async fn assert_ends_with(running: &mut Running, code: RefusalCode) {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_link_lost_in_the_middle_of_output_loses_and_repeats_nothing() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, operation.clone()).await;
     link.output(&id, 0, "one ").await;
     assert_eq!(next(&mut running).await, stdout(0, "one "));
     world.lose(&runner, link).await;
@@ -47,12 +38,9 @@ async fn a_link_lost_in_the_middle_of_output_loses_and_repeats_nothing() {
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(7)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_new_server_attaches_to_what_runs_and_reads_it_from_the_beginning() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
     drop(
         world
@@ -87,12 +75,9 @@ async fn a_new_server_attaches_to_what_runs_and_reads_it_from_the_beginning() {
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let mut running = world
         .sandbox
@@ -120,20 +105,11 @@ async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() 
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_rebooted_runner_remembers_ends_with_its_outcome_and_is_not_started_again() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, operation.clone()).await;
     link.output(&id, 0, "one ").await;
     assert_eq!(next(&mut running).await, stdout(0, "one "));
     world.lose(&runner, link).await;
@@ -157,12 +133,9 @@ async fn what_a_rebooted_runner_remembers_ends_with_its_outcome_and_is_not_start
     eventually(|| world.store.outcome(&operation) == Some(exited(7))).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_rebooted_runner_does_not_find_after_all_is_lost() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
     link.operation().await;
     world.lose(&runner, link).await;
@@ -177,12 +150,9 @@ async fn what_a_rebooted_runner_does_not_find_after_all_is_lost() {
     assert_ends_with(&mut running, RefusalCode::Lost).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancel_of_what_a_rebooted_runner_remembers_is_answered_by_it() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
     drop(
         world
@@ -205,7 +175,7 @@ async fn a_cancel_of_what_a_rebooted_runner_remembers_is_answered_by_it() {
     assert_eq!(answer, Ok(CancelAnswer::AlreadyExited));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stored_operation_stays_on_its_runner_when_another_is_chosen_meanwhile() {
     let world = World::new();
     let (one, two) = (Runner::new(1, "one"), Runner::new(2, "two"));
@@ -220,12 +190,9 @@ async fn a_stored_operation_stays_on_its_runner_when_another_is_chosen_meanwhile
     assert!(!second.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let running = world
         .sandbox
@@ -249,12 +216,9 @@ async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back(
     eventually(|| world.store.outcome(&operation) == Some(exited(6))).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_was_to_be_stopped_before_its_runner_had_it_never_starts() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
     link.operation().await;
     world.lose(&runner, link).await;
@@ -270,12 +234,9 @@ async fn what_was_to_be_stopped_before_its_runner_had_it_never_starts() {
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operation_on_a_runner_that_was_revoked_while_away_is_lost() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     drop(world.sandbox.start(exec(10)).await.expect("it starts"));
     link.operation().await;
     world.lose(&runner, link).await;
@@ -293,15 +254,10 @@ async fn an_operation_on_a_runner_that_was_revoked_while_away_is_lost() {
     assert_ends_with(&mut running, RefusalCode::Lost).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, runner, mut link) = World::chosen().await;
+    let (mut running, _) = world.begin(&mut link, exec(10)).await;
     world.links.revoke(runner.id).await;
     let (reason, _) = link.goodbye().await;
     assert!(reason.contains("revoked"));
@@ -310,15 +266,10 @@ async fn revoking_a_runner_ends_its_link_and_its_operations_at_once() {
     assert!(reason.contains("revoked"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn locking_a_runner_ends_its_link_and_what_runs_on_it_is_lost_only_once_it_is_revoked() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, runner, mut link) = World::chosen().await;
+    let (mut running, _) = world.begin(&mut link, exec(10)).await;
     let gate = world.links.gate(runner.id).await;
     world.links.lock(runner.id).await;
     let (reason, end) = link.goodbye().await;
@@ -334,7 +285,7 @@ async fn locking_a_runner_ends_its_link_and_what_runs_on_it_is_lost_only_once_it
     assert_ends_with(&mut running, RefusalCode::Lost).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_is_about_to_be_removed_is_given_no_tickets_and_lives_if_it_stays() {
     let world = World::new();
     let runner = Runner::new(1, "one");
@@ -358,7 +309,7 @@ async fn a_runner_that_is_about_to_be_removed_is_given_no_tickets_and_lives_if_i
     assert!(revoked.while_open(|| ()).is_none() && gate.while_open(|| ()).is_none());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_revoked_runner_without_operations_is_told_why_its_link_ends() {
     let world = World::new();
     for number in 1..=20 {
@@ -371,12 +322,9 @@ async fn a_revoked_runner_without_operations_is_told_why_its_link_ends() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_inventory_is_answered_before_anything_else_is_sent() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let (kept, abandoned, unknown) = (exec(10), exec(11), exec(12));
     let _running = world.sandbox.start(kept.clone()).await.expect("it starts");
     link.operation().await;
@@ -417,7 +365,7 @@ async fn the_inventory_is_answered_before_anything_else_is_sent() {
     assert_eq!(world.store.outcome(&kept), None);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn nothing_overtakes_the_answers_that_a_slow_runner_has_not_taken_yet() {
     const REMEMBERED: u128 = 150;
     let world = World::new();

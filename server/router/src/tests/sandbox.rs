@@ -14,7 +14,7 @@ use shared_types::{
 use super::double::*;
 use crate::links::LinkEnd;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operation_runs_on_the_chosen_of_two_runners_and_the_record_says_so() {
     let world = World::new();
     let (one, two) = (Runner::new(1, "one"), Runner::new(2, "two"));
@@ -48,7 +48,7 @@ async fn an_operation_runs_on_the_chosen_of_two_runners_and_the_record_says_so()
     assert!(!first.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_offline_choice_is_an_error_that_says_since_when_and_nothing_runs_anywhere() {
     let world = World::new();
     let (chosen, other) = (Runner::new(1, "chosen"), Runner::new(2, "other"));
@@ -64,12 +64,9 @@ async fn an_offline_choice_is_an_error_that_says_since_when_and_nothing_runs_any
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_runner_that_the_store_still_believes_online_is_refused_before_anything_is_stored() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, link) = World::chosen().await;
     world.lose(&runner, link).await;
     world.store.believe_online(&runner);
     let refusal = world.sandbox.start(exec(10)).await.expect_err("it is off");
@@ -77,12 +74,9 @@ async fn a_runner_that_the_store_still_believes_online_is_refused_before_anythin
     assert!(world.store.rows().intents.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn missing_isolation_is_named_and_nothing_is_sent() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     world.store.rows().demanded = Isolation::of([Property::Network]);
     let refusal = world.sandbox.start(exec(10)).await.expect_err("not proved");
     assert_eq!(refusal.code, RefusalCode::ForbiddenByRunnerPolicy);
@@ -90,12 +84,9 @@ async fn missing_isolation_is_named_and_nothing_is_sent() {
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_same_id_with_another_request_is_a_conflict() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let _running = world.sandbox.start(exec(10)).await.expect("it starts");
     link.operation().await;
     let mut other = exec(11);
@@ -105,12 +96,9 @@ async fn the_same_id_with_another_request_is_a_conflict() {
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_request_that_no_frame_can_carry_is_refused_before_it_is_stored() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let _link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, _link) = World::chosen().await;
     let mut operation = exec(10);
     operation.request = Request::Write(Write {
         path: "f".to_owned(),
@@ -121,12 +109,9 @@ async fn a_request_that_no_frame_can_carry_is_refused_before_it_is_stored() {
     assert!(world.store.rows().intents.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_the_runner_refuses_is_the_operations_stored_end() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let mut running = world
         .sandbox
@@ -146,15 +131,10 @@ async fn what_the_runner_refuses_is_the_operations_stored_end() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_slow_reader_makes_its_runner_wait_and_its_window_is_all_that_is_kept() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
-    let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     let chunk = Bytes::from(vec![b'x'; OUTPUT_CHUNK_BYTES]);
     for offset in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
         link.output(&id, offset, chunk.clone()).await;
@@ -183,12 +163,9 @@ async fn a_slow_reader_makes_its_runner_wait_and_its_window_is_all_that_is_kept(
     assert_eq!(end, LinkEnd::Violation(reason));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_loud_operation_that_nobody_reads_does_not_starve_a_quiet_one() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let _loud = world.sandbox.start(exec(10)).await.expect("it starts");
     let loud = link.operation().await.operation;
     let mut quiet_one = world.sandbox.start(exec(11)).await.expect("it starts");
@@ -205,12 +182,9 @@ async fn a_loud_operation_that_nobody_reads_does_not_starve_a_quiet_one() {
     assert_eq!(next(&mut quiet_one).await, OperationEvent::Ended(exited(4)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_outcome_is_stored_although_its_reader_has_gone() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let running = world
         .sandbox
@@ -225,12 +199,9 @@ async fn an_outcome_is_stored_although_its_reader_has_gone() {
     eventually(|| world.store.outcome(&operation) == Some(exited(7))).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_it_goes() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     for (number, stores_it) in [(10, true), (11, false)] {
         let operation = exec(number);
         let started = world.sandbox.start(operation.clone()).await;
@@ -253,12 +224,9 @@ async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_i
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_second_start_reads_what_is_kept_then_the_rest_and_ends_the_first_stream() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let mut first = world.sandbox.start(exec(10)).await.expect("it starts");
     let id = link.operation().await.operation;
     link.accept(&id).await;
@@ -279,7 +247,7 @@ async fn a_second_start_reads_what_is_kept_then_the_rest_and_ends_the_first_stre
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn output_that_is_not_what_was_written_is_told_as_such_unless_some_of_it_is_missing() {
     // CRC-32 of "abc".
     let written = 0x3524_41c2;
@@ -318,23 +286,14 @@ async fn output_that_is_not_what_was_written_is_told_as_such_unless_some_of_it_i
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancel_is_recorded_and_answered_by_the_runner() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let unknown = world.sandbox.cancel(operation.id, Epoch(1)).await;
     let refused = unknown.expect_err("nothing is promised of what may be started later");
     assert_eq!(refused.code, RefusalCode::NotFound);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, operation.clone()).await;
     let (sandbox, asked) = (world.sandbox.clone(), operation.id);
     let cancel = tokio::spawn(async move { sandbox.cancel(asked, Epoch(3)).await });
     let frame = link.cancel().await;
@@ -352,7 +311,7 @@ async fn a_cancel_is_recorded_and_answered_by_the_runner() {
     assert_eq!(again, Ok(CancelAnswer::AlreadyExited));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancel_that_the_runner_does_not_answer_counts_as_recorded() {
     let world = World::with(crate::links::LinkOptions {
         cancel_within: Duration::from_millis(20),
@@ -367,12 +326,9 @@ async fn a_cancel_that_the_runner_does_not_answer_counts_as_recorded() {
     assert_eq!(answer, Ok(CancelAnswer::Recorded));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_stored_result_of_a_file_operation_needs_no_runner() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let mut operation = exec(10);
     operation.request = Request::Read(Read {
         path: "f".to_owned(),
@@ -380,13 +336,7 @@ async fn a_stored_result_of_a_file_operation_needs_no_runner() {
         max_lines: 10,
         max_bytes: 100,
     });
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, operation.clone()).await;
     let content = v1::ReadContent {
         content: b"text".to_vec(),
         first_line: 1,
@@ -413,12 +363,9 @@ async fn a_stored_result_of_a_file_operation_needs_no_runner() {
     assert_eq!(next(&mut again).await, OperationEvent::Ended(read));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let operation = exec(10);
     drop(
         world
@@ -457,12 +404,9 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
     assert_eq!(next(&mut again).await, OperationEvent::Ended(exited(9)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn forgetting_is_told_to_the_runner_once_nobody_reads() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, _runner, mut link) = World::chosen().await;
     let operation = exec(10);
     let mut running = world
         .sandbox

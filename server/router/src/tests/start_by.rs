@@ -10,10 +10,7 @@ use super::{double::*, reconnect::assert_ends_with};
 
 /// An operation whose frame was sent, and whose runner is away before it answers.
 async fn sent_and_cut_off() -> (World, Runner, Running) {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
     link.operation().await;
     world.lose(&runner, link).await;
@@ -34,7 +31,7 @@ async fn never_starts(world: &World, runner: &Runner, running: &mut Running) {
     assert_ends_with(running, RefusalCode::Expired).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
     let (world, runner, mut running) = sent_and_cut_off().await;
     world.clock.advance(Duration::from_secs(61));
@@ -42,12 +39,9 @@ async fn an_operation_whose_time_to_start_has_passed_is_never_started() {
     assert!(world.store.outcome(&exec(10)).is_some());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_remains_of_the_time_to_start_shrinks() {
-    let world = World::new();
-    let runner = Runner::new(1, "one");
-    let mut link = world.link(&runner).await;
-    world.store.choose(&runner);
+    let (world, runner, mut link) = World::chosen().await;
     let _running = world.sandbox.start(exec(10)).await.expect("it starts");
     assert_eq!(link.operation().await.start_within_ms, 60_000);
     world.lose(&runner, link).await;
@@ -56,7 +50,7 @@ async fn what_remains_of_the_time_to_start_shrinks() {
     assert_eq!(link.operation().await.start_within_ms, 40_000);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_wall_clock_moves_the_time_to_start() {
     const HOURS: i64 = 2 * 60 * 60 * 1_000_000;
     for (forward, passes, left) in [(HOURS, 20, 40_000), (-HOURS, 20, 40_000), (-HOURS, 61, 0)] {
@@ -76,7 +70,7 @@ async fn no_wall_clock_moves_the_time_to_start() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_was_placed_in_another_boot_of_the_server_or_by_an_earlier_release_is_not_started() {
     let another = Some(BootMoment {
         boot: "another".to_owned(),

@@ -25,7 +25,7 @@ fn is_over(world: &World) -> bool {
     world.store.outcome(&exec(10)) == Some(Outcome::Refused(never_started()))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_runner_never_had_and_nobody_waits_for_is_over_when_it_links() {
     let runner = Runner::new(1, "one");
     let world = restarted().await;
@@ -35,7 +35,7 @@ async fn what_a_runner_never_had_and_nobody_waits_for_is_over_when_it_links() {
     assert!(!link.has_been_sent_something());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_a_runner_never_had_may_still_be_sent_by_a_turn_that_goes_on() {
     let runner = Runner::new(1, "one");
     let world = restarted().await;
@@ -50,7 +50,7 @@ async fn what_a_runner_never_had_may_still_be_sent_by_a_turn_that_goes_on() {
     assert_eq!(next(&mut running).await, ended);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_given_up_once_its_runner_has_linked_is_fenced_there() {
     let runner = Runner::new(1, "one");
     let world = restarted().await;
@@ -68,7 +68,7 @@ async fn what_is_given_up_once_its_runner_has_linked_is_fenced_there() {
     eventually(|| is_over(&world)).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_runs_when_its_call_ends_is_let_run_and_its_outcome_is_stored() {
     let runner = Runner::new(1, "one").remembering(&exec(10), false);
     let world = restarted().await;
@@ -82,7 +82,7 @@ async fn what_runs_when_its_call_ends_is_let_run_and_its_outcome_is_stored() {
     eventually(|| world.store.outcome(&exec(10)) == Some(exited(3))).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn that_an_operation_never_started_is_stored_before_it_is_answered() {
     let runner = Runner::new(1, "one");
     let world = restarted().await;
@@ -97,7 +97,7 @@ async fn that_an_operation_never_started_is_stored_before_it_is_answered() {
     assert!(is_over(&world));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_cancel_is_carried_out_although_its_caller_has_gone() {
     let runner = Runner::new(1, "one");
     let world = restarted().await;

@@ -25,14 +25,16 @@ pub(in crate::tests) struct Store(Mutex<Rows>, Arc<Area>);
 
 /// Output in memory, until the disk is full.
 #[derive(Default)]
-pub(in crate::tests) struct Area(
-    AtomicBool,
-    Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
+pub(in crate::tests) struct Area {
+    full: AtomicBool,
+    /// Whoever waited for a sync was told that the disk is full.
+    told_full: AtomicBool,
+    kept: Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
     /// Of which something was not kept.
-    Mutex<HashSet<OperationId>>,
+    broken: Mutex<HashSet<OperationId>>,
     /// No stream can be read from its beginning now.
-    AtomicBool,
-);
+    holds_beginnings: AtomicBool,
+}
 
 #[derive(Default)]
 pub(in crate::tests) struct Rows {
@@ -115,16 +117,21 @@ impl Store {
     }
 
     pub(in crate::tests) fn fill_the_disk(&self) {
-        self.1.0.store(true, Ordering::Relaxed);
+        self.1.full.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the router was told that the disk is full.
+    pub(in crate::tests) fn has_told_full(&self) -> bool {
+        self.1.told_full.load(Ordering::Relaxed)
     }
 
     /// Whether whoever reads a stream from its beginning waits.
     pub(in crate::tests) fn hold_the_beginnings(&self, hold: bool) {
-        self.1.3.store(hold, Ordering::Relaxed);
+        self.1.holds_beginnings.store(hold, Ordering::Relaxed);
     }
 
     pub(in crate::tests) fn free_the_disk(&self) {
-        self.1.0.store(false, Ordering::Relaxed);
+        self.1.full.store(false, Ordering::Relaxed);
     }
 
     /// The engine stores an end together with what it concludes from it.
@@ -156,10 +163,10 @@ impl Outputs for Area {
         stream: OutputStream,
         from: u64,
     ) -> Result<Option<(u64, Bytes)>, PortError> {
-        while from == 0 && self.3.load(Ordering::Relaxed) {
+        while from == 0 && self.holds_beginnings.load(Ordering::Relaxed) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let kept = self.1.lock().expect("no test panics with it");
+        let kept = self.kept.lock().expect("no test panics with it");
         let pieces = kept.get(&(id, stream)).into_iter().flatten();
         let mut pieces = pieces.filter(|(_, data)| !data.is_empty());
         let piece = pieces.find(|(offset, data)| offset + data.len() as u64 > from);
@@ -170,9 +177,9 @@ impl Outputs for Area {
     }
 
     async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
-        let kept = self.1.lock().expect("no test panics with it");
+        let kept = self.kept.lock().expect("no test panics with it");
         let is_kept = kept.contains_key(&(id, OutputStream::Stdout));
-        match self.0.load(Ordering::Relaxed) && !is_kept {
+        match self.full.load(Ordering::Relaxed) && !is_kept {
             true => Err(PortError::new("the disk is full")),
             // Everything is, here.
             false => Ok(()),
@@ -186,11 +193,14 @@ impl Outputs for Area {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError> {
-        let mut kept = self.1.lock().expect("no test panics with it");
+        let mut kept = self.kept.lock().expect("no test panics with it");
         let pieces = kept.entry((id, stream)).or_default();
         let follows = data.is_empty() || offset <= end(pieces);
-        if self.0.load(Ordering::Relaxed) || self.is_broken(id) || !follows {
-            self.2.lock().expect("no test panics with it").insert(id);
+        if self.full.load(Ordering::Relaxed) || self.is_broken(id) || !follows {
+            self.broken
+                .lock()
+                .expect("no test panics with it")
+                .insert(id);
         } else if offset >= end(pieces) {
             pieces.push((offset, data));
         }
@@ -198,14 +208,18 @@ impl Outputs for Area {
     }
 
     async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        if !self.0.load(Ordering::Relaxed) {
-            self.2.lock().expect("no test panics with it").remove(&id);
+        if !self.full.load(Ordering::Relaxed) {
+            self.broken
+                .lock()
+                .expect("no test panics with it")
+                .remove(&id);
         }
         self.synced(id).await
     }
 
     async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        if self.0.load(Ordering::Relaxed) || self.is_broken(id) {
+        if self.full.load(Ordering::Relaxed) || self.is_broken(id) {
+            self.told_full.store(true, Ordering::Relaxed);
             return Err(PortError::new("the disk is full"));
         }
         Ok(self.durable(id))
@@ -215,16 +229,16 @@ impl Outputs for Area {
 impl Area {
     /// As long as the disk takes it, everything is; once it is full, nobody knows.
     fn durable(&self, id: OperationId) -> [u64; 2] {
-        if self.0.load(Ordering::Relaxed) || self.is_broken(id) {
+        if self.full.load(Ordering::Relaxed) || self.is_broken(id) {
             return [0, 0];
         }
-        let kept = self.1.lock().expect("no test panics with it");
+        let kept = self.kept.lock().expect("no test panics with it");
         let streams = [OutputStream::Stdout, OutputStream::Stderr];
         streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces)))
     }
 
     fn is_broken(&self, id: OperationId) -> bool {
-        let broken = self.2.lock().expect("no test panics with it");
+        let broken = self.broken.lock().expect("no test panics with it");
         broken.contains(&id)
     }
 }
