@@ -30,8 +30,8 @@ use crate::{
     backoff::Backoff,
     connection::Transports,
     endpoints::Endpoints,
-    home::{Home, HomeError},
-    journal::{Journal, JournalError, Opened, Repair},
+    home::{Enrolled, Home, HomeError},
+    journal::{Journal, JournalError, Repair},
     key::KeyError,
     link::{Introduction, Link, LinkError},
     operations::{Found, Operations, OperationsService, Unfinished},
@@ -168,57 +168,35 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
     let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let endpoints = endpoints.over(options.transports);
     let key = options.home.key()?;
-    let host = Host::open(
-        HostOptions {
-            root: enrolled.workspace.clone(),
-            environment: options.environment,
-            file_operation_within: FILE_OPERATION_WITHIN,
-        },
-        options.clock.clone(),
-    )?;
+    let host = HostOptions {
+        root: enrolled.workspace.clone(),
+        environment: options.environment,
+        file_operation_within: FILE_OPERATION_WITHIN,
+    };
+    let host = Host::open(host, options.clock.clone())?;
     let sandbox = SandboxId::derive(enrolled.runner, SANDBOX);
     let introduction = Introduction {
         runner: enrolled.runner,
         capabilities: capabilities(&options.facts, sandbox, &host),
     };
-    tracing::info!(
-        runner.id = %enrolled.runner,
-        runner.name = enrolled.name,
-        servers = endpoints.texts().join(" "),
-        workspace = %host.root().display(),
-        isolation = %host.isolation(),
-        "runner starts"
-    );
-    let Opened {
-        journal,
-        id,
-        records,
-        repaired,
-    } = Journal::open(
-        &options.home.journal(),
-        options.clock.as_ref(),
-        options.entropy.as_ref(),
-    )?;
-    report(repaired);
-    let options_of_processes = ProcessOptions {
+    say_start(&enrolled, &endpoints, &host);
+    let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
+    let opened = Journal::open(&options.home.journal(), clock, entropy)?;
+    report(opened.repaired);
+    let supervisors = ProcessOptions {
         supervisor: options.supervisor,
         root: options.home.commands(),
         waiting: SUPERVISORS_WAITING,
         kill: KillChoice::Strongest,
     };
-    let (processes, left) = Processes::open(
-        options_of_processes,
-        options.clock.clone(),
-        options.entropy.as_ref(),
-    )
-    .await?;
+    let (processes, left) = Processes::open(supervisors, options.clock.clone(), entropy).await?;
     let (operations, service) = Operations::open(Found {
         host,
         processes,
         left,
-        journal,
-        id,
-        entries: records,
+        journal: opened.journal,
+        id: opened.id,
+        entries: opened.records,
         boot: options.facts.boot,
         sandbox,
         sync_before_start: options.sync_before_start,
@@ -241,6 +219,17 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         goodbye: CancellationToken::new(),
     };
     Ok((link, service))
+}
+
+fn say_start(enrolled: &Enrolled, endpoints: &Endpoints, host: &Host) {
+    tracing::info!(
+        runner.id = %enrolled.runner,
+        runner.name = enrolled.name,
+        servers = endpoints.texts().join(" "),
+        workspace = %host.root().display(),
+        isolation = %host.isolation(),
+        "runner starts"
+    );
 }
 
 fn capabilities(facts: &HostFacts, sandbox: SandboxId, host: &Host) -> v1::Capabilities {

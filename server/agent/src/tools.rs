@@ -58,8 +58,11 @@ pub trait Tool: Send + Sync {
 
     /// What the model is told of an end that is neither a failure of a file operation nor a
     /// refusal; `None` where it is not an end of this tool's requests. `limit` is how many bytes
-    /// the text may have; a longer one loses its middle.
-    fn render(&self, ended: &Ended<'_>, limit: usize) -> Option<Rendered>;
+    /// the text may have; a longer one loses its middle. A tool that asks nothing of the sandbox has
+    /// none.
+    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
+        None
+    }
 }
 
 /// What a call asks for.
@@ -111,6 +114,9 @@ pub struct Ended<'a> {
     /// The time that it was given.
     pub run_for: Duration,
 }
+
+/// What the model is told of a call that was cancelled in time.
+pub(crate) const NEVER_RAN: &str = "cancelled before it ran";
 
 /// What the model is told.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,8 +14,6 @@ use shared_types::{
 pub(crate) struct Transcript {
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
-    /// Calls that ended as tasks: also those of which it is not known here where they were placed.
-    begun: usize,
     /// Tasks that ended since the last input.
     ended: Vec<EndedTask>,
 }
@@ -121,9 +119,6 @@ impl Transcript {
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
             _ => {}
         }
-        if let Event::CallEnded { task: Some(_), .. } = event {
-            self.begun += 1;
-        }
         let Some(id) = event.turn() else { return };
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
             self.tasks.extend(turn.apply(event, at));
@@ -146,10 +141,16 @@ impl Transcript {
         &self.tasks
     }
 
-    /// How many can be running, by what is known here.
+    /// How many can be running, by what is known here: with calls that went on in the background of
+    /// which it is not known where.
     pub(crate) fn tasks_at_most(&self) -> usize {
+        let steps = self.turns.iter().flat_map(|turn| &turn.steps);
+        let begun = steps.flat_map(|step| &step.calls).filter(|call| {
+            let outcome = call.result.as_ref().map(|result| result.outcome);
+            outcome == Some(CallOutcome::Background)
+        });
         let ended = self.tasks.iter().filter(|task| task.ended.is_some());
-        self.begun.saturating_sub(ended.count())
+        begun.count().saturating_sub(ended.count())
     }
 
     /// Those of which no end is known.

@@ -3,10 +3,10 @@
 use server_llm::Message;
 use shared_types::{TurnId, event::CallOutcome};
 
-use crate::transcript::{Call, EndedTask, Step, Transcript};
-
-/// What a call without a recorded result is answered with: vendors refuse a call without one.
-const NEVER_RAN: &str = "cancelled before it ran";
+use crate::{
+    tools::NEVER_RAN,
+    transcript::{Call, EndedTask, Step, Transcript},
+};
 
 /// The tasks that the model is told to have ended before an input: the last ones.
 const ENDED_AT_MOST: usize = 16;
@@ -58,6 +58,7 @@ fn result(call: &Call) -> Message {
                 CallOutcome::Completed | CallOutcome::Background
             ),
         ),
+        // Vendors refuse a call without a result.
         None => (NEVER_RAN.to_owned(), true),
     };
     Message::ToolResult {

@@ -8,8 +8,10 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
+use tokio::task::JoinHandle;
+
 use crate::{
-    Live,
+    Live, TurnError,
     testing::{Reply, START, World, exit, output},
 };
 
@@ -35,17 +37,43 @@ fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>, script: Script
     World::new(calls.chain([Reply::says("done")]), [script])
 }
 
-/// Runs the turn, whose first operation is placed as the store says.
-async fn run(world: &World) -> OperationId {
-    let running = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
+/// Waits until so many operations were started; they are told in their order.
+async fn started(world: &World, count: usize) -> Vec<OperationId> {
+    loop {
+        let started = world.sandbox.scripted.started();
+        if started.len() >= count {
+            return started.iter().map(|operation| operation.id).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    let operation = world.sandbox.scripted.started()[0].id;
-    world.was_placed(operation);
-    let ended = running.await.expect("the engine does not panic");
-    assert_eq!(ended, Ok(TurnOutcome::Completed));
+}
+
+/// Waits until the first answer's call with this number, from 0, is started, and notes where, as the
+/// store does.
+async fn place(world: &World, ordinal: u32) -> OperationId {
+    let operation = started(world, ordinal as usize + 1).await[ordinal as usize];
+    world.was_placed_at(1, ordinal, operation);
     operation
+}
+
+/// Runs the turn, whose first answer asks for so many operations.
+async fn run_all(world: &World, calls: u32) {
+    let running = world.spawn();
+    for ordinal in 0..calls {
+        place(world, ordinal).await;
+    }
+    assert_ends(running, TurnOutcome::Completed).await;
+}
+
+/// Runs the turn, whose first answer asks for one operation.
+async fn run(world: &World) -> OperationId {
+    run_all(world, 1).await;
+    started(world, 1).await[0]
+}
+
+async fn assert_ends(running: JoinHandle<Result<TurnOutcome, TurnError>>, outcome: TurnOutcome) {
+    let ended = running.await.expect("the engine does not panic");
+    assert_eq!(ended, Ok(outcome));
 }
 
 fn told(world: &World) -> Vec<(CallOutcome, String, Option<u32>)> {
@@ -88,16 +116,7 @@ async fn what_is_begun_in_the_background_has_the_next_number_each() {
         [Reply::calls("", [begin, begin]), Reply::says("done")],
         [runs_on(), runs_on()],
     );
-    let running = world.spawn();
-    for ordinal in 0..2 {
-        while world.sandbox.scripted.started().len() <= ordinal {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let operation = world.sandbox.scripted.started()[ordinal].id;
-        world.was_placed_at(1, ordinal as u32, operation);
-    }
-    let ended = running.await.expect("the engine does not panic");
-    assert_eq!(ended, Ok(TurnOutcome::Completed));
+    run_all(&world, 2).await;
     let tasks: Vec<_> = told(&world).iter().map(|(_, _, task)| *task).collect();
     assert_eq!(tasks, [Some(1), Some(2)]);
 }
@@ -130,7 +149,7 @@ async fn a_runner_that_came_back_is_heard_out_before_its_command_goes_to_the_bac
         OperationEvent::Unreachable { since: START },
         OperationEvent::Reachable,
     ];
-    let call = ("Shell", r#"{"command":"make","timeout_ms":1}"#);
+    let call = ("Shell", r#"{"command":"make","timeout_ms":100}"#);
     let world = calls([call], Script::Hang(events));
     let began = tokio::time::Instant::now();
     run(&world).await;
@@ -197,16 +216,7 @@ async fn no_more_than_so_many_commands_are_begun_while_others_run() {
         [runs_on(), runs_on(), runs_on()],
     );
     world.limits.tasks_at_most = 2;
-    let running = world.spawn();
-    for ordinal in 0..2 {
-        while world.sandbox.scripted.started().len() <= ordinal {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let operation = world.sandbox.scripted.started()[ordinal].id;
-        world.was_placed_at(1, ordinal as u32, operation);
-    }
-    let ended = running.await.expect("the engine does not panic");
-    assert_eq!(ended, Ok(TurnOutcome::Completed));
+    run_all(&world, 2).await;
     let (outcome, text, _) = &told(&world)[2];
     assert_eq!(*outcome, CallOutcome::Refused, "{text}");
     assert!(
@@ -224,17 +234,10 @@ async fn a_cancelled_turn_stops_no_task_that_it_was_about_to_stop() {
         [runs_on(), until_it_is_stopped()],
     );
     let running = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let task = world.sandbox.scripted.started()[0].id;
-    world.was_placed(task);
-    while world.sandbox.scripted.started().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let task = place(&world, 0).await;
+    started(&world, 2).await;
     world.cancel.cancel();
-    let ended = running.await.expect("the engine does not panic");
-    assert_eq!(ended, Ok(TurnOutcome::Cancelled));
+    assert_ends(running, TurnOutcome::Cancelled).await;
     assert!(!world.sandbox.scripted.cancelled().contains(&task));
     assert_eq!(told(&world)[2].1, "cancelled before it ran");
 }
@@ -263,17 +266,10 @@ async fn whoever_cancels_a_turn_that_reads_a_task_stops_the_reading_and_not_the_
     let read = ("task_read", r#"{"task":1,"wait_ms":600000}"#);
     let world = calls([SHELL, read], runs_on());
     let running = world.spawn();
-    while world.sandbox.scripted.started().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    let operation = world.sandbox.scripted.started()[0].id;
-    world.was_placed(operation);
-    while world.sandbox.scripted.started().len() < 2 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let operation = place(&world, 0).await;
+    started(&world, 2).await;
     world.cancel.cancel();
-    let ended = running.await.expect("the engine does not panic");
-    assert_eq!(ended, Ok(TurnOutcome::Cancelled));
+    assert_ends(running, TurnOutcome::Cancelled).await;
     let text = "cancelled while it waited for task 1, which was not stopped by that";
     assert_eq!(
         told(&world)[1],

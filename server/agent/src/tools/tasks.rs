@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shared_types::Effect;
 
-use super::{Arguments, Ask, BadArguments, Ended, Kind, Parameter, Rendered, Tool};
+use super::{Arguments, Ask, BadArguments, Kind, Parameter, Tool};
 
 /// How long a look waits where nothing is said.
 const DEFAULT_WAIT_MS: u64 = 30_000;
@@ -71,10 +71,6 @@ impl Tool for TaskStatusTool {
     fn prepare(&self, _arguments: &Arguments) -> Result<Ask, BadArguments> {
         Ok(Ask::Tasks(TaskAsk::Status))
     }
-
-    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
-        None
-    }
 }
 
 /// Reads the output of a task from an offset on, and waits for its end.
@@ -135,10 +131,6 @@ impl Tool for TaskReadTool {
             wait_for: Duration::from_millis(wait),
         }))
     }
-
-    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
-        None
-    }
 }
 
 /// Stops a task and everything that it started.
@@ -168,10 +160,6 @@ impl Tool for TaskKillTool {
         Ok(Ask::Tasks(TaskAsk::Kill {
             task: number(arguments),
         }))
-    }
-
-    fn render(&self, _ended: &Ended<'_>, _limit: usize) -> Option<Rendered> {
-        None
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     engine::Engine,
     session::SessionPorts,
-    tools::{Arguments, Ask, BadArguments, Prepared, Rendered, TaskAsk, Tool},
+    tools::{Arguments, Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
     transcript::{self, Transcript},
 };
 
@@ -171,7 +171,7 @@ impl<'a> Call<'a> {
 
     async fn look_at_tasks(&self, ask: &TaskAsk) -> Result<Done, TurnError> {
         if self.site.cancel.is_cancelled() {
-            return Ok(self.done(told::cancelled(told::NOT_RUN.to_owned()), Times::default()));
+            return Ok(self.done(told::cancelled(NEVER_RAN.to_owned()), Times::default()));
         }
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();

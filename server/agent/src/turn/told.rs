@@ -11,12 +11,9 @@ use super::{
 };
 use crate::{
     session::spoken,
-    tools::{Ended, Rendered, Tool, bounded, render},
+    tools::{Ended, NEVER_RAN, Rendered, Tool, bounded, render},
     transcript::Task,
 };
-
-/// What is told of a call that was cancelled in time.
-pub(super) const NOT_RUN: &str = "cancelled before it ran";
 
 /// Output that is shown with an unknown outcome, in bytes.
 const LAST_OUTPUT_BYTES: usize = 2 * 1024;
@@ -45,7 +42,7 @@ impl Told<'_> {
                 self.follow.runner()
             )),
             Followed::Silent => self.unknown("the runner did not report its end in time"),
-            Followed::NotRun => cancelled(NOT_RUN.to_owned()),
+            Followed::NotRun => cancelled(NEVER_RAN.to_owned()),
             Followed::StopRecorded => cancelled(format!(
                 "stop requested; the runner could not be reached, so it is stopped when the runner is back{}",
                 self.last_output()
