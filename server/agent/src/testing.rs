@@ -109,12 +109,25 @@ impl World {
     /// Runs the turn in a worker that dies once it has started so many operations; returns the last.
     pub(crate) async fn dies_after_starting(&self, operations: usize) -> OperationId {
         let worker = self.spawn();
-        while self.sandbox.scripted.started().len() < operations {
-            tokio::task::yield_now().await;
-        }
+        let started = self.started(operations).await;
         worker.abort();
         let _ = worker.await;
-        self.sandbox.scripted.started()[operations - 1].id
+        started[operations - 1]
+    }
+
+    /// Waits until so many operations were started; they are told in their order.
+    pub(crate) async fn started(&self, count: usize) -> Vec<OperationId> {
+        let started = async {
+            loop {
+                let started = self.sandbox.scripted.started();
+                if started.len() >= count {
+                    return started.iter().map(|operation| operation.id).collect();
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let started = tokio::time::timeout(HANGS_AFTER, started).await;
+        started.expect("so many operations are started")
     }
 
     /// The log says that this operation of the first call was placed, as the store writes it.

@@ -37,21 +37,10 @@ fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, &'a str)>, script: Script
     World::new(calls.chain([Reply::says("done")]), [script])
 }
 
-/// Waits until so many operations were started; they are told in their order.
-async fn started(world: &World, count: usize) -> Vec<OperationId> {
-    loop {
-        let started = world.sandbox.scripted.started();
-        if started.len() >= count {
-            return started.iter().map(|operation| operation.id).collect();
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
 /// Waits until the first answer's call with this number, from 0, is started, and notes where, as the
 /// store does.
 async fn place(world: &World, ordinal: u32) -> OperationId {
-    let operation = started(world, ordinal as usize + 1).await[ordinal as usize];
+    let operation = world.started(ordinal as usize + 1).await[ordinal as usize];
     world.was_placed_at(1, ordinal, operation);
     operation
 }
@@ -68,7 +57,7 @@ async fn run_all(world: &World, calls: u32) {
 /// Runs the turn, whose first answer asks for one operation.
 async fn run(world: &World) -> OperationId {
     run_all(world, 1).await;
-    started(world, 1).await[0]
+    world.started(1).await[0]
 }
 
 async fn assert_ends(running: JoinHandle<Result<TurnOutcome, TurnError>>, outcome: TurnOutcome) {
@@ -235,7 +224,7 @@ async fn a_cancelled_turn_stops_no_task_that_it_was_about_to_stop() {
     );
     let running = world.spawn();
     let task = place(&world, 0).await;
-    started(&world, 2).await;
+    world.started(2).await;
     world.cancel.cancel();
     assert_ends(running, TurnOutcome::Cancelled).await;
     assert!(!world.sandbox.scripted.cancelled().contains(&task));
@@ -267,7 +256,7 @@ async fn whoever_cancels_a_turn_that_reads_a_task_stops_the_reading_and_not_the_
     let world = calls([SHELL, read], runs_on());
     let running = world.spawn();
     let operation = place(&world, 0).await;
-    started(&world, 2).await;
+    world.started(2).await;
     world.cancel.cancel();
     assert_ends(running, TurnOutcome::Cancelled).await;
     let text = "cancelled while it waited for task 1, which was not stopped by that";
