@@ -78,6 +78,11 @@ impl ScriptedSandbox {
         self.lock().cancel_answer = Some(Err(refusal));
     }
 
+    /// From now on this is played to whoever attaches to the operation.
+    pub fn goes_on_as(&self, operation: OperationId, script: Script) {
+        self.lock().known.insert(operation, script);
+    }
+
     /// Every operation that was started or attached to, in order.
     pub fn started(&self) -> Vec<Operation> {
         self.lock().started.clone()

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, scripted::Script};
+use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, Outcome, scripted::Script};
 use shared_types::{
-    Event, OperationId,
+    Event, OperationId, Refusal, RefusalCode,
     event::{CallOutcome, TurnOutcome},
 };
 
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Live, TurnError,
-    testing::{Reply, START, World, exit, output},
+    testing::{Reply, START, World, ends, exit, output},
 };
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make","timeout_ms":5000}"#);
@@ -43,6 +43,14 @@ async fn place(world: &World, ordinal: u32) -> OperationId {
     let operation = world.started(ordinal as usize + 1).await[ordinal as usize];
     world.was_placed_at(1, ordinal, operation);
     operation
+}
+
+/// The operation has ended, and nobody listened.
+fn settle(world: &World, operation: OperationId) {
+    world.journal.append(Event::OperationSettled {
+        operation,
+        summary: "exit code 0".to_owned(),
+    });
 }
 
 /// Runs the turn, whose first answer asks for so many operations.
@@ -167,6 +175,23 @@ async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_is_the_operation_as_which_its_call_was_tried_last() {
+    let full = Refusal::new(RefusalCode::ResourceExhausted, "the runner is full");
+    let no_room = ends(Outcome::Refused(full.retry_after(Duration::from_millis(1))));
+    let calls = [SHELL, READ_ON].map(|call| Reply::calls("", [call]));
+    let world = World::new(
+        calls.into_iter().chain([Reply::says("done")]),
+        [no_room, runs_on()],
+    );
+    let running = world.spawn();
+    let tried = world.started(2).await;
+    world.was_placed(tried[1]);
+    assert_ends(running, TurnOutcome::Completed).await;
+    assert_eq!(world.started(3).await, [tried[0], tried[1], tried[1]]);
+    assert_eq!(world.sandbox.scripted.left(), [tried[1], tried[1]]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_wants_more_than_there_is_hears_how_much_there_is() {
     let beyond = ("task_read", r#"{"task":1,"stdout_from":99}"#);
     let world = calls([SHELL, beyond, KILL, beyond], until_it_is_stopped());
@@ -181,6 +206,36 @@ async fn whoever_wants_more_than_there_is_hears_how_much_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_looks_at_a_task_whose_runner_is_gone_hears_since_when() {
+    let world = calls([SHELL, READ_ON], runs_on());
+    let running = world.spawn();
+    let task = place(&world, 0).await;
+    let gone = OperationEvent::Unreachable { since: START };
+    let script = Script::Hang(vec![OperationEvent::Accepted, gone]);
+    world.sandbox.scripted.goes_on_as(task, script);
+    assert_ends(running, TurnOutcome::Completed).await;
+    let (outcome, text, _) = &told(&world)[1];
+    let since = format!("task 1 ran when runner scripted went offline at {START:.0}");
+    assert!(text.contains(&since), "{text}");
+    assert_eq!(*outcome, CallOutcome::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_has_ended_is_said_to_have_ended_even_where_not_all_can_be_read() {
+    let world = calls([SHELL, READ_ON, READ_ON], runs_on());
+    let running = world.spawn();
+    let task = place(&world, 0).await;
+    world.started(2).await;
+    settle(&world, task);
+    assert_ends(running, TurnOutcome::Completed).await;
+    let text = &told(&world)[2].1;
+    assert!(
+        text.starts_with("[task 1 has ended: exit code 0; not all"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn looking_again_and_again_is_not_going_in_circles() {
     let short = ("task_read", r#"{"task":1,"wait_ms":1000}"#);
     let mut world = calls([SHELL, short, short, short, short, short], runs_on());
@@ -189,12 +244,16 @@ async fn looking_again_and_again_is_not_going_in_circles() {
     let ticks = tokio::spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            clock.advance(Duration::from_secs(1));
+            clock.advance(Duration::from_secs(2));
         }
     });
     run(&world).await;
     assert_eq!(told(&world).len(), 6);
     ticks.abort();
+    // Nor is it overrunning what it was given: to wait so long is what it was to do.
+    let overran = |event: &Event| matches!(event, Event::CallEnded { overran: true, .. });
+    let looks = world.ended_calls().split_off(1);
+    assert!(!looks.iter().any(overran), "{looks:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,6 +272,43 @@ async fn no_more_than_so_many_commands_are_begun_while_others_run() {
         "{text}"
     );
     assert_eq!(world.sandbox.scripted.started().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_has_ended_makes_room_for_another() {
+    let begin = ("Shell", r#"{"command":"serve","background":true}"#);
+    let calls = [begin, READ_ON, begin].map(|call| Reply::calls("", [call]));
+    let mut world = World::new(
+        calls.into_iter().chain([Reply::says("done")]),
+        [runs_on(), runs_on()],
+    );
+    world.limits.tasks_at_most = 1;
+    let running = world.spawn();
+    let first = place(&world, 0).await;
+    world.started(2).await;
+    settle(&world, first);
+    let second = world.started(3).await[2];
+    world.was_placed_at(3, 0, second);
+    assert_ends(running, TurnOutcome::Completed).await;
+    assert_eq!(told(&world)[2].2, Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_placed_before_a_crash_is_gone_on_with_however_many_others_run() {
+    let begin = ("Shell", r#"{"command":"serve","background":true}"#);
+    let mut world = World::new(
+        [Reply::calls("", [begin, begin]), Reply::says("done")],
+        [runs_on(), runs_on()],
+    );
+    let worker = world.spawn();
+    place(&world, 0).await;
+    place(&world, 1).await;
+    worker.abort();
+    assert!(worker.await.is_err_and(|error| error.is_cancelled()));
+    world.limits.tasks_at_most = 1;
+    assert_ends(world.spawn(), TurnOutcome::Completed).await;
+    let tasks: Vec<_> = told(&world).iter().map(|(_, _, task)| *task).collect();
+    assert_eq!(tasks, [Some(1), Some(2)]);
 }
 
 #[tokio::test(start_paused = true)]

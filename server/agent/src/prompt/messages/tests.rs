@@ -110,14 +110,13 @@ fn a_message_that_waits_for_its_turn_is_not_sent_before_it() {
     assert_eq!((&second[0], &second[2]), (&user("first"), &user("second")));
 }
 
-#[test]
-fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
-    let operation = OperationId::from_u128(5);
+/// The call at this place of the first turn's first answer goes on as the task with the next number.
+fn goes_on(ordinal: u32) -> [Event; 2] {
     let placed = Event::CallPlaced {
         turn: turn(1),
         step: 1,
-        ordinal: 0,
-        operation,
+        ordinal,
+        operation: OperationId::from_u128(ordinal.into()),
         place: Place {
             runner: RunnerId::from_u128(6),
             runner_name: "laptop".to_owned(),
@@ -125,24 +124,33 @@ fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
             isolation: Isolation::none(),
         },
     };
-    let mut background = ended(1, 1, 0, CallOutcome::Background);
+    let mut background = ended(1, 1, ordinal, CallOutcome::Background);
     if let Event::CallEnded { task, .. } = &mut background {
-        *task = Some(1);
+        *task = Some(ordinal + 1);
     }
-    let settled = Event::OperationSettled {
-        operation,
+    [placed, background]
+}
+
+fn settled(ordinal: u32) -> Event {
+    Event::OperationSettled {
+        operation: OperationId::from_u128(ordinal.into()),
         summary: "exit code 0".to_owned(),
-    };
+    }
+}
+
+#[test]
+fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
+    let [placed, background] = goes_on(0);
     let log = [
         input(1, "build"),
         answer(1, 1, "", 1),
         placed,
         background,
         answer(1, 2, "it runs", 0),
-        settled.clone(),
+        settled(0),
         input(2, "and now?"),
         // Told once only.
-        settled,
+        settled(0),
         answer(2, 1, "it is done", 0),
         input(3, "thanks"),
     ];
@@ -151,6 +159,32 @@ fn the_model_hears_before_the_next_input_which_tasks_have_ended() {
     assert_eq!(&messages[4..6], [user(told), user("and now?")]);
     assert_eq!(messages[7], user("thanks"));
     assert_eq!(messages[..4], sent(&log, 1)[..4], "the beginning stays");
+}
+
+#[test]
+fn that_a_command_goes_on_in_the_background_is_no_failure() {
+    let begun = goes_on(0);
+    let log = [vec![input(1, "build"), answer(1, 1, "", 1)], begun.to_vec()].concat();
+    let messages = sent(&log, 1);
+    let failed = matches!(messages[2], Message::ToolResult { failed, .. } if failed);
+    assert!(!failed, "{:?}", messages[2]);
+}
+
+#[test]
+fn of_many_tasks_that_have_ended_the_model_hears_of_the_last_ones() {
+    let many = ENDED_AT_MOST as u32 + 2;
+    let mut log = vec![input(1, "build"), answer(1, 1, "", many)];
+    log.extend((0..many).flat_map(goes_on));
+    log.extend((0..many).map(settled));
+    log.push(input(2, "and now?"));
+    let messages = sent(&log, 2);
+    let Some([Message::User { text }, _]) = messages.last_chunk() else {
+        panic!("{messages:?}");
+    };
+    let told: Vec<_> = text.lines().collect();
+    assert_eq!(told.len(), ENDED_AT_MOST);
+    let last = format!("[task {many} has ended");
+    assert!(told[0].starts_with("[task 3 ") && told[ENDED_AT_MOST - 1].starts_with(&last));
 }
 
 #[test]
