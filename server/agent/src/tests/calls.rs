@@ -211,7 +211,7 @@ async fn output_is_passed_on_as_it_comes_and_gaps_are_named() {
         world
             .only_call()
             .1
-            .contains("hello\n[… 100 bytes left out …]")
+            .contains("hello\n[… 100 bytes left out from offset 5 …]")
     );
 }
 
@@ -403,7 +403,10 @@ async fn bytes_that_were_written_and_did_not_arrive_are_said_to_be_missing() {
     let world = one_call(SHELL, [script]);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let (_, text) = world.only_call();
-    assert!(text.contains("hello\n[… 100 bytes left out …]"), "{text}");
+    assert!(
+        text.contains("hello\n[… 100 bytes left out from offset 5 …]"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Room for the line that states the gap.
-const MARKER_BYTES: usize = 64;
+const MARKER_BYTES: usize = 80;
 
 /// A byte stream of which the head and the tail are kept, and never more.
 #[derive(Debug, Clone)]
@@ -96,8 +96,11 @@ impl Excerpt {
         let mut tail = Vec::with_capacity(self.tail.len());
         tail.extend(&self.tail);
         match self.end - self.from - kept {
-            0 => whole([self.head.as_slice(), &tail].concat().as_slice(), limit),
-            missing => cut(&self.head, missing, &tail, limit),
+            0 => {
+                let all = [self.head.as_slice(), &tail].concat();
+                whole(&all, limit, Some(self.from))
+            }
+            missing => cut(&self.head, missing, &tail, limit, Some(self.from)),
         }
     }
 }
@@ -107,14 +110,15 @@ impl Excerpt {
 pub fn bounded(text: &str, limit: usize) -> String {
     match text.len() <= limit {
         true => text.to_owned(),
-        false => whole(text.as_bytes(), limit).text,
+        false => whole(text.as_bytes(), limit, None).text,
     }
 }
 
-fn whole(bytes: &[u8], limit: usize) -> Shown {
+/// `from` is the offset of the first byte in its stream, where it is of one.
+fn whole(bytes: &[u8], limit: usize, from: Option<u64>) -> Shown {
     let text = String::from_utf8_lossy(bytes);
     if text.len() > limit {
-        return cut(bytes, 0, bytes, limit);
+        return cut(bytes, 0, bytes, limit, from);
     }
     Shown {
         lossy: std::str::from_utf8(bytes).is_err(),
@@ -123,8 +127,9 @@ fn whole(bytes: &[u8], limit: usize) -> Shown {
 }
 
 /// The beginning of `head`, the gap, the end of `tail`. Where nothing is missing between them,
-/// both are the whole, and the halves of the limit keep them from meeting.
-fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize) -> Shown {
+/// both are the whole, and the halves of the limit keep them from meeting. Where the bytes have
+/// offsets, from `from` on, the gap says its own.
+fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize, from: Option<u64>) -> Shown {
     let room = limit.saturating_sub(MARKER_BYTES);
     let between = match missing {
         0 => tail.len() as u64,
@@ -133,9 +138,12 @@ fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize) -> Shown {
     let head = Part::first(units(head), room / 2);
     let tail = Part::last(units(tail), room - room / 2);
     let left_out = between - (head.bytes + tail.bytes) as u64;
+    let place = from.map_or_else(String::new, |from| {
+        format!(" from offset {}", from + head.bytes as u64)
+    });
     Shown {
         text: format!(
-            "{}\n[… {left_out} bytes left out …]\n{}",
+            "{}\n[… {left_out} bytes left out{place} …]\n{}",
             head.text, tail.text
         ),
         lossy: head.lossy || tail.lossy,

@@ -21,7 +21,7 @@ fn what_fits_is_shown_as_it_is() {
 #[test]
 fn what_is_too_long_keeps_its_beginning_and_its_end_and_counts_the_rest() {
     let long = "0123456789".repeat(100);
-    let text = bounded(&long, 164);
+    let text = bounded(&long, 180);
     assert_eq!(
         text,
         format!(
@@ -45,7 +45,18 @@ fn a_gap_in_the_stream_is_shown_where_it_is() {
     let mut excerpt = excerpt(64, &[b"head"]);
     excerpt.push(104, b"tail");
     let shown = excerpt.show(1024).text;
-    assert_eq!(shown, "head\n[… 100 bytes left out …]\ntail");
+    assert_eq!(shown, "head\n[… 100 bytes left out from offset 4 …]\ntail");
+}
+
+#[test]
+fn what_is_left_out_of_a_stream_can_be_read_from_where_it_is_said_to_be() {
+    let mut long = Excerpt::new(50, 7);
+    long.push(7, "0123456789".repeat(100).as_bytes());
+    let shown = long.show(180).text;
+    assert!(
+        shown.contains("[… 900 bytes left out from offset 57 …]"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -54,7 +65,9 @@ fn a_character_that_the_limit_cuts_in_two_is_left_out_and_not_called_invalid() {
     let shown = excerpt(65, &["ä".repeat(500).as_bytes()]).show(1024);
     assert!(!shown.lossy && !shown.text.contains('\u{FFFD}'));
     assert!(
-        shown.text.contains("[… 872 bytes left out …]"),
+        shown
+            .text
+            .contains("[… 872 bytes left out from offset 64 …]"),
         "{}",
         shown.text
     );
@@ -83,8 +96,10 @@ proptest! {
         let shown = excerpt.show(limit);
         prop_assert!(shown.text.len() <= limit, "{} bytes", shown.text.len());
         if let Some((_, rest)) = shown.text.split_once("\n[… ") {
-            let left_out: usize = rest.split(' ').next().unwrap_or_default().parse().expect("a number");
-            prop_assert!(left_out <= bytes.len());
+            let number = |word: Option<&str>| word.and_then(|word| word.parse::<usize>().ok()).expect("a number");
+            let (left_out, at) = rest.split_once(" bytes left out from offset ").expect("the gap is stated");
+            let (left_out, at) = (number(Some(left_out)), number(at.split(' ').next()));
+            prop_assert!(at + left_out <= bytes.len());
         } else {
             prop_assert_eq!(shown.text, String::from_utf8_lossy(&bytes));
         }
