@@ -63,7 +63,7 @@ pub(crate) struct EnrolArgs {
     /// The runner's name [default: the token's, or the server's choice]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// A label for the placement of work; may be repeated
+    /// A label, shown in lists as JSON; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
     /// Where commands run and files lie [default: the current directory]

@@ -2,8 +2,8 @@
 //!
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
-//! credential, never from the request. Only `/livez` and `/readyz` answer without one, and they
-//! say nothing but yes or no.
+//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
+//! but yes or no, and `Identify`, by which the server proves who it is.
 
 mod grpc;
 mod in_time;

@@ -136,14 +136,14 @@ messages! {
 
     /// A wish to stop was recorded.
     pub struct CancelAccepted {
-        /// The turn that is being stopped; absent where none was under way.
+        /// The turn that is being stopped; absent where there was none.
         #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
         pub turn: Option<TurnId>,
     }
 
     /// The commands of a session that went on in the background.
     pub struct Tasks {
-        /// By number.
+        /// By number: all that run, and of those that ended the last 100.
         pub tasks: Vec<Task>,
     }
 
@@ -156,7 +156,7 @@ messages! {
         pub operation: OperationId,
         /// The tool that was asked for.
         pub tool: String,
-        /// The arguments of that call as the model wrote them.
+        /// The arguments of that call as the model wrote them, the first 4096 bytes.
         pub arguments: String,
         /// The name of its runner at that time.
         pub runner: String,
@@ -194,7 +194,8 @@ messages! {
         /// Where the bytes stand in the stream, from 0. What lies between the offset that was asked
         /// for and this one is not kept.
         pub base: u64,
-        /// How many bytes there are; where there are none, the stream has no more.
+        /// How many bytes there are; where there are none, the stream has no more
+        /// yet, and after its end none at all.
         pub bytes: u64,
         /// The bytes in base64.
         pub data: String,

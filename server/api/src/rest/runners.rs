@@ -62,7 +62,7 @@ pub(crate) async fn remove(
 
 /// Make a token with which one runner, or a fleet of them, may enrol.
 #[utoipa::path(post, path = "/api/v1/join-tokens", request_body = CreateJoinToken, responses(
-    (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 422, body = Problem)))]
+    (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn create_join_token(
     Signed(ctx): Signed,
     State(doors): State<Doors>,

@@ -117,7 +117,7 @@ pub(crate) async fn events(
 
 /// Send a message. It will be worked on, whatever happens to the client.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/messages", params(("id" = String, Path)), request_body = SendMessage, responses(
-    (status = 202, body = MessageAccepted), (status = 401, body = Problem), (status = 404, body = Problem), (status = 413, body = Problem), (status = 422, body = Problem)))]
+    (status = 202, body = MessageAccepted), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn send(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
@@ -138,7 +138,7 @@ pub(crate) async fn send(
     ))
 }
 
-/// Stop the turn that is under way, and what it runs.
+/// Stop the turn that is under way, and what it runs; where there is none, the next that waits.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", params(("id" = String, Path)), responses(
     (status = 202, body = CancelAccepted), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn cancel(
