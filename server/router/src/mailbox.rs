@@ -32,7 +32,6 @@ impl Mailbox {
         Self {
             shared: Arc::new(Shared {
                 inbox: Mutex::new(Inbox::starting_at(offsets)),
-                changed: Notify::new(),
                 ..Shared::default()
             }),
         }

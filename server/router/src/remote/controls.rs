@@ -69,7 +69,9 @@ impl Controls for RemoteControls {
         self.commits.send_if_modified(|committed| {
             let committed = &mut committed[stream as usize];
             let more = up_to > *committed;
-            *committed = up_to.max(*committed);
+            if more {
+                *committed = up_to;
+            }
             more
         });
     }

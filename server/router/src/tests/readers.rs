@@ -4,7 +4,10 @@ use proto::v1::server_frame;
 use shared_sandbox::{
     Exec, Operation, OperationEvent, OutputStream, Request, Retention, Running, Sandbox as _,
 };
-use shared_types::limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES};
+use shared_types::{
+    RefusalCode,
+    limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
+};
 
 use super::double::*;
 
@@ -180,6 +183,18 @@ async fn a_reader_that_is_behind_hears_at_once_that_the_runner_is_gone() {
     );
     // And is told what is kept although the runner is away.
     assert_eq!(read(&mut running, CREDIT_WINDOW_BYTES, MUCH).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_kept_whole_is_not_sent_where_there_is_no_room_for_it() {
+    let (world, _runner, mut link) = World::chosen().await;
+    world.store.fill_the_disk();
+    let refused = world.sandbox.start(kept_whole(10)).await;
+    assert_eq!(
+        refused.err().map(|refusal| refusal.code),
+        Some(RefusalCode::Unavailable)
+    );
+    assert!(!link.has_been_sent_something());
 }
 
 #[tokio::test(start_paused = true)]

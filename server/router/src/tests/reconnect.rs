@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use proto::v1::{self, server_frame};
 use shared_sandbox::{CancelAnswer, OperationEvent, Outcome, Running, Sandbox};
 use shared_types::{Epoch, RefusalCode};
@@ -378,9 +380,10 @@ async fn nothing_overtakes_the_answers_that_a_slow_runner_has_not_taken_yet() {
     within(presence.until(true)).await;
     world.store.choose(&runner);
     // They are more than there is room for on the way, so these wait behind them.
-    let mut running = Vec::new();
+    let mut running = HashMap::new();
     for number in 10..13 {
-        running.push(world.sandbox.start(exec(number)).await.expect("it starts"));
+        let started = world.sandbox.start(exec(number)).await.expect("it starts");
+        running.insert(exec(number).id.to_string(), started);
     }
 
     assert!(matches!(link.next().await, server_frame::Kind::Welcome(_)));
@@ -388,10 +391,13 @@ async fn nothing_overtakes_the_answers_that_a_slow_runner_has_not_taken_yet() {
         let frame = link.next().await;
         assert!(matches!(frame, server_frame::Kind::Forget(_)), "{frame:?}");
     }
-    for mut running in running {
+    while !running.is_empty() {
         let id = link.operation().await.operation;
         link.accept(&id).await;
         link.exit(&id, 0).await;
+        let mut running = running
+            .remove(&id)
+            .expect("it was started, and is sent once");
         assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
     }
 }

@@ -97,6 +97,52 @@ async fn the_same_id_with_another_request_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_two_starts_at_once_one_places_the_operation_and_the_other_attaches_to_it() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let starts = tokio::join!(world.sandbox.start(exec(10)), world.sandbox.start(exec(10)));
+    let (Ok(_one), Ok(_other)) = starts else {
+        panic!("both start it");
+    };
+    let sent = link.operation().await;
+    assert!(sent.request.is_some());
+    assert_eq!(sent.operation, exec(10).id.to_string());
+    assert_eq!(world.store.rows().intents.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_links_anew_while_it_is_asked_is_sent_nothing() {
+    let (world, runner, mut link) = World::chosen().await;
+    // The store has read of the link that has gone.
+    let known = runner.rebooted().incarnation;
+    world.store.believe(&runner, known);
+    let refusal = world
+        .sandbox
+        .start(exec(10))
+        .await
+        .expect_err("it is not the one");
+    assert_eq!(refusal.code, RefusalCode::Unavailable);
+    assert!(refusal.message.contains("linked anew"), "{refusal}");
+    assert!(world.store.rows().intents.is_empty());
+    assert!(!link.has_been_sent_something());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_not_ended_is_not_forgotten() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let (running, id) = world.begin(&mut link, exec(10)).await;
+    world.sandbox.forget(exec(10).id).await;
+    link.exit(&id, 0).await;
+    drop(running);
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(0))).await;
+    assert!(!link.has_been_sent_something());
+    world.sandbox.forget(exec(10).id).await;
+    assert!(matches!(
+        link.next().await,
+        v1::server_frame::Kind::Forget(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_no_frame_can_carry_is_refused_before_it_is_stored() {
     let (world, _runner, _link) = World::chosen().await;
     let mut operation = exec(10);

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::{Operation, Outcome, OutputStream};
 use shared_types::{
-    Epoch, Generation, Isolation, OperationId, RunnerId, SandboxId, Timestamp, clock::BootMoment,
+    Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, Timestamp,
+    clock::BootMoment,
 };
 
 use super::{NOW, Runner, owner};
@@ -85,6 +86,13 @@ impl Store {
     /// Stores that the runner is online, as after a server that was killed.
     pub(in crate::tests) fn believe_online(&self, runner: &Runner) {
         self.set_state(runner, RunnerState::Online);
+    }
+
+    /// Stores another memory of the runner than the one that is linked.
+    pub(in crate::tests) fn believe(&self, runner: &Runner, incarnation: Incarnation) {
+        let mut rows = self.rows();
+        let (row, _) = rows.runners.get_mut(&runner.id).expect("it is enrolled");
+        row.incarnation = Some(incarnation);
     }
 
     pub(in crate::tests) fn revoke(&self, runner: &Runner) {
@@ -265,8 +273,11 @@ impl Fleet for Store {
 
 #[async_trait]
 impl Intents for Store {
+    /// What is found may be stale before its reader hears of it.
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        Ok(self.rows().intents.get(&id).cloned())
+        let found = self.rows().intents.get(&id).cloned();
+        tokio::task::yield_now().await;
+        Ok(found)
     }
 
     async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
