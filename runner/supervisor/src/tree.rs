@@ -2,7 +2,8 @@
 //!
 //! Which method a host allows is found out by trying it, strongest first. All but the last hold
 //! the tree in a cgroup of its own, which a process cannot leave by `setsid` or by forking twice.
-//! A process that may write to the host's cgroups can leave all of them.
+//! A process that may write to the host's cgroups can leave all of them; it still comes from the
+//! supervisor, which is the tree's subreaper, and is found as its descendant.
 
 mod cgroup;
 mod names;
@@ -189,7 +190,7 @@ impl Leaf {
     }
 
     /// The place of a tree without a cgroup: what comes from this process, which is its subreaper.
-    pub(crate) fn below(root: Pid) -> Self {
+    pub fn below(root: Pid) -> Self {
         Self {
             kind: Kind::Sweep { root },
         }

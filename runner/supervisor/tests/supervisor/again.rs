@@ -1,11 +1,14 @@
 //! One supervisor, several commands: what one of them has done is not met by the next.
 
 use runner_supervisor::{
-    End, Found, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, SpoolReader, Stream,
+    Cause, End, Found, Gap, GapLog, KillChoice, KillMethod, Operation, Pool, SpoolReader, Stream,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, kill_process},
+};
 
-use crate::scene::{LONG, Scene, finish, record, start};
+use crate::scene::{LONG, Scene, finish, record, start, until_output};
 
 /// The command is forgotten, and its supervisor is to serve the next one.
 fn forget(pool: &Pool, operation: Operation) {
@@ -46,27 +49,49 @@ fn after_a_command_whose_tree_was_killed_the_next_one_lives_and_can_fork() {
     }
 }
 
+/// Begins a process that leaves the command's cgroup for the root of all, which root may, and whose
+/// number it writes down. The supervisor is its parent once the shell is gone.
+const LEAVE: &str = "(mount=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts); \
+    setsid sh -c 'echo $$ > '$mount'/cgroup.procs; echo $$ > left; exec sleep 1000' \
+    >&- 2>&- &); until test -s left; do :; done";
+
+fn who_left(scene: &Scene) -> Pid {
+    let left = std::fs::read_to_string(scene.work().join("left")).expect("its pid");
+    Pid::from_raw(left.trim().parse().expect("a number")).expect("a pid")
+}
+
 #[test]
-fn a_process_that_left_a_command_and_ends_later_ends_no_supervisor() {
+fn a_process_that_left_the_cgroup_of_its_command_ends_with_it() {
+    let scene = Scene::new();
+    for method in [KillMethod::CgroupKill, KillMethod::Sweep] {
+        let pool = scene.pool_with(0, KillChoice::Only(method), None);
+        let mut first = start(&pool, &scene.shell(LEAVE));
+        let ended = record(&mut first);
+        assert_eq!((ended.end, ended.tree_gone), (End::Code(0), true));
+        let left = kill_process(who_left(&scene), Signal::CONT);
+        assert_eq!(left, Err(Errno::SRCH), "{method:?}");
+        std::fs::remove_file(scene.work().join("left")).expect("it is there");
+    }
+}
+
+#[test]
+fn a_stopped_command_takes_with_it_who_left_its_cgroup_and_its_supervisor_serves_again() {
     let scene = Scene::new();
     let pool = scene.pool_with(0, KillChoice::Only(KillMethod::CgroupKill), None);
-    // Root can leave its cgroup; the supervisor is its parent once the shell is gone.
-    let leave = "(mount=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts); \
-        sh -c 'echo $$ > '$mount'/cgroup.procs; echo $$ > left; exec sleep 1000' \
-        >&- 2>&- &); until test -s left; do :; done";
-    let mut first = start(&pool, &scene.shell(leave));
-    assert_eq!(record(&mut first).end, End::Code(0));
+    let mut first = start(
+        &pool,
+        &scene.shell(&format!("{LEAVE}; echo ready; sleep 1000")),
+    );
     let served_by = supervisor(&first);
+    until_output(&mut first, "ready");
+    first.cancel().expect("it hears");
+    let ended = record(&mut first);
+    assert_eq!((ended.cause, ended.tree_gone), (Cause::Cancelled, true));
+    let left = kill_process(who_left(&scene), Signal::CONT);
+    assert_eq!(left, Err(Errno::SRCH));
     forget(&pool, first);
     let waiting = pool.take().expect("a supervisor");
     assert_eq!(waiting.identity().supervisor.pid, served_by);
-    let left = std::fs::read_to_string(scene.work().join("left")).expect("its pid");
-    let left = Pid::from_raw(left.trim().parse().expect("a number")).expect("a pid");
-    kill_process(left, Signal::KILL).expect("it is there");
-    // Gone for good: its parent has collected it.
-    while kill_process(left, Signal::CONT).is_ok() {
-        std::thread::yield_now();
-    }
     let mut second = waiting
         .start(&scene.shell("exit 6"), None)
         .expect("started");

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, StreamEnd, Sync};
-use rustix::process::{Signal, kill_process};
+use runner_supervisor::{Cause, ExitRecord, FaultPoint, KillMethod, Leaf, StreamEnd, Sync};
+use rustix::process::{Signal, getpid, kill_process};
 
 use super::{Over, Supervision};
 use crate::{clock, last_words, stream::Pump, sys};
@@ -188,14 +188,11 @@ impl Supervision {
         }
     }
 
-    /// Whether the kernel says that nobody of the tree is left.
+    /// Whether the kernel says that nobody of the tree is left: nobody in its cgroup, and nobody who
+    /// left that for another one, but still comes from the command.
     fn is_gone(&self) -> bool {
-        match self.prepared.leaf.method() {
-            KillMethod::Sweep => sys::is_childless(),
-            KillMethod::CgroupKill | KillMethod::Freezer | KillMethod::Pids => {
-                self.prepared.leaf.is_empty()
-            }
-        }
+        let leaf = &self.prepared.leaf;
+        (leaf.method() == KillMethod::Sweep || leaf.is_empty()) && sys::is_childless()
     }
 
     fn kill(&mut self) {
@@ -229,18 +226,23 @@ impl Supervision {
             return true;
         }
         let leaf = &self.prepared.leaf;
+        // Who has left the cgroup is found as a descendant.
+        let elsewhere = Leaf::below(getpid());
+        let held = [leaf, &elsewhere]
+            .into_iter()
+            .find(|place| !place.is_empty());
         // Where nobody is found and somebody is there, the host hides processes.
-        let empty = ended && leaf.is_empty();
-        let empty_looks = if empty { empty_looks + 1 } else { 0 };
+        let nobody = ended && held.is_none();
+        let empty_looks = if nobody { empty_looks + 1 } else { 0 };
         if empty_looks >= EMPTY_LOOKS {
             return true;
         }
-        if !empty {
-            leaf.kill();
-            if self.child.ended.is_none() {
-                // It may have moved to another cgroup; its number is its own until it is collected.
-                let _ = kill_process(self.child.process.pid, Signal::KILL);
-            }
+        if let Some(place) = held {
+            place.kill();
+        }
+        if !ended {
+            // Wherever it is; its number is its own until it is collected.
+            let _ = kill_process(self.child.process.pid, Signal::KILL);
         }
         self.phase = Phase::Killing {
             until,
