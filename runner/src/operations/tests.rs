@@ -343,6 +343,45 @@ async fn after_another_boot_what_ran_is_lost_and_keeps_the_output_that_there_was
 }
 
 #[tokio::test]
+async fn what_another_boot_left_of_the_output_may_be_less_than_the_server_has() {
+    let mut bench = Bench::new().await;
+    bench.ask(1, shell("echo out; sleep 600"), 0).await;
+    bench.output_of(4).await;
+    let mut supervised = std::fs::read_dir(bench.folder.join("commands"))
+        .expect("the commands")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("fate").exists());
+    let fate = supervised.next().expect("its directory").join("fate");
+    let record = std::fs::read_to_string(&fate).expect("its fate");
+    // Nothing of the daemon is to see the deaths.
+    bench.service.abort();
+    let _ = (&mut bench.service).await;
+    // First, so that whoever sees them takes them for the host's.
+    rewrite_boot(&fate, &record);
+    die_as_a_host_does(&record);
+    // The page cache died with the host: only the first bytes had reached the disk.
+    let directory = fate.parent().expect("it lies in one");
+    let spool = std::fs::File::options()
+        .write(true)
+        .open(directory.join("out"));
+    spool
+        .and_then(|spool| spool.set_len(2))
+        .expect("it is shorter");
+    let mut bench = bench.kill("another boot").await;
+    let mut attach = incoming(1, shell("echo out; sleep 600"));
+    attach.request = None;
+    attach.incarnation = Some(bench.incarnation.clone());
+    attach.from = [4, 0];
+    bench.order(attach).await;
+    let (text, outcome) = bench.read_all().await;
+    let v1::ended::Outcome::Exited(record) = outcome else {
+        panic!("no exit: {outcome:?}");
+    };
+    assert_eq!(record.cause(), v1::exit_record::Cause::HostReboot);
+    assert_eq!(text, "");
+}
+
+#[tokio::test]
 async fn the_end_of_another_command_is_not_told_as_this_ones() {
     let mut bench = Bench::new().await;
     bench.ask(1, shell("exit 4"), 0).await;

@@ -78,6 +78,29 @@ async fn a_new_server_attaches_to_what_runs_and_reads_it_from_the_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_end_that_knows_of_less_output_than_there_is_ends_the_operation_all_the_same() {
+    let (world, runner, link) = World::chosen().await;
+    let mut link = link;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
+    link.output(&id, 0, "out\n").await;
+    assert_eq!(next(&mut running).await, stdout(0, "out\n"));
+    world.lose(&runner, link).await;
+    let OperationEvent::Unreachable { .. } = next(&mut running).await else {
+        panic!("the runner is away");
+    };
+    // Its host has died, and what it had written last had not reached the disk.
+    let mut link = world.link(&runner.remembering(&exec(10), true)).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Reachable);
+    assert_eq!(link.operation().await.stdout_from, 4);
+    link.accept(&id).await;
+    link.exit_with(&id, 2, Some(7)).await;
+    let OperationEvent::Ended(Outcome::Exited(record)) = next(&mut running).await else {
+        panic!("it has ended");
+    };
+    assert_eq!(record.stdout.offset, 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_runner_with_another_memory_loses_the_operation_and_is_sent_nothing() {
     let (world, runner, mut link) = World::chosen().await;
     let operation = exec(10);
