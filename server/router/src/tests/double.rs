@@ -304,6 +304,16 @@ impl Link {
         .await;
     }
 
+    pub(super) async fn error_output(&self, operation: &str, offset: u64, data: impl Into<Bytes>) {
+        self.send(runner_frame::Kind::Output(v1::Output {
+            operation: operation.to_owned(),
+            stream: v1::OutputStream::Stderr.into(),
+            offset,
+            data: data.into(),
+        }))
+        .await;
+    }
+
     pub(super) async fn gap(&self, operation: &str, from: u64, to: u64) {
         self.send(runner_frame::Kind::Gap(v1::Gap {
             operation: operation.to_owned(),

@@ -95,6 +95,53 @@ async fn a_reader_that_stops_reading_holds_up_neither_the_command_nor_what_is_st
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_what_is_kept_nowhere_a_reader_that_is_slow_misses_nothing() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let mut operation = kept_whole(10);
+    if let Request::Exec(exec) = &mut operation.request {
+        exec.retention = Retention::None;
+    }
+    let (mut running, id) = world.begin(&mut link, operation).await;
+    write(&mut link, &id, 0, CREDIT_WINDOW_BYTES).await;
+    link.exit(&id, CREDIT_WINDOW_BYTES).await;
+    assert_eq!(read(&mut running, 0, CREDIT_WINDOW_BYTES).await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_behind_with_both_streams_is_told_both_in_turn() {
+    let (_world, _, mut link, id, mut running) = started().await;
+    write(&mut link, &id, 0, CREDIT_WINDOW_BYTES).await;
+    for at in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
+        let end = at + OUTPUT_CHUNK_BYTES as u64;
+        link.error_output(&id, at, bytes(at, end)).await;
+    }
+    let (mut told, mut first_of_stderr) = ([0, 0], None);
+    while told != [CREDIT_WINDOW_BYTES; 2] {
+        let event = next(&mut running).await;
+        let OperationEvent::Output {
+            stream,
+            offset,
+            data,
+        } = event
+        else {
+            panic!("expected output, got {event:?}");
+        };
+        let at = &mut told[stream as usize];
+        let end = offset + data.len() as u64;
+        assert_eq!((offset, &data[..]), (*at, &bytes(*at, end)[..]));
+        *at = end;
+        if stream == OutputStream::Stderr {
+            first_of_stderr.get_or_insert(told[0]);
+        }
+    }
+    let waited_for = first_of_stderr.expect("some of it");
+    assert!(
+        waited_for < CREDIT_WINDOW_BYTES,
+        "it waited for {waited_for} bytes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_is_behind_is_told_the_end_that_is_stored() {
     let (world, _, mut link, id, mut running) = started().await;
     write(&mut link, &id, 0, MUCH).await;

@@ -242,6 +242,22 @@ async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wish_to_stop_that_was_recorded_and_not_sent_goes_before_whoever_attaches() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let (running, id) = world.begin(&mut link, exec(10)).await;
+    drop(running);
+    {
+        let mut rows = world.store.rows();
+        let intent = rows.intents.get_mut(&exec(10).id);
+        intent.expect("it was placed").cancel_requested = true;
+    }
+    let attached = world.sandbox.start(exec(10)).await;
+    assert_eq!(link.cancel().await.operation, id);
+    assert_eq!(link.operation().await.operation, id);
+    attached.expect("it attaches");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_to_be_stopped_before_its_runner_had_it_never_starts() {
     let (world, runner, mut link) = World::chosen().await;
     let mut running = world.sandbox.start(exec(10)).await.expect("it starts");
