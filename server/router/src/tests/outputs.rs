@@ -125,6 +125,30 @@ async fn what_the_runner_dropped_because_another_reader_had_it_is_read_here() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_follows_a_gap_is_kept_behind_it() {
+    let (world, _, mut link, id, mut running) = half_said().await;
+    link.gap(&id, 6, 20).await;
+    link.output(&id, 20, "after it").await;
+    link.exit(&id, 28).await;
+    for _ in 0..3 {
+        next(&mut running).await;
+    }
+    drop(running);
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(28))).await;
+    let outputs = world.store.outputs();
+    let behind = outputs.read(exec(10).id, OutputStream::Stdout, 6).await;
+    assert_eq!(behind.expect("it is read"), Some((20, "after it".into())));
+    world.sandbox.forget(exec(10).id).await;
+    loop {
+        match link.next().await {
+            server_frame::Kind::Forget(_) => break,
+            server_frame::Kind::Commit(_) => {}
+            other => panic!("expected that it may be forgotten, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
     let (world, _, mut link, id, mut running) = half_said().await;
     world.store.fill_the_disk();
