@@ -121,16 +121,19 @@ impl Work {
     /// If anything is wrong.
     pub fn is_done_in_part(self, runner: &Runner, lines: u64, told: &str) {
         let parts = told.split_once("\n[… ").and_then(|(head, rest)| {
-            let (left_out, rest) = rest.split_once(" bytes left out …]\n")?;
+            let (left_out, rest) = rest.split_once(" bytes left out from offset ")?;
+            let (offset, rest) = rest.split_once(" …]\n")?;
             let (tail, epilogue) = rest.rsplit_once('[')?;
-            Some((head, left_out.parse::<usize>().ok()?, tail, epilogue))
+            let number = |text: &str| text.parse::<usize>().ok();
+            Some((head, (number(left_out)?, number(offset)?), tail, epilogue))
         });
-        let (head, left_out, tail, epilogue) = parts.expect("a part of it is told");
+        let (head, (left_out, offset), tail, epilogue) = parts.expect("a part of it is told");
         assert!(epilogue.starts_with("exit code 0"), "{epilogue}");
         let expected = self.output(lines);
         assert!(expected.starts_with(head), "it begins with {head}");
         assert!(expected.ends_with(tail), "it ends with {tail}");
         assert_eq!(head.len() + left_out + tail.len(), expected.len());
+        assert_eq!(offset, head.len());
         self.had_one_effect(runner);
     }
 
