@@ -1,4 +1,5 @@
-use shared_types::OsEntropy;
+use proto::agreement::Ephemeral;
+use shared_types::{OsEntropy, TenantId};
 
 use super::*;
 use crate::{JoinTerms, testing::Fixture};
@@ -164,6 +165,63 @@ async fn renewed(fixture: &Fixture, peer: &Peer, join_state: u64) -> (String, u6
     let ask = peer.signed(fixture, join_state);
     let let_in = fixture.app.enrolment.authenticate(&ask).await;
     let_in.expect("it is let in")
+}
+
+#[tokio::test]
+async fn a_link_token_opens_a_link_to_whoever_has_its_key_and_to_nobody_else() {
+    let fixture = Fixture::practice().await;
+    let enrolment = &fixture.app.enrolment;
+    let peer = Peer::enrol(&fixture).await;
+    let other = SigningKey::generate(&OsEntropy);
+    let (token, _) = renewed(&fixture, &peer, 0).await;
+    let good = enrolment.check_link_token(&token).expect("it is ours");
+    let prove = async |claims: LinkClaims, key: &SigningKey| {
+        let (challenge, _tickets) = enrolment.challenge_link();
+        let mut hello = v1::Hello {
+            ephemeral_key: Ephemeral::generate(&OsEntropy).public(),
+            ..v1::Hello::default()
+        };
+        hello.signature = key.sign(&signing::link(challenge.nonce(), &token, &hello));
+        let proved = enrolment.prove_link(&claims, challenge, &token, &hello);
+        proved.await.map(|(identity, _)| identity.runner)
+    };
+    let of_another = LinkClaims {
+        key: Digest::of(&other.public()),
+        ..good.clone()
+    };
+    let elsewhere = LinkClaims {
+        tenant: TenantId::from_u128(7),
+        ..good.clone()
+    };
+    for (why, claims, key) in [
+        ("another key signs", good.clone(), &other),
+        ("the token is of another key", of_another.clone(), &peer.key),
+        ("both are of another", of_another, &other),
+        ("the token is of another tenant", elsewhere, &peer.key),
+    ] {
+        let proved = prove(claims, key).await;
+        assert!(
+            matches!(proved, Err(AppError::Unauthenticated(_))),
+            "{why}: {proved:?}"
+        );
+    }
+    let proved = prove(good.clone(), &peer.key).await;
+    assert_eq!(proved.ok(), Some(peer.runner));
+    // A copy has shown that it knows more: what came before opens nothing.
+    let used = fixture
+        .app
+        .store
+        .use_join_state(good.tenant, peer.runner, good.join_state);
+    assert!(used.await.expect("it answers"));
+    let (newer, _) = renewed(&fixture, &peer, good.join_state).await;
+    let newer = enrolment.check_link_token(&newer).expect("it is ours");
+    let used = fixture
+        .app
+        .store
+        .use_join_state(newer.tenant, peer.runner, newer.join_state);
+    assert!(used.await.expect("it answers"));
+    let stale = prove(good, &peer.key).await;
+    assert!(matches!(stale, Err(AppError::Unavailable(_))), "{stale:?}");
 }
 
 #[tokio::test]
