@@ -134,6 +134,25 @@ impl Bench {
     }
 }
 
+/// The death of a host on which one command runs, as far as its processes see it; returns the command's
+/// directory. What the daemon finds next says that the host was started anew.
+async fn host_of_the_only_command_dies(bench: &mut Bench) -> PathBuf {
+    let mut supervised = std::fs::read_dir(bench.folder.join("commands"))
+        .expect("the commands")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("fate").exists());
+    let directory = supervised.next().expect("its directory");
+    let fate = directory.join("fate");
+    let record = std::fs::read_to_string(&fate).expect("its fate");
+    // Nothing of the daemon is to see the deaths.
+    bench.service.abort();
+    let _ = (&mut bench.service).await;
+    // First, so that whoever sees them takes them for the host's.
+    rewrite_boot(&fate, &record);
+    die_as_a_host_does(&record);
+    directory
+}
+
 /// Kills a supervisor and its command, as the death of their host does.
 fn die_as_a_host_does(record: &str) {
     let json = record.splitn(4, ' ').nth(3).expect("a record");
@@ -307,18 +326,7 @@ async fn after_another_boot_what_ran_is_lost_and_keeps_the_output_that_there_was
         .ask(1, shell("echo ran >> effects; echo out; sleep 600"), 0)
         .await;
     bench.output_of(4).await;
-    let mut supervised = std::fs::read_dir(bench.folder.join("commands"))
-        .expect("the commands")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("fate").exists());
-    let fate = supervised.next().expect("its directory").join("fate");
-    let record = std::fs::read_to_string(&fate).expect("its fate");
-    // Nothing of the daemon is to see the deaths.
-    bench.service.abort();
-    let _ = (&mut bench.service).await;
-    // First, so that whoever sees them takes them for the host's.
-    rewrite_boot(&fate, &record);
-    die_as_a_host_does(&record);
+    host_of_the_only_command_dies(&mut bench).await;
     let mut bench = bench.kill("another boot").await;
     let mut attach = incoming(1, shell("echo ran >> effects; echo out; sleep 600"));
     attach.request = None;
@@ -347,20 +355,8 @@ async fn what_another_boot_left_of_the_output_may_be_less_than_the_server_has() 
     let mut bench = Bench::new().await;
     bench.ask(1, shell("echo out; sleep 600"), 0).await;
     bench.output_of(4).await;
-    let mut supervised = std::fs::read_dir(bench.folder.join("commands"))
-        .expect("the commands")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("fate").exists());
-    let fate = supervised.next().expect("its directory").join("fate");
-    let record = std::fs::read_to_string(&fate).expect("its fate");
-    // Nothing of the daemon is to see the deaths.
-    bench.service.abort();
-    let _ = (&mut bench.service).await;
-    // First, so that whoever sees them takes them for the host's.
-    rewrite_boot(&fate, &record);
-    die_as_a_host_does(&record);
+    let directory = host_of_the_only_command_dies(&mut bench).await;
     // The page cache died with the host: only the first bytes had reached the disk.
-    let directory = fate.parent().expect("it lies in one");
     let spool = std::fs::File::options()
         .write(true)
         .open(directory.join("out"));
