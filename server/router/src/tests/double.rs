@@ -295,19 +295,20 @@ impl Link {
     }
 
     pub(super) async fn output(&self, operation: &str, offset: u64, data: impl Into<Bytes>) {
-        self.send(runner_frame::Kind::Output(v1::Output {
-            operation: operation.to_owned(),
-            stream: v1::OutputStream::Stdout.into(),
-            offset,
-            data: data.into(),
-        }))
-        .await;
+        let stream = v1::OutputStream::Stdout;
+        self.output_on(stream, operation, offset, data).await;
     }
 
-    pub(super) async fn error_output(&self, operation: &str, offset: u64, data: impl Into<Bytes>) {
+    pub(super) async fn output_on(
+        &self,
+        stream: v1::OutputStream,
+        operation: &str,
+        offset: u64,
+        data: impl Into<Bytes>,
+    ) {
         self.send(runner_frame::Kind::Output(v1::Output {
             operation: operation.to_owned(),
-            stream: v1::OutputStream::Stderr.into(),
+            stream: stream.into(),
             offset,
             data: data.into(),
         }))

@@ -1,6 +1,6 @@
 //! Readers that are slow, stop, or come late: where all output is kept, they hold up nothing.
 
-use proto::v1::server_frame;
+use proto::v1::{self, server_frame};
 use shared_sandbox::{
     Exec, Operation, OperationEvent, OutputStream, Request, Retention, Running, Sandbox as _,
 };
@@ -113,7 +113,8 @@ async fn a_reader_that_is_behind_with_both_streams_is_told_both_in_turn() {
     write(&mut link, &id, 0, CREDIT_WINDOW_BYTES).await;
     for at in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
         let end = at + OUTPUT_CHUNK_BYTES as u64;
-        link.error_output(&id, at, bytes(at, end)).await;
+        link.output_on(v1::OutputStream::Stderr, &id, at, bytes(at, end))
+            .await;
     }
     let (mut told, mut first_of_stderr) = ([0, 0], None);
     while told != [CREDIT_WINDOW_BYTES; 2] {
