@@ -1,7 +1,7 @@
 //! The model is aimock, a double of OpenAI's API that others wrote (npm, `@copilotkit/aimock`):
 //! what it takes for OpenAI's format is not our own reading of it.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
 use shared_types::event::{CallOutcome, TurnOutcome};
@@ -10,6 +10,7 @@ use tests::gantry::{Gantry, PATIENCE};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
+    time::Instant,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,6 +77,7 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     let gantry = Gantry::with_model(aimock.base_url()).await;
     let runner = gantry.runner("laptop").await;
     let mut talk = gantry.talk().await;
+    let began = Instant::now();
     let turn = talk.send("go").await;
     // Unasked, the wait would be drawn, and be shorter.
     talk.until_notice("asked again in 1 s: ").await;
@@ -90,6 +92,8 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     let requests = aimock.journal().await;
     assert_eq!(requests.len(), 4, "{requests:#?}");
     assert_eq!(requests[0]["response"]["status"], 429);
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(1), "it took only {waited:?}");
 }
 
 /// aimock on a loopback port. Killed when it is dropped.

@@ -158,3 +158,26 @@ async fn a_final_error_is_passed_on_at_once() {
     assert_eq!(answer, Err(ModelError::Overflow("too long".to_owned())));
     assert_eq!(events.len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
+    let refused = Failure {
+        error: ModelError::RateLimited("429".to_owned()),
+        retry_after: Some(7 * SECOND),
+    };
+    let model = Retry::new(
+        Failing(Mutex::new(vec![refused])),
+        RetryOptions::default(),
+        Arc::new(SeededEntropy::new(1)),
+    );
+    let (events, _heard) = mpsc::channel(100);
+    let request = ModelRequest {
+        system: String::new(),
+        messages: Vec::new(),
+        tools: Vec::new(),
+    };
+    let began = tokio::time::Instant::now();
+    let answer = model.answer(request, events).await;
+    answer.expect("the second attempt succeeds");
+    assert_eq!(began.elapsed(), 7 * SECOND);
+}
