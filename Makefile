@@ -10,9 +10,10 @@ up: ## build and start the server and a runner on this machine
 test: check ## every test, after the lints
 	@tests/run
 
-check: ## formatting and lints
+check: ## formatting and lints; licences, sources and advisories where cargo-deny is installed
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@tests/deny
 
 soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \

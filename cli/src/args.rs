@@ -3,15 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args as Arguments, Parser, Subcommand};
-use shared_types::{CredentialId, Digest, OperationId, SessionId};
+use shared_api::CreateJoinToken;
+use shared_types::{Digest, OperationId, parse_duration};
 use url::Url;
+
+use crate::pick::{IdName, SessionName, operation_name};
 
 /// Talk to AI agents whose hands are on your own machines.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, after_help = ENVIRONMENT)]
 pub(crate) struct Args {
+    /// Without one, a conversation begins
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 const ENVIRONMENT: &str = "\
@@ -21,11 +25,19 @@ Environment:
   GANTRY_TOKEN   an API key to use instead of the sign-in; goes to GANTRY_SERVER, if that is set
   NO_COLOR       no colours
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 cancelled";
+Exit codes:
+  0    done; for chat: the turn was completed
+  1    failed; for chat: the turn failed, or no runner could be given its commands
+  2    wrong usage
+  130  cancelled, or left with Ctrl-C
+
+A session is named by its id, by the beginning of its id where only one begins so, or by `last`;
+operations, keys and runners by their ids or the beginnings of them, runners also by name.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Sign in with the one-time code that the server printed
+    /// Sign in with the one-time code that the server printed; asks for it, or reads it from
+    /// standard input
     Login(Login),
     /// Sign out, and revoke this terminal's sign-in
     Logout,
@@ -42,24 +54,24 @@ pub(crate) enum Command {
     },
     /// Show what happened in a session
     Show {
-        /// The session
-        session: SessionId,
+        /// The session: an id, the beginning of one, or `last`
+        session: SessionName,
         /// One JSON object per event and line
         #[arg(long)]
         json: bool,
     },
     /// Stop what a session is doing, down to the processes
     Cancel {
-        /// The session
-        session: SessionId,
+        /// The session: an id, the beginning of one, or `last`
+        session: SessionName,
         /// Only this command that goes on in the background; `gantry tasks` names them
         #[arg(long)]
         task: Option<u32>,
     },
     /// List the commands of a session that went on in the background
     Tasks {
-        /// The session
-        session: SessionId,
+        /// The session: an id, the beginning of one, or `last`
+        session: SessionName,
         /// One JSON object per line
         #[arg(long)]
         json: bool,
@@ -67,7 +79,8 @@ pub(crate) enum Command {
     /// Write what an operation wrote, as far as it is kept
     Output {
         /// The operation; `gantry show --json` names them
-        operation: OperationId,
+        #[arg(value_parser = operation_name)]
+        operation: IdName<OperationId>,
         /// What it wrote to standard error
         #[arg(long)]
         stderr: bool,
@@ -97,12 +110,24 @@ pub(crate) enum Command {
         command: Option<Keys>,
     },
     /// Show who is signed in, and with what they work
-    Status,
+    Status {
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Default for Command {
+    /// A conversation.
+    fn default() -> Self {
+        Self::Chat(Chat::default())
+    }
 }
 
 #[derive(Debug, Arguments)]
 pub(crate) struct Login {
-    /// The code; `-` reads it from standard input; asked for where it is absent
+    /// Only `-`, which is standard input, where a code is read from in any case
+    #[arg(hide = true)]
     pub(crate) code: Option<String>,
     /// The server's address
     #[arg(long, value_name = "URL")]
@@ -115,16 +140,20 @@ pub(crate) struct Login {
     pub(crate) allow_plain_text: bool,
 }
 
-#[derive(Debug, Arguments)]
+#[derive(Debug, Default, Arguments)]
 pub(crate) struct Chat {
-    /// The message; `-` reads it from standard input; without one, a conversation begins
+    /// The message; without one, a conversation begins. Standard input that is no terminal is sent
+    /// behind it (</dev/null: nothing); with `-` as the last word it is waited for however long it takes
     pub(crate) text: Vec<String>,
     /// Go on with this session
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
-    pub(crate) session: Option<SessionId>,
+    pub(crate) session: Option<SessionName>,
     /// Go on with the session that was used last
     #[arg(long = "continue", short = 'c')]
     pub(crate) resume: bool,
+    /// Pin the session to this runner, by name or id; `-` goes back to the one that you use
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) runner: Option<String>,
     /// One JSON object per line: events, and what is under way
     #[arg(long)]
     pub(crate) json: bool,
@@ -137,26 +166,14 @@ pub(crate) enum Runners {
         /// Its name or id
         name: String,
     },
-    /// Make a token with which one more machine can enrol
-    Add {
-        /// The name that it will have; without one, the machine says
-        name: Option<String>,
-        /// How many seconds the token can be used, up to 30 days [default: 600]
-        #[arg(long, value_name = "SECONDS")]
-        valid_for: Option<u32>,
-        /// How many machines may enrol with it, up to 1000 [default: 1]
-        #[arg(long, value_name = "MACHINES")]
-        uses: Option<u32>,
-        /// Remove those runners when they leave for good, or stay away
+    /// List them, as without a command
+    List {
+        /// One JSON object per line
         #[arg(long)]
-        ephemeral: bool,
-        /// A label that they will have; may be repeated
-        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-        labels: Vec<(String, String)>,
-        /// From where they may enrol, as the server sees it, such as 10.0.0.0/8 [default: anywhere]
-        #[arg(long, value_name = "ADDRESSES")]
-        from: Option<String>,
+        json: bool,
     },
+    /// Make a token with which one more machine can enrol
+    Add(AddRunner),
     /// Revoke and forget a runner
     Remove {
         /// Its name or id
@@ -164,8 +181,52 @@ pub(crate) enum Runners {
     },
 }
 
+#[derive(Debug, Arguments)]
+pub(crate) struct AddRunner {
+    /// The name that it will have; without one, the machine says
+    name: Option<String>,
+    /// How long the token can be used, such as 90s, 1h or 30d, which is the longest [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = valid_for)]
+    valid_for: Option<u32>,
+    /// How many machines may enrol with it, up to 1000 [default: 1]
+    #[arg(long, value_name = "MACHINES")]
+    uses: Option<u32>,
+    /// Remove those runners when they leave for good, or stay away
+    #[arg(long)]
+    ephemeral: bool,
+    /// A label that they will have; may be repeated
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// From where they may enrol, as the server sees it, such as 10.0.0.0/8 [default: anywhere]
+    #[arg(long, value_name = "ADDRESSES")]
+    from: Option<String>,
+    /// One JSON object, with the token and the server
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl AddRunner {
+    /// What the server is asked for.
+    pub(crate) fn terms(self) -> CreateJoinToken {
+        CreateJoinToken {
+            name: self.name.unwrap_or_default(),
+            valid_for_s: self.valid_for,
+            uses: self.uses,
+            ephemeral: self.ephemeral,
+            labels: self.labels.into_iter().collect(),
+            from: self.from,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
+    /// List them, as without a command
+    List {
+        /// One JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
     /// Make an API key
     Add {
         /// What lists call it
@@ -173,9 +234,14 @@ pub(crate) enum Keys {
     },
     /// Revoke a key or sign-in
     Remove {
-        /// Its id
-        id: CredentialId,
+        /// Its id, or the beginning of it
+        id: String,
     },
+}
+
+fn valid_for(text: &str) -> Result<u32, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    u32::try_from(time.as_secs()).map_err(|_| "30d is the longest".to_owned())
 }
 
 fn label(text: &str) -> Result<(String, String), &'static str> {

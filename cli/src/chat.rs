@@ -1,16 +1,23 @@
 //! Sending messages and watching what comes of them.
 
-use std::io::{IsTerminal as _, Read as _};
-
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use shared_api::{Me, Session};
 use shared_client::{Client, Follow};
 use shared_types::limits::MAX_MESSAGE_BYTES;
 
-use crate::{args, exit::Exit, screen::Screen, view::View};
+use crate::{
+    args,
+    exit::Exit,
+    pick::{self, SessionName},
+    screen::Screen,
+    view::View,
+};
 
 mod conversation;
+mod pin;
+mod piped;
 mod prompt;
+mod recent;
 mod slash;
 mod turn;
 
@@ -25,7 +32,7 @@ struct Chat {
 
 /// Sends one message and shows its turn, or holds a conversation.
 pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> anyhow::Result<Exit> {
-    let text = message(&args.text)?;
+    let text = message(screen, &args.text).await?;
     let me = client.me().await?;
     if !args.json
         && let Some(label) = practice_label(&me)
@@ -33,6 +40,9 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> any
         screen.line(&screen.style().dim(label))?;
     }
     let session = session(&client, &args).await?;
+    if text.is_none() && is_resumed(&args) && !args.json {
+        screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
+    }
     let mut chat = Chat::open(client, screen, session, args.json);
     match text {
         Some(text) => turn::run(&mut chat, &text, false).await,
@@ -59,39 +69,42 @@ impl Chat {
 }
 
 async fn session(client: &Client, args: &args::Chat) -> anyhow::Result<Session> {
-    if let Some(id) = args.session {
-        return Ok(client.session(id).await?);
-    }
-    if !args.resume {
-        return Ok(client.create_session("").await?);
-    }
-    let newest = client.sessions(1).await?.into_iter().next();
-    newest.context("failed to go on: there is no session yet; leave out --continue")
+    let known = match &args.session {
+        Some(name) => pick::session(client, name).await?,
+        None if args.resume => pick::session(client, &SessionName::Last).await?,
+        None => return begin(client, args.runner.as_deref()).await,
+    };
+    let Some(runner) = &args.runner else {
+        return Ok(known);
+    };
+    pin::set(client, known.id, runner).await?;
+    Ok(client.session(known.id).await?)
 }
 
-/// The message on the command line; `None` where a conversation is wanted.
-fn message(words: &[String]) -> anyhow::Result<Option<String>> {
-    let text = match words {
-        [] => return Ok(None),
-        [dash] if dash == "-" => from_stdin()?,
-        words => words.join(" "),
-    };
+/// A new session, pinned to a runner where one is named.
+async fn begin(client: &Client, runner: Option<&str>) -> anyhow::Result<Session> {
+    Ok(match runner {
+        None | Some(pin::NONE) => client.create_session("").await?,
+        Some(name) => {
+            let runners = client.runners().await?;
+            let runner = pick::runner(&runners, name)?.id.to_string();
+            client.create_session_on(&runner, "").await?
+        }
+    })
+}
+
+fn is_resumed(args: &args::Chat) -> bool {
+    args.resume || args.session.is_some()
+}
+
+/// The message on the command line and in standard input; `None` where a conversation is wanted.
+async fn message(screen: Screen, words: &[String]) -> anyhow::Result<Option<String>> {
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let text = piped::message(screen, words).await?;
     check(&text)?;
     Ok(Some(text))
-}
-
-fn from_stdin() -> anyhow::Result<String> {
-    let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        eprintln!("type the message, and end it with Ctrl-D");
-    }
-    let mut text = String::new();
-    stdin
-        .lock()
-        .take(MAX_MESSAGE_BYTES as u64 + 1)
-        .read_to_string(&mut text)
-        .context("failed to read the message from standard input")?;
-    Ok(text)
 }
 
 fn check(text: &str) -> anyhow::Result<()> {

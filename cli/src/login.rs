@@ -47,7 +47,7 @@ pub(crate) async fn login(
         ping_every: PING_EVERY,
         entropy: entropy.clone(),
     })?;
-    let code = code(args.code)?;
+    let code = code(args.code.as_deref())?;
     let device = device(&*entropy);
     let signed_in = client.sign_in(&code, &device).await?;
     settings.store(&SignIn {
@@ -93,31 +93,30 @@ async fn revoke(kept: &SignIn, entropy: Arc<dyn Entropy>) -> anyhow::Result<()> 
     Ok(client.remove_key(ours.id).await?)
 }
 
-/// The code from the command line, from standard input, or from the person.
-fn code(given: Option<String>) -> anyhow::Result<String> {
-    let stdin = std::io::stdin();
-    let mut text = String::new();
-    match given.as_deref() {
-        Some("-") => {
-            let mut input = stdin.lock().take(MAX_CODE_BYTES);
-            input.read_to_string(&mut text)
-        }
-        Some(code) => {
-            text.push_str(code);
-            Ok(0)
-        }
-        None if !stdin.is_terminal() => {
-            bail!("no code: name it, or - to read it from standard input")
-        }
-        None => {
-            eprint!("sign-in code (the server prints it when it starts): ");
-            let _ = std::io::stderr().flush();
-            stdin.lock().take(MAX_CODE_BYTES).read_line(&mut text)
-        }
+/// The code, as the first line of standard input: asked for where a person sits there. Never from
+/// the command line, where other users of the machine see it, and the shell keeps it.
+fn code(given: Option<&str>) -> anyhow::Result<String> {
+    if given.is_some_and(|given| given != "-") {
+        bail!(
+            "a code on the command line shows in the list of processes and in the shell's history: \
+             run gantry login without it, and type it when asked, or send it to standard input"
+        );
     }
-    .context("failed to read the code")?;
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        eprint!("sign-in code (the server prints it when it starts): ");
+        let _ = std::io::stderr().flush();
+    }
+    let mut text = String::new();
+    let mut input = stdin.lock().take(MAX_CODE_BYTES);
+    input
+        .read_line(&mut text)
+        .context("failed to read the code")?;
     match text.trim() {
-        "" => bail!("the code is empty: the server prints it when it starts for the first time"),
+        "" => bail!(
+            "there is no code on standard input: the server prints one when it starts for the first \
+             time, and gantry-server sign-in-code a new one"
+        ),
         code => Ok(code.to_owned()),
     }
 }

@@ -4,7 +4,6 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser as _;
-use shared_api::CreateJoinToken;
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
@@ -14,11 +13,15 @@ mod exit;
 mod lists;
 mod login;
 mod output;
+mod pending;
+mod pick;
 mod render;
+mod runners;
 mod screen;
 mod server;
 mod settings;
 mod show;
+mod status;
 mod style;
 mod table;
 mod tasks;
@@ -32,8 +35,7 @@ use settings::Settings;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let (environment, home, no_color) = read_environment();
-    let screen = Screen::new(no_color);
+    let (environment, home, screen) = read_environment();
     let Some(home) = args::home(home, std::env::home_dir()) else {
         screen.note("gantry: failed to find your home folder: set GANTRY_HOME");
         return ExitCode::FAILURE;
@@ -49,7 +51,7 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(run(
-        args.command,
+        args.command.unwrap_or_default(),
         Settings::in_home(home),
         environment,
         screen,
@@ -70,17 +72,18 @@ fn main() -> ExitCode {
     clippy::disallowed_methods,
     reason = "the environment is read here and passed down"
 )]
-fn read_environment() -> (Environment, Option<std::path::PathBuf>, bool) {
+fn read_environment() -> (Environment, Option<std::path::PathBuf>, Screen) {
     let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
     let environment = Environment {
         server: text("GANTRY_SERVER"),
         token: text("GANTRY_TOKEN"),
     };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_dumb = text("TERM").as_deref() == Some("dumb");
     (
         environment,
         std::env::var_os("GANTRY_HOME").map(Into::into),
-        no_color || text("TERM").as_deref() == Some("dumb"),
+        Screen::new(no_color, is_dumb),
     )
 }
 
@@ -106,53 +109,51 @@ async fn run(
     match command {
         Command::Chat(args) => return chat::run(client, screen, args).await,
         Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
-        Command::Show { session, json } => show::run(&client, screen, session, json).await?,
-        Command::Cancel {
-            session,
-            task: None,
-        } => lists::cancel(&client, screen, session).await?,
-        Command::Cancel {
-            session,
-            task: Some(task),
-        } => tasks::cancel(&client, screen, session, task).await?,
-        Command::Tasks { session, json } => tasks::list(&client, screen, session, json).await?,
+        Command::Show { session, json } => {
+            let session = pick::session_id(&client, &session).await?;
+            show::run(&client, screen, session, json).await?;
+        }
+        Command::Cancel { session, task } => {
+            let session = pick::session_id(&client, &session).await?;
+            match task {
+                None => lists::cancel(&client, screen, session).await?,
+                Some(task) => tasks::cancel(&client, screen, session, task).await?,
+            }
+        }
+        Command::Tasks { session, json } => {
+            let session = pick::session_id(&client, &session).await?;
+            tasks::list(&client, screen, session, json).await?;
+        }
         Command::Output {
             operation,
             stderr,
             offset,
         } => {
             let stream = if stderr { "stderr" } else { "stdout" };
+            let operation = pick::operation(&client, &operation).await?;
             output::run(&client, screen, operation, stream, offset).await?;
         }
         Command::Runners { json, command } => match command {
-            None => lists::runners(&client, screen, json).await?,
-            Some(Runners::Use { name }) => lists::use_runner(&client, screen, &name).await?,
-            Some(Runners::Add {
-                name,
-                valid_for,
-                uses,
-                ephemeral,
-                labels,
-                from,
-            }) => {
-                let terms = CreateJoinToken {
-                    name: name.unwrap_or_default(),
-                    valid_for_s: valid_for,
-                    uses,
-                    ephemeral,
-                    labels: labels.into_iter().collect(),
-                    from,
-                };
-                lists::add_runner(&client, screen, &terms).await?;
+            None => runners::list(&client, screen, json).await?,
+            Some(Runners::List { json: also }) => {
+                runners::list(&client, screen, json || also).await?;
             }
-            Some(Runners::Remove { name }) => lists::remove_runner(&client, screen, &name).await?,
+            Some(Runners::Use { name }) => runners::choose(&client, screen, &name).await?,
+            Some(Runners::Add(add)) => {
+                let json = json || add.json;
+                runners::add(&client, screen, &add.terms(), json).await?;
+            }
+            Some(Runners::Remove { name }) => runners::remove(&client, screen, &name).await?,
         },
         Command::Keys { json, command } => match command {
             None => lists::keys(&client, screen, json).await?,
+            Some(Keys::List { json: also }) => {
+                lists::keys(&client, screen, json || also).await?;
+            }
             Some(Keys::Add { name }) => lists::add_key(&client, screen, &name).await?,
-            Some(Keys::Remove { id }) => lists::remove_key(&client, screen, id).await?,
+            Some(Keys::Remove { id }) => lists::remove_key(&client, screen, &id).await?,
         },
-        Command::Status => lists::status(&client, screen).await?,
+        Command::Status { json } => status::run(&client, screen, json).await?,
         Command::Login(_) | Command::Logout => {}
     }
     Ok(Exit::Done)

@@ -38,7 +38,7 @@ pub(crate) async fn run(
             .decode(&page.data)
             .context("failed to read the server's answer")?;
         write(&data).context("failed to write to standard output")?;
-        offset = i64::try_from(page.base + page.bytes).unwrap_or(i64::MAX);
+        offset = i64::try_from(page.base.saturating_add(page.bytes)).unwrap_or(i64::MAX);
     }
 }
 

@@ -14,18 +14,19 @@ use shared_types::{
 
 use self::clean::{Clean, clean, clean_line};
 use crate::style::Style;
+pub(crate) use shared_types::clean;
 
 mod call;
-pub(crate) mod clean;
+mod card;
 mod output;
 #[cfg(test)]
 mod tests;
+mod thoughts;
 mod tool;
-mod words;
 
 use call::Call;
+use thoughts::Thoughts;
 pub(crate) use tool::main_argument;
-pub(crate) use words::duration;
 
 /// Longest notice or reason, in characters.
 const MAX_NOTE: usize = 400;
@@ -37,11 +38,15 @@ const MAX_TASKS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Renderer {
     style: Style,
+    /// The terminal's width, where there is one.
+    columns: Option<usize>,
+    is_connected: bool,
     /// The message that the person typed here, which need not be shown to them.
     mine: Option<String>,
     stopping: bool,
     block: Block,
     claimed: Option<TurnId>,
+    thoughts: Option<Thoughts>,
     text: Option<Text>,
     calls: BTreeMap<u32, Call>,
     /// The call that the last line belongs to.
@@ -83,6 +88,7 @@ impl Tasks {
 enum Block {
     Nothing,
     Input,
+    Thoughts,
     Text,
     Calls,
     End,
@@ -102,10 +108,13 @@ impl Renderer {
     pub(crate) fn new(style: Style) -> Self {
         Self {
             style,
+            columns: None,
+            is_connected: true,
             mine: None,
             stopping: false,
             block: Block::Nothing,
             claimed: None,
+            thoughts: None,
             text: None,
             calls: BTreeMap::new(),
             focus: None,
@@ -125,6 +134,23 @@ impl Renderer {
         }
     }
 
+    /// From now on what is written fits so many columns.
+    pub(crate) fn fit(&mut self, columns: Option<usize>) {
+        self.columns = columns;
+    }
+
+    /// What a turn waits for, in few words.
+    pub(crate) fn pending(&self) -> String {
+        let mut calls = self.calls.values().filter(|call| !call.has_ended());
+        match (calls.next(), calls.count()) {
+            _ if self.stopping => "stopping".to_owned(),
+            _ if !self.is_connected => "reconnecting".to_owned(),
+            (None, _) => "the model".to_owned(),
+            (Some(call), 0) => call.name().to_owned(),
+            (Some(call), more) => format!("{} and {more} more", call.name()),
+        }
+    }
+
     /// What to write for this.
     pub(crate) fn item(&mut self, item: &Followed) -> String {
         match item {
@@ -132,10 +158,14 @@ impl Renderer {
             Followed::Live(live) => self.live(live),
             Followed::CaughtUp { .. } => {}
             Followed::Lost { reason } => {
+                self.is_connected = false;
                 let reason = clean_line(reason, MAX_NOTE);
                 self.note(&format!("connection lost, reconnecting… ({reason})"));
             }
-            Followed::Recovered => self.note("connected again"),
+            Followed::Recovered => {
+                self.is_connected = true;
+                self.note("connected again");
+            }
         }
         std::mem::take(&mut self.out)
     }
@@ -174,10 +204,14 @@ impl Renderer {
                 turn,
                 step,
                 text,
+                reasoning,
                 calls,
                 finish,
                 ..
-            } => self.answer((*turn, *step), text, calls, *finish),
+            } => {
+                self.recorded_thoughts((*turn, *step), reasoning);
+                self.answer((*turn, *step), text, calls, *finish);
+            }
             Event::CallPlaced {
                 ordinal,
                 operation,
@@ -204,6 +238,13 @@ impl Renderer {
             Event::TurnEnded {
                 outcome, reason, ..
             } => self.ended(*outcome, reason.as_deref()),
+            Event::ResultsLeftOut { results, .. } => {
+                let which = match results {
+                    1 => "the oldest tool result".to_owned(),
+                    count => format!("the {count} oldest tool results"),
+                };
+                self.note(&format!("left out {which} to fit the model's window"));
+            }
             Event::OperationSettled { operation, summary } => {
                 let which = match self.tasks.ended(*operation) {
                     Some(task) => format!("task {task} ended"),
@@ -216,6 +257,13 @@ impl Renderer {
 
     fn live(&mut self, live: &Live) {
         match live {
+            Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                text,
+                ..
+            } => self.thought((*turn, *step), *attempt, text),
             Live::Text {
                 turn,
                 step,
@@ -248,6 +296,38 @@ impl Renderer {
             self.out
                 .push_str(&self.style.bold(&format!("{mark}{line}")));
             self.out.push('\n');
+        }
+    }
+
+    fn thought(&mut self, place: (TurnId, u32), attempt: u32, text: &str) {
+        let known = self.thoughts.as_ref();
+        let known = known.filter(|known| known.place == place);
+        if known.is_none_or(|known| known.attempt < attempt) {
+            if known.is_some() {
+                self.note("the answer begins again");
+                self.text = None;
+            }
+            self.thoughts = Some(Thoughts::new(place, attempt));
+        }
+        self.begin(Block::Thoughts);
+        if let Some(thoughts) = &mut self.thoughts {
+            thoughts.say(text, self.style, &mut self.out);
+        }
+    }
+
+    /// The thoughts of a whole answer, where nothing of it was seen live.
+    fn recorded_thoughts(&mut self, place: (TurnId, u32), reasoning: &str) {
+        let thought = self.thoughts.take().map(|mut known| {
+            if known.break_line() {
+                self.out.push('\n');
+            }
+            known.place
+        });
+        let spoken = self.text.as_ref().map(|known| known.place);
+        if ![thought, spoken].contains(&Some(place)) && !reasoning.trim().is_empty() {
+            self.thought(place, 0, reasoning);
+            self.finish_line();
+            self.thoughts = None;
         }
     }
 
@@ -304,7 +384,7 @@ impl Renderer {
         for (ordinal, call) in (0..).zip(calls) {
             self.begin(Block::Calls);
             let call = Call::new(self.style, call);
-            self.out.push_str(&call.title("●"));
+            self.out.push_str(&call.card(self.columns));
             self.calls.insert(ordinal, call);
         }
         self.focus = (calls.len() == 1).then_some(0);
@@ -338,7 +418,7 @@ impl Renderer {
         self.finish_line();
         self.focus = Some(ordinal);
         if let Some(call) = self.calls.get(&ordinal) {
-            self.out.push_str(&call.title("  ↳"));
+            self.out.push_str(&call.title(self.columns));
         }
     }
 
@@ -358,6 +438,7 @@ impl Renderer {
             self.out.push_str(&line);
             self.out.push('\n');
         }
+        self.thoughts = None;
         self.text = None;
         self.calls.clear();
         self.focus = None;
@@ -390,11 +471,12 @@ impl Renderer {
             .text
             .as_mut()
             .is_some_and(|text| std::mem::take(&mut text.is_line_open));
+        let is_thought_open = self.thoughts.as_mut().is_some_and(Thoughts::break_line);
         let open_call = self
             .focus
             .and_then(|focus| self.calls.get_mut(&focus))
             .is_some_and(|call| call.break_line());
-        if is_text_open || open_call {
+        if is_text_open || is_thought_open || open_call {
             self.out.push('\n');
         }
     }

@@ -6,18 +6,42 @@ use anyhow::Context as _;
 
 use crate::style::Style;
 
+/// The width of a terminal that does not tell it.
+const USUAL_COLUMNS: usize = 80;
+
 /// The terminal, or what stands in its place.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Screen {
     style: Style,
+    /// Whether lines may be taken away again.
+    is_live: bool,
 }
 
 impl Screen {
-    /// Colours need a terminal on standard output and nobody who objects.
-    pub(crate) fn new(no_color: bool) -> Self {
+    /// Colours need a terminal on standard output, and no `no_color`; a line that changes needs
+    /// one that is not dumb.
+    pub(crate) fn new(no_color: bool, is_dumb: bool) -> Self {
+        let is_live = !is_dumb && io::stdout().is_terminal();
         Self {
-            style: Style::new(!no_color && io::stdout().is_terminal()),
+            style: Style::new(!no_color && is_live),
+            is_live,
         }
+    }
+
+    /// The terminal's width in columns, as it is now; none where output goes elsewhere.
+    pub(crate) fn columns(self) -> Option<usize> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+        let columns = size.map_or(0, |size| usize::from(size.ws_col));
+        match io::stdout().is_terminal() {
+            true if columns == 0 => Some(USUAL_COLUMNS),
+            true => Some(columns),
+            false => None,
+        }
+    }
+
+    /// The width of a terminal whose last line may change.
+    pub(crate) fn live_columns(self) -> Option<usize> {
+        self.columns().filter(|_| self.is_live)
     }
 
     pub(crate) fn style(self) -> Style {

@@ -3,10 +3,9 @@
 use anyhow::{Context as _, bail};
 use shared_api::Task;
 use shared_client::Client;
-use shared_types::{Clock as _, SessionId, SystemClock, event::ToolCall};
+use shared_types::{Clock as _, SessionId, SystemClock, event::ToolCall, human::ago};
 
 use crate::{
-    lists::ago,
     render::{clean::clean_line, main_argument},
     screen::Screen,
     table::Table,
@@ -35,7 +34,7 @@ pub(crate) async fn list(
         table.row([
             task.number.to_string(),
             clean_line(task.ended.as_deref().unwrap_or("runs"), MAX_CELL),
-            ago(now, task.started_at),
+            ago(now.since(task.started_at)),
             clean_line(&task.runner, MAX_CELL),
             clean_line(&command(task), MAX_CELL),
         ]);
@@ -48,6 +47,7 @@ fn command(task: &Task) -> String {
         vendor_id: String::new(),
         name: task.tool.clone(),
         arguments: task.arguments.clone(),
+        opaque: Default::default(),
     })
 }
 

@@ -1,5 +1,6 @@
-//! The agreement on a link's key (contract B6): X25519 between two keys that serve one link only,
-//! then HKDF-SHA256. What goes into the key is in [`crate::signing`] and `link.proto`.
+//! The agreement on a link's key (docs/internals/contracts.md#b6): X25519 between two keys that
+//! serve one link only, then HKDF-SHA256. What goes into the key is in [`crate::signing`] and
+//! `link.proto`.
 
 use aws_lc_rs::{
     agreement::{self, PrivateKey, UnparsedPublicKey, X25519},
@@ -17,6 +18,11 @@ impl Ephemeral {
     pub fn generate(entropy: &dyn Entropy) -> Self {
         let mut secret = [0; 32];
         entropy.fill(&mut secret);
+        Self::of(secret)
+    }
+
+    /// The one whose private half is this.
+    pub fn of(secret: [u8; 32]) -> Self {
         let key = PrivateKey::from_private_key(&X25519, &secret);
         Self(key.expect("any 32 bytes are an X25519 private key"))
     }
@@ -53,7 +59,7 @@ impl Secret {
         SealKey(self.expand(info))
     }
 
-    fn expand(&self, info: &[u8]) -> [u8; 32] {
+    pub(crate) fn expand(&self, info: &[u8]) -> [u8; 32] {
         let (mut key, info) = ([0; 32], [info]);
         let material = self.0.expand(&info, hmac::HMAC_SHA256);
         let filled = material.and_then(|material| material.fill(&mut key));
@@ -75,7 +81,7 @@ impl LinkKey {
 
 #[cfg(test)]
 mod tests {
-    use shared_types::{RunnerId, entropy::SeededEntropy};
+    use shared_types::{Digest, RunnerId, entropy::SeededEntropy};
 
     use super::*;
 
@@ -98,11 +104,33 @@ mod tests {
 
     #[test]
     fn there_is_no_agreement_with_what_makes_no_secret() {
-        // Two points of low order (RFC 7748, section 6.1), and what is no key at all.
-        let one = [&[1][..], &[0; 31]].concat();
-        for theirs in [&[0; 32][..], &one, &[7; 31], &[7; 33], &[]] {
+        let agrees = |theirs: &[u8]| {
             let ours = Ephemeral::generate(&SeededEntropy::new(1));
-            assert!(ours.agree(theirs, &[9; 32]).is_none(), "{theirs:?}");
+            ours.agree(theirs, &[9; 32]).is_some()
+        };
+        // The points of small order and those that are read as one of them (RFC 7748, section 6.1; the
+        // list is of <https://cr.yp.to/ecdh.html>), and what is no key at all.
+        let points = [
+            "0000000000000000000000000000000000000000000000000000000000000000",
+            "0100000000000000000000000000000000000000000000000000000000000000",
+            "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+            "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+            "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+            "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        ];
+        for point in points {
+            let mut point = *Digest::from_hex(point).expect("32 bytes").as_bytes();
+            assert!(!agrees(&point), "{point:02x?}");
+            // The highest bit is not read.
+            point[31] |= 0x80;
+            assert!(!agrees(&point), "{point:02x?}");
         }
+        for none in [&[7; 31][..], &[7; 33], &[]] {
+            assert!(!agrees(none), "{none:?}");
+        }
+        assert!(agrees(
+            &Ephemeral::generate(&SeededEntropy::new(2)).public()
+        ));
     }
 }

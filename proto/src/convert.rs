@@ -1,6 +1,10 @@
 //! Conversions of what every frame carries.
 
-use shared_types::{Incarnation, Refusal, RefusalCode};
+use shared_types::{
+    Incarnation, Refusal, RefusalCode,
+    clean::clean_line,
+    limits::{MAX_PEER_TEXT, MAX_RETRY_AFTER_MS},
+};
 
 use crate::v1;
 
@@ -47,7 +51,8 @@ impl From<Refusal> for v1::Refusal {
 }
 
 impl From<v1::Refusal> for Refusal {
-    /// A code that this build does not know becomes `Unsupported`: final, and nothing was run.
+    /// A code that this build does not know becomes `Unsupported`: final, and nothing was run. A
+    /// time to wait is at most [`MAX_RETRY_AFTER_MS`].
     fn from(wire: v1::Refusal) -> Self {
         let code = CODES
             .iter()
@@ -55,8 +60,9 @@ impl From<v1::Refusal> for Refusal {
             .map_or(RefusalCode::Unsupported, |(code, _)| *code);
         Self {
             code,
-            retry_after_ms: (wire.retry_after_ms > 0).then_some(wire.retry_after_ms),
-            message: wire.message,
+            retry_after_ms: (wire.retry_after_ms > 0)
+                .then_some(wire.retry_after_ms.min(MAX_RETRY_AFTER_MS)),
+            message: clean_line(&wire.message, MAX_PEER_TEXT),
         }
     }
 }
@@ -90,6 +96,19 @@ const CODES: [(RefusalCode, v1::refusal::Code); 14] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_a_refusal_are_one_line_that_drives_no_terminal() {
+        let refused = Refusal::from(v1::Refusal {
+            message: format!(
+                "no\nERROR forged \x1b]0;title\x07\u{202e}{}",
+                "x".repeat(9_000)
+            ),
+            ..v1::Refusal::default()
+        });
+        assert!(refused.message.starts_with("no⏎ERROR forged \u{fffd}xxx"));
+        assert_eq!(refused.message.chars().count(), MAX_PEER_TEXT + 1);
+    }
 
     #[test]
     fn every_refusal_survives_the_wire() {

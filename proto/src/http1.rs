@@ -35,7 +35,14 @@ pub fn close(code: Code, message: &str) -> (u16, String) {
 }
 
 /// The code of the status with which a link ended; nothing where the close frame is no such end.
+/// What broke WebSocket's own rules has a code of RFC 6455, 7.4.1.
 pub fn closed(close: u16) -> Option<Code> {
+    match close {
+        1002 | 1007 => return Some(Code::InvalidArgument),
+        1008 => return Some(Code::PermissionDenied),
+        1009 => return Some(Code::OutOfRange),
+        _ => {}
+    }
     let number = close.checked_sub(FIRST_CLOSE_CODE)?;
     (number <= Code::Unauthenticated as u16).then(|| Code::from_i32(number.into()))
 }

@@ -8,7 +8,9 @@ pub mod agreement;
 pub mod codec;
 pub mod convert;
 pub mod dismissal;
+pub mod enrolling;
 pub mod http1;
+pub mod public_key;
 pub mod sealing;
 pub mod signing;
 

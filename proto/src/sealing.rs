@@ -1,6 +1,7 @@
-//! How a runner's frames are proved to be its own (contract B6): all that follows its hello is sealed
-//! with a key that only the two ends of the link know, and numbered, so that whatever stands between
-//! them can neither make a frame up nor change, repeat, reorder or leave one out.
+//! How a runner's frames are proved to be its own (docs/internals/contracts.md#b6): all that
+//! follows its hello is sealed with a key that only the two ends of the link know, and numbered, so
+//! that whatever stands between them can neither make a frame up nor change, repeat, reorder or
+//! leave one out.
 //!
 //! The bytes of a frame are sealed as they leave, so that what a later version adds is covered as
 //! well. Output is, too: the checksum at its end finds accidents only. For a piece of it (64 KiB) GMAC

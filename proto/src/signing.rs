@@ -6,25 +6,34 @@ use shared_types::{Digest, RunnerId};
 
 use crate::v1::{self, server_frame};
 
-/// What the server's identity key signs in `IdentifyReply`.
-pub fn identify(
-    nonce: &[u8],
-    challenge: &[u8],
-    certificate_sha256: &[u8],
-    audience: &str,
-) -> Vec<u8> {
+/// What the server's identity key signs in `IdentifyReply`: all of it, for this nonce.
+pub fn identify(nonce: &[u8], reply: &v1::IdentifyReply) -> Vec<u8> {
     message(
-        "gantry.identify.v1",
-        &[nonce, challenge, certificate_sha256, audience.as_bytes()],
+        "gantry.identify.v2",
+        &[
+            nonce,
+            &reply.challenge,
+            &reply.certificate_sha256,
+            reply.audience.as_bytes(),
+            &reply.sealing_key,
+        ],
     )
 }
 
-/// What the runner's key signs in `EnrolRequest`; `join_token` is the token's text.
-pub fn enrol(challenge: &[u8], join_token: &str) -> Vec<u8> {
+/// What the runner's key signs in `EnrolContent`; `join_token` is the token's text.
+pub fn enrol(challenge: &[u8], ephemeral_key: &[u8], join_token: &str) -> Vec<u8> {
+    let token = Digest::of(join_token.as_bytes());
     message(
-        "gantry.enrol.v1",
-        &[challenge, Digest::of(join_token.as_bytes()).as_bytes()],
+        "gantry.enrol.v2",
+        &[challenge, ephemeral_key, token.as_bytes()],
     )
+}
+
+/// The infos from which HKDF makes the keys that seal an enrolment: of the request, and of the reply.
+/// The salt of both is the challenge.
+pub fn enrol_keys(runners_key: &[u8], servers_key: &[u8]) -> [Vec<u8>; 2] {
+    ["gantry.enrol-request.v2", "gantry.enrol-reply.v2"]
+        .map(|domain| message(domain, &[runners_key, servers_key]))
 }
 
 /// What the runner's key signs in `AuthenticateRequest`.
@@ -42,6 +51,29 @@ pub fn authenticate(
             runner.to_string().as_bytes(),
             &join_state.to_be_bytes(),
         ],
+    )
+}
+
+/// What the server's identity key signs in `AuthenticateReply`: all of it, in answer to this challenge.
+pub fn authenticated(challenge: &[u8], runner: RunnerId, reply: &v1::AuthenticateReply) -> Vec<u8> {
+    message(
+        "gantry.authenticated.v1",
+        &[
+            challenge,
+            runner.to_string().as_bytes(),
+            Digest::of(reply.access_token.as_bytes()).as_bytes(),
+            &reply.expires_in_s.to_be_bytes(),
+            &reply.join_state.to_be_bytes(),
+            &reply.join_state_signature,
+        ],
+    )
+}
+
+/// What the server's identity key signs of a join state that it gives.
+pub fn join_state(runner: RunnerId, join_state: u64) -> Vec<u8> {
+    message(
+        "gantry.join-state.v1",
+        &[runner.to_string().as_bytes(), &join_state.to_be_bytes()],
     )
 }
 
@@ -293,16 +325,44 @@ mod tests {
 
     #[test]
     fn no_two_lists_of_parts_give_the_same_bytes() {
+        let challenged = |challenge: &[u8]| v1::IdentifyReply {
+            challenge: challenge.to_vec(),
+            ..v1::IdentifyReply::default()
+        };
         assert_ne!(
-            identify(b"ab", b"c", b"", ""),
-            identify(b"a", b"bc", b"", "")
+            identify(b"ab", &challenged(b"c")),
+            identify(b"a", &challenged(b"bc"))
         );
         let with = |key: &[u8]| v1::Hello {
             ephemeral_key: key.to_vec(),
             ..v1::Hello::default()
         };
-        assert_ne!(link(&[0; 32], "t", &with(b"")), enrol(&[0; 32], "t"));
+        assert_ne!(link(&[0; 32], "t", &with(b"")), enrol(&[0; 32], b"", "t"));
         assert_ne!(link(b"", "t", &with(b"key")), link(b"", "t", &with(b"yek")));
+    }
+
+    #[test]
+    fn an_answer_that_lets_a_runner_in_is_signed_with_all_that_it_says() {
+        let runner = RunnerId::from_u128(1);
+        let changes: [fn(&mut v1::AuthenticateReply); 4] = [
+            |reply| reply.access_token.push('1'),
+            |reply| reply.expires_in_s += 1,
+            |reply| reply.join_state += 1,
+            |reply| reply.join_state_signature.push(1),
+        ];
+        let reply = v1::AuthenticateReply::default();
+        let signed = authenticated(b"challenge", runner, &reply);
+        for (number, change) in changes.iter().enumerate() {
+            let mut changed = reply.clone();
+            change(&mut changed);
+            let changed = authenticated(b"challenge", runner, &changed);
+            assert_ne!(changed, signed, "change {number}");
+        }
+        assert_ne!(authenticated(b"another", runner, &reply), signed);
+        assert_ne!(
+            authenticated(b"challenge", RunnerId::from_u128(2), &reply),
+            signed
+        );
     }
 
     #[test]

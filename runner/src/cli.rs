@@ -2,7 +2,8 @@
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
+use shared_types::parse_duration;
 
 use crate::connection::Transports;
 
@@ -47,7 +48,7 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnrolArgs {
-    /// The server's address, such as `https://gantry.example:7400`. May be repeated: then each
+    /// The server's address, such as `https://gantry.example:7443`. May be repeated: then each
     /// attempt to reach it goes to the next one, and any of them must be the same server
     #[arg(long = "server", value_name = "URL", required = true)]
     pub(crate) servers: Vec<String>,
@@ -60,7 +61,7 @@ pub(crate) struct EnrolArgs {
     /// A file that holds the join token
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The runner's name [default: the token's, or the server's choice]
+    /// The runner's name, where the token does not fix it [default: the token's, or the host's]
     #[arg(long)]
     pub(crate) name: Option<String>,
     /// A label, shown in lists as JSON; may be repeated
@@ -93,13 +94,12 @@ const LONGEST_WAIT: RangeInclusive<Duration> =
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// How long running commands may go on after SIGINT, in seconds. SIGTERM hands them over to
-    /// the next daemon
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    /// How long running commands may go on after SIGINT. SIGTERM hands them over to the next daemon
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub(crate) drain_for: Duration,
-    /// How long commands may go on while there is no link to the server, in seconds, where their own
-    /// time limit is not longer; then they are stopped as orphaned
-    #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = seconds)]
+    /// How long commands may go on while there is no link to the server, where their own time limit
+    /// is not longer; then they are stopped as orphaned
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_duration)]
     pub(crate) disconnect_for: Duration,
     /// Start a command only once the disk has what is written down of it. Without it, what a
     /// crash of the whole machine leaves in doubt is reported as lost, and never run again
@@ -111,9 +111,13 @@ pub(crate) struct RunArgs {
     /// The program that supervises commands; else gantry-supervisor beside this one
     #[arg(long, value_name = "PATH")]
     pub(crate) supervisor: Option<PathBuf>,
-    /// Longest wait before another attempt to reach the server, in seconds, such as 0.5 [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = part_of_seconds)]
+    /// Longest wait before another attempt to reach the server, from 100ms to 1h [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,
+    /// Let the system write a core dump after a crash, and other processes of this user read the
+    /// daemon's memory and environment, its key included
+    #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
+    pub(crate) dumpable: bool,
 }
 
 fn label(text: &str) -> Result<(String, String), &'static str> {
@@ -123,16 +127,11 @@ fn label(text: &str) -> Result<(String, String), &'static str> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse().map_err(|_| "write a whole number of seconds");
-    seconds.map(Duration::from_secs)
-}
-
-fn part_of_seconds(text: &str) -> Result<Duration, &'static str> {
-    let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
-    match seconds {
-        Some(Ok(wait)) if LONGEST_WAIT.contains(&wait) => Ok(wait),
-        _ => Err("write a number of seconds from 0.1 to 3600"),
+fn longest_wait(text: &str) -> Result<Duration, String> {
+    let wait = parse_duration(text).map_err(|error| error.to_string())?;
+    match LONGEST_WAIT.contains(&wait) {
+        true => Ok(wait),
+        false => Err("write a time from 100ms to 1h".to_owned()),
     }
 }
 
@@ -168,7 +167,9 @@ mod tests {
             panic!("another verb");
         };
         assert_eq!(args.longest_wait, Some(Duration::from_millis(200)));
-        for wrong in ["0", "0.09", "-1", "NaN", "inf", "3601", "soon"] {
+        assert_eq!(args.disconnect_for, Duration::from_secs(15 * 60));
+        assert!(run("1h").is_ok() && run("200ms").is_ok());
+        for wrong in ["0", "0.09", "-1", "NaN", "inf", "3601", "2h", "soon"] {
             assert!(run(wrong).is_err(), "{wrong}");
         }
     }

@@ -182,7 +182,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
     say_start(&enrolled, &endpoints, &host);
     let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
     let opened = Journal::open(&options.home.journal(), clock, entropy)?;
-    report(opened.repaired);
+    report(opened.repaired.as_ref());
     let supervisors = ProcessOptions {
         supervisor: options.supervisor,
         root: options.home.commands(),
@@ -197,11 +197,13 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         journal: opened.journal,
         id: opened.id,
         entries: opened.records,
+        repaired: opened.repaired,
         boot: options.facts.boot,
         sandbox,
         sync_before_start: options.sync_before_start,
         disconnect_for: options.disconnect_for,
         clock: options.clock.clone(),
+        entropy: options.entropy.clone(),
         #[cfg(test)]
         fault: None,
     })
@@ -273,7 +275,7 @@ fn on_its_own_thread(
 }
 
 /// Says what was done to the journal.
-fn report(repaired: Option<Repair>) {
+fn report(repaired: Option<&Repair>) {
     match repaired {
         Some(Repair::Cut { bytes }) => {
             tracing::warn!(
@@ -284,7 +286,7 @@ fn report(repaired: Option<Repair>) {
         Some(Repair::SetAside { kept, damage }) => tracing::error!(
             kept = %kept.display(),
             damage,
-            "the journal was damaged: it is set aside, and what it remembered is lost"
+            "the journal was damaged: it is set aside, and what it remembered behind the damage is lost"
         ),
         None => {}
     }

@@ -58,7 +58,9 @@ pub(crate) async fn enrol(
 
     let proven = reach(&mut wanted.endpoints, &server_identity, entropy).await?;
     let certificate = proven.certificate;
-    let (runner, name) = proven.enrol(&wanted.token, &key, introduction).await?;
+    let (runner, name) = proven
+        .enrol(&wanted.token, &key, introduction, entropy)
+        .await?;
     let enrolled = Enrolled {
         servers: wanted.endpoints.texts(),
         allow_plain_text: wanted.allow_plain_text,

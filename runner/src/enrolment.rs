@@ -1,24 +1,28 @@
-//! The runner's side of contract B: who is there, enrol, authenticate.
+//! The runner's side of enrolment: who is there, enrol, authenticate
+//! (docs/internals/contracts.md#b-enrolment-and-trust).
 //!
 //! The server proves its identity first, with a signature over our nonce and over the certificate
 //! that it presents. If that is the certificate of this connection, nobody stands between; if it
 //! is not, a proxy ends TLS, and then the platform's roots must vouch for the proxy and the server
-//! must prove itself again behind it. Only then is anything secret sent, over that connection.
+//! must prove itself again behind it. Only then is anything secret sent, over that connection, and it is
+//! sealed to a key that the identity signed, so that the proxy does not read it.
 
 use std::{collections::HashMap, fmt, net::SocketAddr, time::Duration};
 
 use proto::{
-    dismissal, http1, signing,
-    v1::{self, enrolment_client::EnrolmentClient},
+    dismissal,
+    enrolling::{self, Envelope},
+    http1, signing,
+    v1::{self, enrol_answer::Answer, enrolment_client::EnrolmentClient},
 };
 use shared_types::{Entropy, RunnerId, Token};
 use tokio::time::timeout;
-use tonic::{Response, Status, transport::Channel};
+use tonic::{Code, Response, Status, transport::Channel};
 
 use crate::{
     connection::{Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Transport, Wire},
     endpoints::Route,
-    home::{Home, HomeError},
+    home::{Home, HomeError, JoinState},
     key::{RunnerKey, ServerIdentity},
     server_url::ServerUrl,
 };
@@ -36,6 +40,8 @@ pub(crate) struct Proven {
     pub(crate) reached: Reached,
     challenge: Vec<u8>,
     audience: String,
+    /// What an enrolment is sealed to.
+    sealing_key: Vec<u8>,
 }
 
 /// Which of the server's endpoints a connection ends at.
@@ -106,35 +112,48 @@ impl Proven {
         Ok(Self::of(url, behind_proxy, reply))
     }
 
-    /// Spends the join token: the server knows the runner afterwards, or nothing has changed.
+    /// Spends the join token: the server knows the runner afterwards, or nothing has changed. What
+    /// stands between the two learns nothing of it, and cannot answer in the server's place.
     pub(crate) async fn enrol(
         mut self,
         token: &Token,
         key: &RunnerKey,
         introduction: Introduction,
+        entropy: &dyn Entropy,
     ) -> Result<(RunnerId, String), EnrolmentError> {
+        let envelope = Envelope::to(&self.challenge, &self.sealing_key, entropy);
+        let envelope = envelope.ok_or(EnrolmentError::Nonsense("a key to seal the token to"))?;
         let text = token.reveal();
-        let request = v1::EnrolRequest {
+        let signed = signing::enrol(&self.challenge, envelope.ephemeral_key(), &text);
+        let (request, reply_key) = envelope.seal(&v1::EnrolContent {
             public_key: key.public().to_vec(),
-            signature: key.sign(&signing::enrol(&self.challenge, &text)),
-            challenge: self.challenge,
+            signature: key.sign(&signed),
             join_token: text,
             name: introduction.name,
             labels: introduction.labels,
             hostname: introduction.hostname,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let reply = in_time(self.wire.enrol(request)).await?;
-        let runner = reply.runner.parse();
-        Ok((
-            runner.map_err(|_| EnrolmentError::Nonsense("a runner id"))?,
-            reply.name,
-        ))
+        });
+        let reply = in_time(self.wire.enrol(request)).await;
+        let reply = reply.map_err(EnrolmentError::unproven)?;
+        let answer = reply_key.open(&reply);
+        match answer.map_err(|_| EnrolmentError::Altered)? {
+            Answer::Enrolled(enrolled) => {
+                let runner = enrolled.runner.parse();
+                let runner = runner.map_err(|_| EnrolmentError::Nonsense("a runner id"))?;
+                Ok((runner, enrolled.name))
+            }
+            Answer::Refused(refused) => {
+                let code = Code::from_i32(refused.code);
+                Err(EnrolmentError::Refused(Status::new(code, refused.message)))
+            }
+        }
     }
 
     /// Proves that this is the runner that enrolled; returns an access token for one link. The
     /// join state that comes with it is on disk before the token can be used: without it the
-    /// server would take this runner for a copy of itself.
+    /// server would take this runner for a copy of itself. So nothing of an answer is kept that the
+    /// server has not signed.
     ///
     /// # Errors
     /// [`EnrolmentError::Dismissed`] where the identity has signed that.
@@ -145,23 +164,30 @@ impl Proven {
         runner: RunnerId,
         identity: &ServerIdentity,
     ) -> Result<String, EnrolmentError> {
+        // After the challenge came: the server relies on it (`server_store`'s `join_state`).
         let join_state = home.join_state()?;
-        let message = signing::authenticate(&self.challenge, &self.audience, runner, join_state);
+        let number = join_state.number;
+        let message = signing::authenticate(&self.challenge, &self.audience, runner, number);
         let request = v1::AuthenticateRequest {
             runner: runner.to_string(),
             challenge: self.challenge.clone(),
             signature: key.sign(&message),
-            join_state,
+            join_state: number,
+            join_state_signature: join_state.signature,
         };
         let answer = in_time(self.wire.authenticate(request)).await;
         let reply = answer.map_err(|error| match error {
             EnrolmentError::Refused(status) => self.judge(status, runner, identity),
             error => error,
         })?;
-        if reply.access_token.is_empty() {
-            return Err(EnrolmentError::Nonsense("an access token"));
+        let signed = signing::authenticated(&self.challenge, runner, &reply);
+        if !identity.signed(&signed, &reply.signature) {
+            return Err(EnrolmentError::Altered);
         }
-        home.save_join_state(reply.join_state)?;
+        home.save_join_state(&JoinState {
+            number: reply.join_state,
+            signature: reply.join_state_signature,
+        })?;
         Ok(reply.access_token)
     }
 
@@ -191,6 +217,7 @@ impl Proven {
             certificate: connection.certificate,
             challenge: reply.challenge,
             audience: reply.audience,
+            sealing_key: reply.sealing_key,
         }
     }
 }
@@ -206,9 +233,13 @@ async fn identify(
     entropy.fill(&mut nonce);
     let request = v1::IdentifyRequest {
         nonce: nonce.clone(),
+        version: enrolling::VERSION,
     };
     let answer = in_time(wire.identify(request)).await;
     let reply = answer.map_err(|error| match error {
+        EnrolmentError::Refused(status) if status.code() == Code::InvalidArgument => {
+            EnrolmentError::Unproven(status)
+        }
         // No Gantry server refuses this, and nobody has proved to be one yet.
         EnrolmentError::Refused(status) => EnrolmentError::NotGantry {
             url: url.to_string(),
@@ -216,12 +247,11 @@ async fn identify(
         },
         error => error,
     })?;
-    let signed = signing::identify(
-        &nonce,
-        &reply.challenge,
-        &reply.certificate_sha256,
-        &reply.audience,
-    );
+    // Nothing is proved by that; nothing is sent either.
+    if reply.identity_key == identity.0 && reply.sealing_key.is_empty() {
+        return Err(EnrolmentError::Outdated);
+    }
+    let signed = signing::identify(&nonce, &reply);
     if reply.identity_key != identity.0 || !identity.signed(&signed, &reply.signature) {
         return Err(EnrolmentError::Stranger);
     }
@@ -291,6 +321,15 @@ pub(crate) enum EnrolmentError {
     NotGantry { url: String, reason: String },
     #[error("the server says: {}", .0.message())]
     Refused(Status),
+    /// A refusal that anything on the way can say as well.
+    #[error("the server, or something between here and there, says: {}", .0.message())]
+    Unproven(Status),
+    #[error(
+        "the server's answer is not as it signed or sealed it: check what stands between the two"
+    )]
+    Altered,
+    #[error("the server is older than this runner, and seals no enrolment: upgrade gantry-server")]
+    Outdated,
     /// The server has proved that the runner was removed or locked.
     #[error("the server says: {}", .0.message())]
     Dismissed(Status),
@@ -303,6 +342,14 @@ pub(crate) enum EnrolmentError {
 }
 
 impl EnrolmentError {
+    /// What is to be thought of it where the server proves all that it says.
+    fn unproven(self) -> Self {
+        match self {
+            Self::Refused(status) => Self::Unproven(status),
+            error => error,
+        }
+    }
+
     /// Whether something on the way may be the cause, which does not pass what is spoken. A server
     /// that proved to be another one, or refuses, has been reached.
     fn may_be_the_way(&self) -> bool {

@@ -15,6 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub(crate) use join_state::JoinState;
 use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{Digest, RunnerId};
 
@@ -152,9 +153,9 @@ impl Home {
 
     /// What the server gave at the newest connect, and wants to see at the next one; 0 before the
     /// first.
-    pub(crate) fn join_state(&self) -> Result<u64, HomeError> {
+    pub(crate) fn join_state(&self) -> Result<JoinState, HomeError> {
         let Some(text) = self.join_state_text()? else {
-            return Ok(0);
+            return Ok(JoinState::default());
         };
         join_state::newest(&text).ok_or_else(|| HomeError::Damaged {
             path: self.directory.join(JOIN_STATE),
@@ -163,13 +164,16 @@ impl Home {
     }
 
     /// Keeps what the server gave; on disk when this returns. It takes no room but the first time.
-    pub(crate) fn save_join_state(&self, state: u64) -> Result<(), HomeError> {
+    pub(crate) fn save_join_state(&self, state: &JoinState) -> Result<(), HomeError> {
         let text = self.join_state_text()?.unwrap_or_default();
         let path = self.directory.join(JOIN_STATE);
         join_state::write_over(&path, &text, state)
             .and_then(|written| match written {
                 true => Ok(()),
-                false => self.put(JOIN_STATE, &join_state::of(state)),
+                false => {
+                    let too_long = || io::Error::other("the server's signature is too long");
+                    self.put(JOIN_STATE, &join_state::of(state).ok_or_else(too_long)?)
+                }
             })
             .map_err(self.failed("write", JOIN_STATE))
     }

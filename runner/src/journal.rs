@@ -8,8 +8,8 @@
 //!
 //! A last line without an end was left by a death in the middle of an append, and nobody was told
 //! of its record: it is cut off. Anything else that cannot be read is no memory to build on: the
-//! file is set aside, never deleted, and a journal with a new id begins, so that the server knows
-//! that the runner does not remember.
+//! file is set aside, never deleted, and a journal with a new id begins with what stood before the
+//! damage, so that the server knows that the runner may not remember all.
 //!
 //! Behind the last record [`RESERVE_BYTES`] stay allocated. Only [`Journal::append_end`] uses
 //! them, so that on a full disk nothing new begins but what ends is still written down. A file
@@ -35,6 +35,7 @@ use shared_types::{Clock, Entropy, JournalId, Timestamp};
 pub(crate) use error::JournalError;
 use file::failed;
 use line::End;
+use read::Damaged;
 pub(crate) use sync::Synced;
 use sync::Syncing;
 
@@ -97,7 +98,8 @@ pub(crate) enum Repair {
         /// How much.
         bytes: u64,
     },
-    /// It was damaged. It is kept, and this is a new journal that knows nothing.
+    /// It was damaged. It is kept, and this is a new journal that knows what stood before the
+    /// damage.
     SetAside {
         /// Where it is now.
         kept: PathBuf,
@@ -124,24 +126,30 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
     ) -> Result<Opened<R>, JournalError> {
         file::make_folder(folder)?;
         let path = folder.join(file::NAME);
-        let begin = |repaired| {
+        let begin = |records: Vec<R>, repaired| {
             let header = Header {
                 format: FORMAT,
                 journal: JournalId::generate(clock, entropy),
                 created: clock.now(),
             };
-            Self::begin(folder, header, repaired)
+            let journal = Self::begin(folder, header, records.iter())?;
+            Ok(Opened {
+                id: journal.header.journal,
+                journal,
+                records,
+                repaired,
+            })
         };
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return begin(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return begin(Vec::new(), None),
             Err(error) => return Err(failed("open", &path)(error)),
         };
         let contents = match read::read(&file).map_err(failed("read", &path))? {
             Ok(contents) => contents,
-            Err(damage) => {
+            Err(Damaged { before, damage }) => {
                 let kept = file::set_aside(folder)?;
-                return begin(Some(Repair::SetAside { kept, damage }));
+                return begin(before, Some(Repair::SetAside { kept, damage }));
             }
         };
         let repaired = (contents.torn > 0).then_some(Repair::Cut {
@@ -224,37 +232,33 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok(())
     }
 
-    /// Puts a journal with this id into place that knows nothing: what this one says is not what
-    /// happened.
+    /// Puts a journal with this id into place that remembers only what `live` says: what this one
+    /// says is not what happened.
     pub(crate) fn begin_anew(
         &mut self,
         id: JournalId,
         clock: &dyn Clock,
+        live: impl Iterator<Item = R>,
     ) -> Result<(), JournalError> {
         let header = Header {
             format: FORMAT,
             journal: id,
             created: clock.now(),
         };
-        *self = Self::begin(&self.folder, header, None)?.journal;
+        *self = Self::begin(&self.folder, header, live)?;
         Ok(())
     }
 
     fn begin(
         folder: &Path,
         header: Header,
-        repaired: Option<Repair>,
-    ) -> Result<Opened<R>, JournalError> {
-        let (file, end) = file::write_beside(folder, &header, std::iter::empty::<R>())?;
+        records: impl Iterator<Item: Serialize>,
+    ) -> Result<Self, JournalError> {
+        let (file, end) = file::write_beside(folder, &header, records)?;
         file::put_in_place(folder).map_err(failed("create", &folder.join(file::NAME)))?;
         let mut journal = Self::over(folder, header, file, end)?;
         let _ = journal.make_room(end.bytes + RESERVE_BYTES);
-        Ok(Opened {
-            id: journal.header.journal,
-            journal,
-            records: Vec::new(),
-            repaired,
-        })
+        Ok(journal)
     }
 
     fn over(folder: &Path, header: Header, file: File, end: End) -> Result<Self, JournalError> {

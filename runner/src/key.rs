@@ -9,6 +9,7 @@ use std::{
 };
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use proto::public_key::is_sound;
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, Entropy};
 
@@ -69,11 +70,12 @@ impl RunnerKey {
 pub(crate) struct ServerIdentity(pub(crate) [u8; 32]);
 
 impl ServerIdentity {
-    /// Whether the server signed exactly this.
+    /// Whether the server signed exactly this. A key of small order is no server's.
     pub(crate) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
-        UnparsedPublicKey::new(&ED25519, self.0)
-            .verify(message, signature)
-            .is_ok()
+        is_sound(&self.0)
+            && UnparsedPublicKey::new(&ED25519, self.0)
+                .verify(message, signature)
+                .is_ok()
     }
 }
 
@@ -124,6 +126,14 @@ mod tests {
         let identity = ServerIdentity(key.public().try_into().expect("32 bytes"));
         assert!(identity.signed(b"message", &read.sign(b"message")));
         assert!(!identity.signed(b"another", &read.sign(b"message")));
+    }
+
+    #[test]
+    fn nobody_signs_in_the_place_of_a_key_of_small_order() {
+        let mut nobody = [0; 32];
+        nobody[0] = 1;
+        let signature = [&nobody[..], &[0; 32]].concat();
+        assert!(!ServerIdentity(nobody).signed(b"message", &signature));
     }
 
     #[test]

@@ -35,6 +35,7 @@ use std::{
 use anyhow::Context;
 use clap::Parser;
 use runner_host::allowed_environment;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_types::{OsEntropy, SystemClock};
 
 use cli::{Cli, EnrolArgs, RunArgs, ServersArgs, Verb};
@@ -49,14 +50,23 @@ use token_source::Sources;
 const TO_BE_ENROLLED: u8 = 77;
 
 fn main() -> ExitCode {
+    // Before anything else: the environment may hold a token, and memory will hold the runner's key.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
+    let kept = hidden.and_then(|()| match &cli.verb {
+        Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
+        _ => Ok(()),
+    });
     let verb = match cli.verb {
         Verb::Enrol(_) => "enrol",
         Verb::Run(_) => "run",
         Verb::Servers(_) => "change the server's addresses",
         Verb::Status => "say the status",
     };
-    match act(cli) {
+    let acted = kept
+        .context("cannot keep other processes from reading this one's memory")
+        .and_then(|()| act(cli));
+    match acted {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gantry-runner: failed to {verb}: {}", told(&error));
@@ -93,6 +103,7 @@ fn act(cli: Cli) -> anyhow::Result<()> {
         cli.log_format.parse()?,
         cli.log.as_deref(),
         journal.as_deref(),
+        Arc::new(SystemClock::new()),
     )?;
     let gantry_home = match cli.home {
         Some(home) => home,

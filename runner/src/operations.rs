@@ -7,6 +7,7 @@
 //! it is told. A slow server never slows a command, because its output goes to disk first.
 
 mod changes;
+mod claim;
 mod disk;
 mod files;
 mod memory;

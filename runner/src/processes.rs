@@ -27,7 +27,8 @@ use std::{
 
 use runner_host::Plan;
 use runner_supervisor::{
-    KillChoice, Place, Pool, PoolError, PoolOptions, Request, SpoolBounds, Streams, Sync, Terms,
+    Directory, Fate, KillChoice, Place, Pool, PoolError, PoolOptions, Request, SpoolBounds,
+    StartRecord, Streams, Sync, Terms,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal};
@@ -65,7 +66,7 @@ pub(crate) struct ProcessOptions {
 }
 
 /// What a command is given beside its plan.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ProcessTerms {
     /// How long it may run (monotonic clock).
     pub(crate) run_for: Duration,
@@ -77,6 +78,8 @@ pub(crate) struct ProcessTerms {
     pub(crate) spool: SpoolBounds,
     /// What is synced to the disk before the supervisor goes on.
     pub(crate) sync: Sync,
+    /// What a daemon is to find in the start record whose journal does not know the command.
+    pub(crate) claim: Option<String>,
 }
 
 /// Commands under supervisors. Cheap to clone.
@@ -205,8 +208,9 @@ impl Processes {
         &self.root
     }
 
-    /// Whether the disk of the directories has less room than is to be kept free (contract A11):
-    /// a twentieth of it, but no more than [`KEPT_FREE_AT_MOST`].
+    /// Whether the disk of the directories has less room than is to be kept free
+    /// (docs/internals/contracts.md#a11): a twentieth of it, but no more than
+    /// [`KEPT_FREE_AT_MOST`].
     pub(crate) fn disk_is_short(&self) -> bool {
         // A host that does not say shows it by the first write that fails.
         rustix::fs::statvfs(&*self.root).is_ok_and(|disk| {
@@ -281,6 +285,7 @@ impl Processes {
                 kill_grace: terms.kill_grace,
                 spool: terms.spool,
                 sync: terms.sync,
+                claim: terms.claim,
             },
         };
         let supervisor = waiting.supervisor.take();
@@ -293,6 +298,26 @@ impl Processes {
         let overdue = Overdue::new(clock, Some(terms.run_for), Some(terms.orphan_for));
         let pool = Some(Arc::clone(&self.pool));
         task::spawn(path, started, passing, overdue, terms.kill_grace, pool)
+    }
+
+    /// The start record in a directory that an earlier daemon left; `None` where there is none that
+    /// can be read.
+    pub(crate) async fn start_record(&self, name: &str) -> Option<StartRecord> {
+        let path = self.root.join(name);
+        run_blocking(move || match Directory::open(&path).ok()?.fate().ok()?? {
+            Fate::Started(start) => Some(start),
+            Fate::Fenced { .. } => None,
+        })
+        .await
+    }
+
+    /// Keeps a directory whose records cannot be read under a name that no daemon looks at.
+    pub(crate) async fn set_aside(&self, name: &str) {
+        let (from, to) = (self.root.join(name), left::set_aside(&self.root, name));
+        let moved = run_blocking(move || std::fs::rename(from, to)).await;
+        if let Err(error) = moved {
+            tracing::warn!(%error, process.directory = name, "failed to set a directory aside");
+        }
     }
 
     /// Removes what is kept of a command that is forgotten, off the async threads; its supervisor

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use http::Uri;
+use shared_types::address::is_loopback_host;
 use url::{Host, Url};
 
 use crate::endpoints::MAX_SERVERS;
@@ -38,7 +39,7 @@ impl ServerUrl {
         if !bare {
             return Err(wrong("it has more than a host and a port".into()));
         }
-        if !tls && !allow_plain_text && !is_loopback(&host) {
+        if !tls && !allow_plain_text && !is_loopback_host(&host.to_string()) {
             return Err(UrlError::PlainText(host.to_string()));
         }
         let port = url.port_or_known_default();
@@ -82,14 +83,6 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };
         write!(f, "{scheme}://{}", self.authority())
-    }
-}
-
-fn is_loopback(host: &Host<String>) -> bool {
-    match host {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
     }
 }
 

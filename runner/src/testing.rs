@@ -19,7 +19,7 @@ use shared_types::{Clock, OsEntropy, SystemClock, limits::DISCONNECTED_AT_MOST};
 
 use crate::{
     endpoints::Endpoints,
-    journal::Journal,
+    journal::{Journal, Repair},
     operations::{Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
 };
@@ -97,13 +97,18 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
         processes,
         left,
         journal: opened.journal,
-        id: incarnation().journal,
+        id: match opened.repaired {
+            Some(Repair::SetAside { .. }) => opened.id,
+            _ => incarnation().journal,
+        },
         entries: opened.records,
+        repaired: opened.repaired,
         boot: boot.to_owned(),
         sandbox: PLACE,
         sync_before_start: false,
         disconnect_for: DISCONNECTED_AT_MOST,
         clock,
+        entropy: Arc::new(OsEntropy),
         fault: None,
     }
 }

@@ -9,10 +9,10 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use rustix::process::{Resource, getrlimit, setrlimit};
-use server_api::{Door, Doors};
+use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
+use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
-use server_llm::{Model, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
+use server_llm::{Model, OpenAi, Practice, Retry, RetryOptions};
 use server_store::{Outputs, Store};
 use shared_telemetry::MetricsHandle;
 use shared_tls::ServerTls;
@@ -35,8 +35,17 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
+    // Before anything else: the environment holds a model's key.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
-    match run(cli) {
+    let kept = hidden.and_then(|()| match &cli.verb {
+        Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
+        _ => Ok(()),
+    });
+    let ended = kept
+        .context("failed to keep other processes from reading this one's memory")
+        .and_then(|()| run(cli));
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gantry-server: {error:#}");
@@ -65,7 +74,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         } => {
             let terms = JoinTerms {
                 name,
-                valid_for_s: valid_for,
+                valid_for_s: u32::try_from(valid_for.as_secs()).unwrap_or(u32::MAX),
                 uses,
                 ephemeral,
                 ..JoinTerms::default()
@@ -80,11 +89,12 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         settings.log_format.parse()?,
         settings.log_filter.as_deref(),
         settings.journal_stream.as_deref(),
+        Arc::new(SystemClock::new()),
     )?;
     let metrics = shared_telemetry::install_metrics()?;
     // From here on a signal means to stop in order, however early it comes.
     let asked_to_stop = stop_signals()?;
-    allow_many_connections();
+    let descriptors = allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
@@ -104,11 +114,13 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         store,
         outputs,
         model: model(settings.model, entropy.clone())?,
+        model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
         link_keys: link_keys(folder, &*entropy)?,
         certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         link: settings.link,
         ephemeral_silence: settings.ephemeral_silence,
+        user_limits: settings.user_limits,
         replica: ReplicaId::generate(&*clock, &*entropy),
         clock,
         entropy,
@@ -117,16 +129,24 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     .await?;
 
     announce(&app, address, tls.as_ref()).await?;
+    if settings.behind_proxy && settings.names.is_empty() {
+        tracing::warn!(
+            "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
+        );
+    }
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
         limits: settings.limits,
+        names: names(settings.names, tls.as_ref()),
     };
     tokio::spawn(upkeep(metrics));
     let door = Door {
         listener,
         tls: tls.map(|tls| tls.config()),
         limits: settings.limits,
+        client_address: settings.client_address,
+        descriptors,
     };
     let serving = tokio::spawn(server_api::serve(
         door,
@@ -147,6 +167,17 @@ fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
         Tls::SelfSigned { names } => Some(ServerTls::self_signed(&folder.join("keys"), names)?),
         Tls::Files { certificate, key } => Some(ServerTls::from_files(certificate, key)?),
     })
+}
+
+/// The names under which the server may be asked: those that were set, those in its certificate, and
+/// this machine's, also as a local network has it (RFC 6762).
+fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Names {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
+    let local = host.iter().map(|host| format!("{host}.local"));
+    let of_certificate = tls.into_iter().flat_map(ServerTls::names).cloned();
+    let names = set.into_iter().chain(of_certificate).chain(local);
+    names.chain(host.clone()).collect()
 }
 
 /// Says on standard output, one thing a line, what a person or `make up` needs next. Nobody has to
@@ -176,17 +207,8 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
 fn model(choice: ModelChoice, entropy: Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
     Ok(match choice {
         ModelChoice::Practice => Arc::new(Practice),
-        ModelChoice::OpenAi {
-            name,
-            base_url,
-            key,
-        } => {
-            let mut options = OpenAiOptions::new(name);
-            options.key = key;
-            if let Some(base_url) = base_url {
-                options.base_url = base_url;
-            }
-            let vendor = OpenAi::new(options)
+        ModelChoice::OpenAi(options) => {
+            let vendor = OpenAi::new(*options)
                 .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
             Arc::new(Retry::new(vendor, RetryOptions::default(), entropy))
         }
@@ -229,12 +251,17 @@ async fn upkeep(metrics: MetricsHandle) {
 }
 
 /// Every connection and every file takes a descriptor, and many systems allow 1024 unless asked.
-fn allow_many_connections() {
+/// Returns how many there may be.
+fn allow_many_descriptors() -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the number of open files stays limited");
     }
+    let allowed = getrlimit(Resource::Nofile).current;
+    allowed.map_or(usize::MAX, |allowed| {
+        usize::try_from(allowed).unwrap_or(usize::MAX)
+    })
 }
 
 /// Listens for the signals at once; what it returns waits for the first.

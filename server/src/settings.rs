@@ -4,7 +4,10 @@
 //! file has and this does not know is an error, never silently without effect.
 
 mod connections;
+mod limits;
 mod link;
+mod listen;
+mod model;
 mod runners;
 
 use std::{
@@ -16,11 +19,20 @@ use std::{
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
-use server_api::Limits;
-use server_llm::ApiKey;
+use server_api::{HeaderName, Limits};
+use server_app::UserLimits;
 use server_router::links::LinkOptions;
+use shared_types::parse_duration;
 
-use self::{connections::ConnectionsSection, link::LinkSection, runners::RunnersSection};
+pub(crate) use self::model::ModelChoice;
+use self::{
+    connections::ConnectionsSection,
+    limits::LimitsSection,
+    link::LinkSection,
+    listen::Listen,
+    model::{ModelArgs, ModelSection},
+    runners::RunnersSection,
+};
 
 /// The server of Gantry, a control plane for AI agents whose hands are on your own machines.
 #[derive(Parser)]
@@ -44,9 +56,9 @@ pub(crate) enum Verb {
         /// The name that the runner will have; without it the runner says.
         #[arg(long, default_value = "")]
         name: String,
-        /// How many seconds it can be used, from 1 to 2592000 (30 days).
-        #[arg(long, value_name = "SECONDS", default_value = "600")]
-        valid_for: u32,
+        /// How long it can be used, such as 90s, 1h or 30d, which is the longest.
+        #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
+        valid_for: Duration,
         /// How many runners may enrol with it, from 1 to 1000.
         #[arg(long, value_name = "RUNNERS", default_value = "1")]
         uses: u32,
@@ -61,27 +73,37 @@ pub(crate) struct RunArgs {
     /// The settings file [default: gantry.toml in the home folder, where there is one].
     #[arg(long, env = "GANTRY_CONFIG")]
     config: Option<PathBuf>,
-    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7000].
+    /// Address or name, and port, to listen on; port 0 takes a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
-    listen: Option<SocketAddr>,
+    listen: Option<Listen>,
+    /// A name by which clients reach the server, such as `gantry.example.com` or `*.example.com`;
+    /// may be repeated. Addresses, `localhost`, this machine's name and those in the certificate
+    /// need none.
+    #[arg(
+        long = "name",
+        value_name = "NAME",
+        env = "GANTRY_NAMES",
+        value_delimiter = ','
+    )]
+    names: Vec<String>,
     /// End TLS here, with a certificate of our own making that join tokens vouch for.
     #[arg(long, env = "GANTRY_TLS", value_parser = FalseyValueParser::new())]
     tls: bool,
     /// Speak plain text on an address that is not loopback, because something before us ends TLS.
     #[arg(long, env = "GANTRY_BEHIND_PROXY", value_parser = FalseyValueParser::new())]
     behind_proxy: bool,
-    /// The model's name.
-    #[arg(long, env = "GANTRY_MODEL")]
-    model: Option<String>,
-    /// The address of an OpenAI-compatible server.
-    #[arg(long, env = "OPENAI_BASE_URL", hide_env_values = true)]
-    base_url: Option<String>,
+    #[command(flatten)]
+    model: ModelArgs,
     /// What to log, such as `info` or `info,server_router=debug`.
     #[arg(long, env = "GANTRY_LOG")]
     log: Option<String>,
     /// `text` or `json`.
     #[arg(long, env = "GANTRY_LOG_FORMAT")]
     log_format: Option<String>,
+    /// Let the system write a core dump after a crash, and other processes of this user read the
+    /// server's memory and environment, secrets included.
+    #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
+    pub(crate) dumpable: bool,
 }
 
 /// What comes from the environment alone: a flag would show the key in the process list, and the rest
@@ -117,6 +139,7 @@ struct File {
     connections: ConnectionsSection,
     link: LinkSection,
     runners: RunnersSection,
+    limits: LimitsSection,
     model: ModelSection,
     log: LogSection,
 }
@@ -124,8 +147,10 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ServerSection {
-    listen: Option<SocketAddr>,
+    listen: Option<Listen>,
+    names: Vec<String>,
     behind_proxy: bool,
+    client_address_header: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -139,14 +164,6 @@ struct TlsSection {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct ModelSection {
-    name: Option<String>,
-    base_url: Option<String>,
-    key_file: Option<PathBuf>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
 struct LogSection {
     filter: Option<String>,
     format: Option<String>,
@@ -155,12 +172,22 @@ struct LogSection {
 /// Everything that `run` was told, checked.
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
+    /// Names under which the server may be asked, beside those that it finds out itself.
+    pub(crate) names: Vec<String>,
+    /// Whether something before the server ends TLS.
+    pub(crate) behind_proxy: bool,
     pub(crate) tls: Tls,
     pub(crate) limits: Limits,
+    /// The header in which the proxy before the server names the address of its client.
+    pub(crate) client_address: Option<HeaderName>,
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
+    /// How much one user may store.
+    pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
+    /// The model's window in tokens, where it is known.
+    pub(crate) model_window: Option<usize>,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
     /// What leads to systemd's journal.
@@ -175,18 +202,6 @@ pub(crate) enum Tls {
     SelfSigned { names: Vec<String> },
     /// The operator's certificate.
     Files { certificate: PathBuf, key: PathBuf },
-}
-
-/// Who answers.
-pub(crate) enum ModelChoice {
-    /// No AI: for trying things out.
-    Practice,
-    /// Any server that speaks OpenAI's format.
-    OpenAi {
-        name: String,
-        base_url: Option<String>,
-        key: Option<ApiKey>,
-    },
 }
 
 impl Cli {
@@ -213,48 +228,41 @@ impl Settings {
         let listen = args
             .listen
             .or(file.server.listen)
-            .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7000)));
+            .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 7000)).into());
+        let certified = names(file.tls.names, &listen);
+        // Clients reach it by the name that it listens on.
+        let given = args.names.into_iter().chain(listen.name).collect();
+        let listen = listen.address;
         let tls = match (file.tls.certificate, file.tls.key) {
             (Some(certificate), Some(key)) => Tls::Files { certificate, key },
-            (None, None) if args.tls || file.tls.self_signed => Tls::SelfSigned {
-                names: names(file.tls.names, listen),
-            },
+            (None, None) if args.tls || file.tls.self_signed => {
+                Tls::SelfSigned { names: certified }
+            }
             (None, None) => Tls::Off,
             _ => bail!("[tls] needs both certificate and key in gantry.toml"),
         };
-        if matches!(tls, Tls::Off)
-            && !listen.ip().is_loopback()
-            && !args.behind_proxy
-            && !file.server.behind_proxy
-        {
+        let behind_proxy = args.behind_proxy || file.server.behind_proxy;
+        if matches!(tls, Tls::Off) && !listen.ip().is_loopback() && !behind_proxy {
             bail!(
                 "{listen} can be reached from other machines and would speak plain text: add --tls, or --behind-proxy where something before the server ends TLS"
             );
         }
-        let key = match (environment.openai_api_key, file.model.key_file) {
-            (Some(key), _) => ApiKey::new(&key),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(&path).with_context(|| {
-                    format!("the model's key file {} cannot be read", path.display())
-                })?;
-                Some(ApiKey::new(&text).with_context(|| {
-                    format!("the model's key file {} holds no key", path.display())
-                })?)
-            }
-            (None, None) => None,
-        };
-        let model = choose_model(
-            args.model.or(file.model.name),
-            args.base_url.or(file.model.base_url),
-            key,
-        )?;
+        let behind_proxy = args.behind_proxy || file.server.behind_proxy;
+        let client_address = client_address(file.server.client_address_header, behind_proxy)?;
+        let model_window = file.model.window()?;
+        let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
             listen,
+            names: host_names(given, file.server.names)?,
+            behind_proxy,
             tls,
             limits: file.connections.limits()?,
+            client_address,
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
+            user_limits: file.limits.user_limits()?,
             model,
+            model_window,
             journal_stream: environment.journal_stream,
             log_filter: args.log.or(file.log.filter),
             log_format: args
@@ -265,39 +273,51 @@ impl Settings {
     }
 }
 
-fn choose_model(
-    name: Option<String>,
-    base_url: Option<String>,
-    key: Option<ApiKey>,
-) -> anyhow::Result<ModelChoice> {
-    let filled = |text: Option<String>| {
-        text.map(|text| text.trim().to_owned())
-            .filter(|text| !text.is_empty())
+/// The header that names a client's address: believed only where every connection is a proxy's.
+fn client_address(
+    header: Option<String>,
+    behind_proxy: bool,
+) -> anyhow::Result<Option<HeaderName>> {
+    let Some(header) = header else {
+        return Ok(None);
     };
-    match (filled(name), filled(base_url), key) {
-        (None, None, None) => Ok(ModelChoice::Practice),
-        (Some(_), None, None) => bail!(
-            "a model is named but there is no way to reach it: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
-        ),
-        (Some(name), base_url, key) => Ok(ModelChoice::OpenAi {
-            name,
-            base_url,
-            key,
-        }),
-        (None, _, _) => bail!(
-            "OPENAI_API_KEY or OPENAI_BASE_URL is set but no model is named: set GANTRY_MODEL (or name under [model] in gantry.toml), or unset them to use the practice model"
-        ),
+    if !behind_proxy {
+        bail!(
+            "client_address_header under [server] in gantry.toml needs behind_proxy = true: anybody else could name any address in it"
+        );
     }
+    let name = header.parse();
+    let name = name.context("client_address_header under [server] in gantry.toml is the name of a header, such as \"x-forwarded-for\"")?;
+    Ok(Some(name))
+}
+
+/// The names as they are compared, each a host's without scheme and port.
+fn host_names(given: Vec<String>, of_file: Vec<String>) -> anyhow::Result<Vec<String>> {
+    // A variable that is set to nothing names nothing.
+    let given = given.into_iter().filter(|name| !name.is_empty());
+    let names: Vec<String> = given.chain(of_file).collect();
+    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+    for name in &names {
+        let host = name.strip_prefix("*.").unwrap_or(name);
+        if host.is_empty() || !host.chars().all(allowed) {
+            bail!(
+                "{name:?} is no host's name: write names under [server], or --name, as gantry.example.com or *.example.com, without scheme and port"
+            );
+        }
+    }
+    Ok(names)
 }
 
 /// The names of our own certificate: those that were asked for, else what the address says.
-fn names(asked: Vec<String>, listen: SocketAddr) -> Vec<String> {
+fn names(asked: Vec<String>, listen: &Listen) -> Vec<String> {
     if !asked.is_empty() {
         return asked;
     }
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    if !listen.ip().is_unspecified() && !listen.ip().is_loopback() {
-        names.push(listen.ip().to_string());
+    let ip = listen.address.ip();
+    if !ip.is_unspecified() && !ip.is_loopback() {
+        names.push(ip.to_string());
+        names.extend(listen.name.clone());
     }
     names
 }
@@ -373,6 +393,22 @@ mod tests {
     }
 
     #[test]
+    fn a_header_names_a_clients_address_only_behind_a_proxy() {
+        let header = "[server]\nclient_address_header = \"X-Forwarded-For\"\n";
+        let message = error(header, RunArgs::default());
+        assert!(message.contains("behind_proxy"), "{message}");
+        let settings = resolve(
+            &format!("{header}behind_proxy = true\n"),
+            RunArgs::default(),
+        );
+        let named = settings.expect("it is fine").client_address;
+        assert_eq!(named.expect("a header"), "x-forwarded-for");
+        let none = header.replace("X-Forwarded-For", "no header");
+        let message = error(&format!("{none}behind_proxy = true\n"), RunArgs::default());
+        assert!(message.contains("name of a header"), "{message}");
+    }
+
+    #[test]
     fn plain_text_is_refused_on_an_address_that_others_can_reach() {
         assert!(error("", listen("0.0.0.0:7000")).contains("--tls"));
         assert!(
@@ -399,25 +435,38 @@ mod tests {
     }
 
     #[test]
-    fn a_model_needs_a_name_and_a_way_to_reach_it() {
-        let named = |name: &str| RunArgs {
-            model: Some(name.to_owned()),
+    fn the_models_window_is_unknown_unless_it_is_set() {
+        let window = |toml: &str| resolve(toml, RunArgs::default()).map(|it| it.model_window);
+        assert_eq!(window("").expect("it is fine"), None);
+        let set = window("[model]\nwindow = 128000\n");
+        assert_eq!(set.expect("it is fine"), Some(128_000));
+        assert!(error("[model]\nwindow = 100\n", RunArgs::default()).contains("4096 tokens"));
+    }
+
+    #[test]
+    fn a_name_is_a_hosts_without_scheme_and_port() {
+        let file = "[server]\nnames = [\"gantry.example\", \"*.example.com\"]\n";
+        let args = RunArgs {
+            names: vec!["server".to_owned()],
             ..RunArgs::default()
         };
-        let based = RunArgs {
-            base_url: Some("http://127.0.0.1:1/v1".to_owned()),
-            ..RunArgs::default()
-        };
-        assert!(matches!(
-            resolve("", RunArgs::default()).expect("it is fine").model,
-            ModelChoice::Practice
-        ));
-        assert!(error("", named("gpt-5")).contains("OPENAI_API_KEY"));
-        assert!(error("", based).contains("GANTRY_MODEL"));
-        let file = "[model]\nname = \"llama\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
-        let settings = resolve(file, named("qwen")).expect("it is fine");
-        assert!(
-            matches!(settings.model, ModelChoice::OpenAi { name, base_url: Some(_), key: None } if name == "qwen")
+        let settings = resolve(file, args).expect("they are names");
+        assert_eq!(
+            settings.names,
+            ["server", "gantry.example", "*.example.com"]
         );
+        for name in [
+            "https://gantry.example",
+            "gantry.example:443",
+            "",
+            "*",
+            "*.",
+        ] {
+            let refused = error(
+                &format!("[server]\nnames = [{name:?}]\n"),
+                RunArgs::default(),
+            );
+            assert!(refused.contains("no host's name"), "{refused}");
+        }
     }
 }

@@ -30,12 +30,15 @@ pub use self::{
     operation::operation,
     rows::Rows,
 };
-use crate::{gantry::Runner, proxy::Proxy};
+use crate::{enrolment_double, gantry::Runner, proxy::Proxy};
 
 /// The only runner here.
 const RUNNER: RunnerId = RunnerId::from_u128(1);
 /// Frames that may wait in each direction, as in the server.
 const FRAMES: usize = 64;
+
+/// More than the one runner takes.
+const DESCRIPTORS: usize = 1024;
 
 /// A door with a runner linked to it.
 pub struct Door {
@@ -131,6 +134,8 @@ fn serve(
         listener,
         tls: tls.map(|tls| tls.config()),
         limits: server_api::Limits::default(),
+        client_address: None,
+        descriptors: DESCRIPTORS,
     };
     tokio::spawn(server_api::serve(
         door,
@@ -154,38 +159,33 @@ impl Enrolment for Services {
         &self,
         request: Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let nonce = request.into_inner().nonce;
-        let (challenge, audience) = (b"bench".to_vec(), "bench".to_owned());
-        let certificate = self.certificate.map(Vec::from).unwrap_or_default();
-        let signed = proto::signing::identify(&nonce, &challenge, &certificate, &audience);
-        Ok(Response::new(v1::IdentifyReply {
+        let said = v1::IdentifyReply {
             identity_key: self.identity.public().to_vec(),
-            challenge,
-            certificate_sha256: certificate,
-            audience,
-            signature: self.identity.sign(&signed),
-        }))
+            challenge: b"bench".to_vec(),
+            certificate_sha256: self.certificate.map(Vec::from).unwrap_or_default(),
+            audience: "bench".to_owned(),
+            ..v1::IdentifyReply::default()
+        };
+        let sign = |message: &[u8]| self.identity.sign(message);
+        let reply = enrolment_double::identified(&request.into_inner(), said, sign);
+        Ok(Response::new(reply))
     }
 
     async fn enrol(
         &self,
         request: Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
-        Ok(Response::new(v1::EnrolReply {
-            runner: RUNNER.to_string(),
-            name: request.into_inner().name,
-        }))
+        let reply = enrolment_double::enrolled(&request.into_inner(), RUNNER, "bench");
+        reply.map(Response::new)
     }
 
     async fn authenticate(
         &self,
-        _request: Request<v1::AuthenticateRequest>,
+        request: Request<v1::AuthenticateRequest>,
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
-        Ok(Response::new(v1::AuthenticateReply {
-            access_token: "bench".to_owned(),
-            expires_in_s: 600,
-            join_state: 1,
-        }))
+        let sign = |message: &[u8]| self.identity.sign(message);
+        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, "bench"), sign);
+        Ok(Response::new(reply))
     }
 }
 
@@ -199,6 +199,9 @@ impl RunnerLink for Services {
     ) -> Result<Response<Self::LinkStream>, Status> {
         let (outbound, frames) = mpsc::channel(FRAMES);
         let place = request.extensions().get::<server_api::Place>().cloned();
+        if let Some(place) = &place {
+            place.let_in();
+        }
         let (challenge, mut tickets) = LinkChallenge::issue(self.clock.clone(), &OsEntropy);
         let link = link(self.clone(), challenge, request.into_inner(), outbound);
         tokio::spawn(async move {

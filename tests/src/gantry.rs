@@ -17,7 +17,8 @@ use tempfile::TempDir;
 
 pub use ask::Answer;
 pub use process::{
-    Process, binary, children_of, descriptors_of, is_alive, parent_of, processes_marked, zombies_of,
+    Process, binary, children_of, descriptors_of, is_alive, is_root, parent_of, processes_marked,
+    zombies_of,
 };
 pub use runner::{Runner, TO_BE_ENROLLED};
 pub use setup::Setup;
@@ -184,6 +185,18 @@ impl Gantry {
     /// What the server has logged.
     pub fn log(&self) -> String {
         process::log_of("gantry-server", self.home.path())
+    }
+
+    /// A new one-time code for the owner, as an operator at the server's machine gets it.
+    pub async fn sign_in_code(&self) -> String {
+        let mut operator = tokio::process::Command::new(binary("gantry-server"));
+        operator
+            .arg("sign-in-code")
+            .env_clear()
+            .env("GANTRY_HOME", self.home.path());
+        let printed = operator.output().await.expect("it starts");
+        let printed = String::from_utf8(printed.stdout).expect("text");
+        printed.trim().to_owned()
     }
 
     /// The API, as the owner.

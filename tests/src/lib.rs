@@ -3,11 +3,13 @@
 
 mod before;
 pub mod door;
+pub mod enrolment_double;
 pub mod fleet;
 pub mod footprint;
 pub mod gantry;
 pub mod gateway;
 pub mod http1_proxy;
+pub mod interposer;
 pub mod model_server;
 pub mod network;
 pub mod openapi;

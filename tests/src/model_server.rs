@@ -102,9 +102,19 @@ impl Step {
         Self::Send(wire::event(&wire::text(text)))
     }
 
+    /// Sends a piece of the answer's message as a whole event.
+    pub fn delta(delta: &Value) -> Self {
+        Self::Send(wire::event(&wire::delta(delta)))
+    }
+
     /// Sends the end of the answer, its usage and the stream's end mark.
     pub fn end() -> Self {
-        Self::Send(wire::end("stop").concat().into())
+        Self::end_with("stop")
+    }
+
+    /// The same, with this reason for the end.
+    pub fn end_with(reason: &str) -> Self {
+        Self::Send(wire::end(reason).concat().into())
     }
 }
 
@@ -151,6 +161,17 @@ impl ModelServer {
         self.script.state().replies.extend(replies);
     }
 
+    /// From now on a request with a longer body than this is refused as too long for the model; that
+    /// takes no reply of the script.
+    pub fn refuse_above(&self, bytes: usize) {
+        self.script.state().refuse_above = Some(bytes);
+    }
+
+    /// Replies of the script that no request has had.
+    pub fn replies_left(&self) -> usize {
+        self.script.state().replies.len()
+    }
+
     /// The bodies of all requests so far, in the order of their arrival.
     pub fn requests(&self) -> Vec<Value> {
         let state = self.script.state();
@@ -193,6 +214,8 @@ struct Script {
 
 #[derive(Debug, Default)]
 struct ScriptState {
+    /// A longer request does not fit into the model's window.
+    refuse_above: Option<usize>,
     replies: VecDeque<Reply>,
     /// Authorization and body.
     requests: Vec<(Option<String>, Value)>,
@@ -216,9 +239,13 @@ impl Script {
     fn arrive(&self, authorization: Option<String>, body: Value) -> (usize, Option<Reply>) {
         let mut state = self.state();
         let number = state.requests.len();
+        let length = body.to_string().len();
         state.requests.push((authorization, body));
         self.arrived.send_replace(number + 1);
-        (number, state.replies.pop_front())
+        match state.refuse_above {
+            Some(most) if length > most => (number, Some(too_long(length, most))),
+            _ => (number, state.replies.pop_front()),
+        }
     }
 }
 
@@ -245,6 +272,21 @@ async fn complete(
             &[],
             r#"{"error":{"message":"script exhausted","type":"server_error"}}"#.to_owned(),
         ),
+    }
+}
+
+/// OpenAI's refusal of a request that is too long.
+fn too_long(length: usize, most: usize) -> Reply {
+    let error = serde_json::json!({ "error": {
+        "message": format!("This model's maximum context length is {most} bytes. However, your messages resulted in {length}."),
+        "type": "invalid_request_error",
+        "param": "messages",
+        "code": "context_length_exceeded",
+    } });
+    Reply::Status {
+        code: 400,
+        headers: Vec::new(),
+        body: error.to_string(),
     }
 }
 

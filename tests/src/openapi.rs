@@ -81,6 +81,7 @@ impl Document {
         {
             return Err(format!("{at}: {value} is none of {words:?}"));
         }
+        check_bounds(schema, value, at)?;
         match value {
             Value::Array(items) => items.iter().enumerate().try_for_each(|(place, item)| {
                 self.check(&schema["items"], item, &format!("{at}[{place}]"))
@@ -140,6 +141,18 @@ impl Operation<'_> {
             .collect()
     }
 
+    /// The greatest number that a parameter may be, where it has one.
+    pub fn greatest(&self, parameter: &str) -> Option<u64> {
+        let parameters = self.said["parameters"].as_array().into_iter().flatten();
+        let mut named = parameters.filter(|said| said["name"] == parameter);
+        named.next()?["schema"]["maximum"].as_u64()
+    }
+
+    /// What it is called in the clients that are made from the document.
+    pub fn id(&self) -> Option<&str> {
+        self.said["operationId"].as_str()
+    }
+
     /// What is wrong with a request body that the server should take.
     ///
     /// # Errors
@@ -175,6 +188,22 @@ impl Operation<'_> {
         };
         self.document.check(&content["schema"], body, "answer")
     }
+}
+
+/// Bounds of numbers, and of texts in letters.
+fn check_bounds(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
+    let letters = value.as_str().map(|text| text.chars().count() as f64);
+    for (measured, least, most) in [
+        (value.as_f64(), "minimum", "maximum"),
+        (letters, "minLength", "maxLength"),
+    ] {
+        let Some(measured) = measured else { continue };
+        let (least, most) = (schema[least].as_f64(), schema[most].as_f64());
+        if least.is_some_and(|least| measured < least) || most.is_some_and(|most| measured > most) {
+            return Err(format!("{at}: {measured} is out of bounds: {schema}"));
+        }
+    }
+    Ok(())
 }
 
 /// The names of the types that a value may have.
@@ -216,6 +245,8 @@ mod tests {
                     "size": { "type": ["integer", "null"] } } },
                 { "type": "object", "required": ["kind"], "properties": {
                     "kind": { "type": "string", "enum": ["small"] } } } ] },
+            "Word": { "type": "string", "minLength": 1, "maxLength": 2 },
+            "Page": { "type": "integer", "minimum": 1, "maximum": 9 },
             "Bad": { "$ref": "#/components/schemas/Nothing" },
         } } }));
         let check = |name: &str, value: Value| document.check_component(name, &value);
@@ -229,5 +260,9 @@ mod tests {
         assert!(check("List", json!({})).is_err());
         assert!(check("List", json!([])).is_err());
         assert!(check("Bad", json!({})).is_err());
+        assert_eq!(check("Word", json!("äö")), Ok(()));
+        assert!(check("Word", json!("")).is_err() && check("Word", json!("abc")).is_err());
+        assert_eq!(check("Page", json!(9)), Ok(()));
+        assert!(check("Page", json!(0)).is_err() && check("Page", json!(10)).is_err());
     }
 }

@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming, service::Routes};
 
-use crate::peer::Key;
+use crate::{enrolment_double, peer::Key};
 
 /// Frames that wait for the connection.
 const FRAMES: usize = 8;
@@ -105,37 +105,32 @@ impl Enrolment for Double {
         &self,
         request: Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let (challenge, audience) = (vec![5; 32], "double".to_owned());
-        let nonce = request.into_inner().nonce;
-        let signed = signing::identify(&nonce, &challenge, &[], &audience);
-        Ok(Response::new(v1::IdentifyReply {
+        let said = v1::IdentifyReply {
             identity_key: self.identity.public(),
-            signature: self.identity.sign(&signed),
-            certificate_sha256: Vec::new(),
-            challenge,
-            audience,
-        }))
+            challenge: vec![5; 32],
+            audience: "double".to_owned(),
+            ..v1::IdentifyReply::default()
+        };
+        let sign = |message: &[u8]| self.identity.sign(message);
+        let reply = enrolment_double::identified(&request.into_inner(), said, sign);
+        Ok(Response::new(reply))
     }
 
     async fn enrol(
         &self,
-        _: Request<v1::EnrolRequest>,
+        request: Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
-        Ok(Response::new(v1::EnrolReply {
-            runner: RUNNER.to_string(),
-            name: "laptop".to_owned(),
-        }))
+        let reply = enrolment_double::enrolled(&request.into_inner(), RUNNER, "laptop");
+        reply.map(Response::new)
     }
 
     async fn authenticate(
         &self,
-        _: Request<v1::AuthenticateRequest>,
+        request: Request<v1::AuthenticateRequest>,
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
-        Ok(Response::new(v1::AuthenticateReply {
-            access_token: "access".to_owned(),
-            expires_in_s: 600,
-            ..v1::AuthenticateReply::default()
-        }))
+        let sign = |message: &[u8]| self.identity.sign(message);
+        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, "access"), sign);
+        Ok(Response::new(reply))
     }
 }
 

@@ -4,13 +4,7 @@
 mod line;
 mod raw;
 
-use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -18,9 +12,12 @@ use line::FromServer;
 use proto::{
     PROTOCOL_VERSION,
     agreement::Ephemeral,
+    enrolling::{self, Envelope},
     sealing::{KeyPlace, Sealer},
     signing,
-    v1::{self, enrolment_client::EnrolmentClient, runner_frame, server_frame},
+    v1::{
+        self, enrol_answer::Answer, enrolment_client::EnrolmentClient, runner_frame, server_frame,
+    },
 };
 use shared_api::CreateJoinToken;
 use shared_types::{Entropy as _, Incarnation, JournalId, OsEntropy, RunnerId, SandboxId};
@@ -29,7 +26,7 @@ use tokio::{
     time::{interval, timeout},
 };
 use tonic::{
-    Status,
+    Code, Status,
     transport::{Channel, Endpoint},
 };
 
@@ -78,8 +75,8 @@ pub struct Peer {
     channel: Channel,
     line: Line,
     incarnation: Incarnation,
-    /// The newest one that the server gave.
-    join_state: AtomicU64,
+    /// The newest one that the server gave, and its signature.
+    join_state: Mutex<(u64, Vec<u8>)>,
 }
 
 impl Peer {
@@ -115,16 +112,25 @@ impl Peer {
     ) -> Result<Self, Status> {
         let key = Key::generate();
         let identity = identify(&channel).await.expect("the server says who it is");
-        let request = v1::EnrolRequest {
+        let challenge = &identity.challenge;
+        let envelope = Envelope::to(challenge, &identity.sealing_key, &OsEntropy);
+        let envelope = envelope.expect("a key to seal to");
+        let signed = signing::enrol(challenge, envelope.ephemeral_key(), &token);
+        let (request, reply_key) = envelope.seal(&v1::EnrolContent {
             public_key: key.public(),
-            signature: key.sign(&signing::enrol(&identity.challenge, &token)),
-            challenge: identity.challenge,
+            signature: key.sign(&signed),
             join_token: token,
             name: name.to_owned(),
-            ..v1::EnrolRequest::default()
+            ..v1::EnrolContent::default()
+        });
+        let reply = EnrolmentClient::new(channel.clone()).enrol(request).await?;
+        let answer = reply_key.open(&reply.into_inner());
+        let runner = match answer.expect("the server sealed it") {
+            Answer::Enrolled(enrolled) => enrolled.runner,
+            Answer::Refused(refused) => {
+                return Err(Status::new(Code::from_i32(refused.code), refused.message));
+            }
         };
-        let enrolled = EnrolmentClient::new(channel.clone()).enrol(request).await?;
-        let runner = enrolled.into_inner().runner;
         let mut journal = [0; 16];
         OsEntropy.fill(&mut journal);
         Ok(Self {
@@ -132,7 +138,7 @@ impl Peer {
             runner: runner.parse().expect("a runner's id"),
             line: Line::Grpc(channel.clone()),
             channel,
-            join_state: AtomicU64::new(0),
+            join_state: Mutex::default(),
             incarnation: Incarnation {
                 journal: JournalId::from_u128(u128::from_be_bytes(journal)),
                 boot: "boot".to_owned(),
@@ -151,7 +157,7 @@ impl Peer {
     /// What the server says where it does not let it in.
     pub async fn try_access_token(&self) -> Result<String, Status> {
         let identity = identify(&self.channel).await?;
-        let join_state = self.join_state.load(Ordering::Relaxed);
+        let (join_state, join_state_signature) = self.join_state.lock().expect("no panic").clone();
         let (challenge, audience) = (identity.challenge, identity.audience);
         let signed = signing::authenticate(&challenge, &audience, self.runner, join_state);
         let request = v1::AuthenticateRequest {
@@ -159,10 +165,11 @@ impl Peer {
             signature: self.key.sign(&signed),
             challenge,
             join_state,
+            join_state_signature,
         };
         let mut client = EnrolmentClient::new(self.channel.clone());
         let reply = client.authenticate(request).await?.into_inner();
-        self.join_state.store(reply.join_state, Ordering::Relaxed);
+        *self.join_state.lock().expect("no panic") = (reply.join_state, reply.join_state_signature);
         Ok(reply.access_token)
     }
 
@@ -386,7 +393,10 @@ impl PeerLink {
 async fn identify(channel: &Channel) -> Result<v1::IdentifyReply, Status> {
     let mut nonce = vec![0; 32];
     OsEntropy.fill(&mut nonce);
-    let request = v1::IdentifyRequest { nonce };
+    let request = v1::IdentifyRequest {
+        nonce,
+        version: enrolling::VERSION,
+    };
     let mut client = EnrolmentClient::new(channel.clone());
     Ok(client.identify(request).await?.into_inner())
 }

@@ -176,6 +176,22 @@ impl Proxy {
             .expect("the proxy serves");
     }
 
+    /// Waits until so many bytes have gone through in both directions, however slow the machine is,
+    /// as long as some go through.
+    pub async fn until_bytes(&self, enough: u64) {
+        let mut passed = self.passed.subscribe();
+        loop {
+            let now = *passed.borrow_and_update();
+            if now.to_server + now.to_runner >= enough {
+                return;
+            }
+            tokio::time::timeout(crate::gantry::PATIENCE, passed.changed())
+                .await
+                .expect("something goes through in time")
+                .expect("the proxy serves");
+        }
+    }
+
     /// Waits for a connection that is newer than all that there are.
     pub async fn until_new_connection(&self) {
         let made = self.passed().connections;

@@ -27,6 +27,7 @@ fn model(server: &ModelServer) -> Retry<OpenAi> {
         attempts: 3,
         first_delay: Duration::ZERO,
         longest_delay: Duration::from_millis(20),
+        ..RetryOptions::default()
     };
     let vendor = OpenAi::new(options).expect("the options are usable");
     Retry::new(vendor, retries, Arc::new(SeededEntropy::new(1)))
@@ -63,7 +64,7 @@ fn heard(events: &[ModelEvent]) -> (String, u32) {
         match event {
             ModelEvent::Attempt { number } => heard = (String::new(), *number),
             ModelEvent::Text(text) => heard.0.push_str(text),
-            ModelEvent::Retrying { .. } => {}
+            ModelEvent::Reasoning(_) | ModelEvent::Retrying { .. } => {}
         }
     }
     heard
@@ -114,6 +115,7 @@ async fn parallel_calls_arrive_with_their_arguments_as_the_model_wrote_them() {
         vendor_id: vendor_id.to_owned(),
         name: name.to_owned(),
         arguments: arguments.to_owned(),
+        opaque: Default::default(),
     };
     assert_eq!(
         answer.calls,

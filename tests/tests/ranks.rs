@@ -101,6 +101,156 @@ fn an_upward_edge_a_sideways_edge_and_a_misplaced_library_are_named() {
     assert!(misplaced.expect("it is misplaced").contains("sqlx"));
 }
 
+#[test]
+fn every_dependency_that_a_crate_declares_is_named_in_its_code() {
+    let mut unused = Vec::new();
+    for package in metadata()["packages"].as_array().expect("packages") {
+        let manifest = text(&package["manifest_path"]);
+        let code = Code::below(Path::new(&manifest).parent().expect("a folder"));
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            let name = dependency["rename"]
+                .as_str()
+                .or(dependency["name"].as_str());
+            let name = name.expect("a name");
+            let renamed = RENAMED.iter().find(|(package, _)| *package == name);
+            let name = renamed
+                .map_or(name, |(_, library)| library)
+                .replace('-', "_");
+            let named = match dependency["kind"].as_str() {
+                Some("dev") => names(&code.product, &name) || names(&code.tests, &name),
+                Some("build") => names(&code.build, &name),
+                _ => names(&code.product, &name),
+            };
+            let generated = GENERATED.contains(&(package["name"].as_str().unwrap_or(""), &name));
+            if !named && !generated {
+                unused.push(format!(
+                    "{manifest} declares {name}, which its code does not name"
+                ));
+            }
+        }
+    }
+    assert!(unused.is_empty(), "{}", unused.join("\n"));
+}
+
+#[test]
+fn a_name_in_a_comment_or_in_a_longer_word_is_no_use_of_a_library() {
+    assert!(names("use rand::Rng;", "rand") && names("    rand::random()", "rand"));
+    assert!(!names("// rand::random()", "rand") && !names("use brand::Rng;", "rand"));
+    assert!(!names("let rand = 4;", "rand"));
+}
+
+#[test]
+fn every_promise_that_a_comment_cites_stands_in_the_contracts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let contracts = std::fs::read_to_string(root.join(CONTRACTS)).expect("the contracts");
+    let headings: BTreeSet<_> = contracts
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| anchor(line.trim_start_matches(['#', ' '])))
+        .collect();
+    let mut cited = 0;
+    for package in metadata()["packages"].as_array().expect("packages") {
+        let manifest = text(&package["manifest_path"]);
+        let code = Code::below(Path::new(&manifest).parent().expect("a folder"));
+        for citation in code.product.split(&format!("{CONTRACTS}#")).skip(1) {
+            let citation = citation.split([')', '\n']).next().unwrap_or_default();
+            for name in citation
+                .split([',', ' ', '#'])
+                .filter(|name| !["", "to"].contains(name))
+            {
+                let name = name.trim_end_matches(['.', ':', ';']);
+                assert!(
+                    headings.contains(name),
+                    "{manifest} cites {CONTRACTS}#{name}"
+                );
+                cited += 1;
+            }
+        }
+    }
+    assert!(cited > 40, "comments cite {cited} promises");
+}
+
+const CONTRACTS: &str = "docs/internals/contracts.md";
+
+/// The anchor of a Markdown heading: letters, digits and hyphens.
+fn anchor(heading: &str) -> String {
+    heading
+        .to_lowercase()
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || [' ', '-'].contains(letter))
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}
+
+/// Libraries that go by another name than their package: package, library.
+const RENAMED: [(&str, &str); 1] = [("rustls-webpki", "webpki")];
+
+/// Libraries that only generated code names: crate, library.
+const GENERATED: [(&str, &str); 1] = [("proto", "tonic_prost")];
+
+/// The Rust code of one crate, by when it is compiled.
+#[derive(Default)]
+struct Code {
+    product: String,
+    tests: String,
+    build: String,
+}
+
+impl Code {
+    /// Reads a crate's folder, without the crates that lie in folders of it.
+    fn below(folder: &Path) -> Self {
+        let mut code = Self::default();
+        code.read(folder, false);
+        code
+    }
+
+    fn read(&mut self, folder: &Path, in_tests: bool) {
+        for entry in std::fs::read_dir(folder).expect("a folder can be read") {
+            let path = entry.expect("an entry can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let for_tests =
+                in_tests || ["tests", "tests.rs", "benches", "examples"].contains(&name.as_ref());
+            if path.is_dir() {
+                let another = path.join("Cargo.toml").exists() || name == "target";
+                if !another {
+                    self.read(&path, for_tests);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a file can be read");
+                let (product, tests) = text
+                    .split_once("#[cfg(test)]\nmod tests {")
+                    .unwrap_or((&text, ""));
+                let whole = if for_tests {
+                    &mut self.tests
+                } else {
+                    &mut self.product
+                };
+                whole.push_str(product);
+                self.tests.push_str(tests);
+                if name == "build.rs" {
+                    self.build.push_str(&text);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the code has a path that begins with this crate.
+fn names(code: &str, library: &str) -> bool {
+    let part_of_a_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    code.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .any(|line| {
+            line.match_indices(library).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                let behind = &line[at + library.len()..];
+                let path = behind.starts_with("::")
+                    || line.trim_start().starts_with("use ") && !behind.starts_with(part_of_a_word);
+                path && !before.is_some_and(part_of_a_word)
+            })
+        })
+}
+
 impl Rules {
     /// Says what is wrong with one of our crates using another.
     fn forbids_import(&self, edge: &Edge) -> Option<String> {
@@ -190,26 +340,8 @@ fn list(cell: &str) -> BTreeSet<String> {
 
 /// Our crates, sorted, and every dependency that they declare.
 fn workspace() -> (Vec<String>, Vec<Edge>) {
-    let output = Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo starts");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let (mut crates, mut edges) = (Vec::new(), Vec::new());
-    for package in metadata["packages"].as_array().expect("packages") {
+    for package in metadata()["packages"].as_array().expect("packages") {
         let from = text(&package["name"]);
         for dependency in package["dependencies"].as_array().expect("dependencies") {
             edges.push(Edge {
@@ -222,4 +354,27 @@ fn workspace() -> (Vec<String>, Vec<Edge>) {
     }
     crates.sort();
     (crates, edges)
+}
+
+/// The manifests of the workspace, as cargo reads them.
+fn metadata() -> Value {
+    let arguments = [
+        "metadata",
+        "--format-version",
+        "1",
+        "--no-deps",
+        "--offline",
+    ];
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo starts");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
 }

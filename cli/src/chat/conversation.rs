@@ -4,7 +4,7 @@
 use shared_api::Me;
 
 use super::{
-    Chat, check,
+    Chat, begin, check, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
@@ -64,23 +64,7 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
 }
 
 async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
-    let runner = match me.active_runner {
-        None => "no runner chosen (/runner NAME)".to_owned(),
-        Some(id) => {
-            let runners = chat.client.runners().await?;
-            let known = runners.into_iter().find(|runner| runner.id == id);
-            known.map_or_else(
-                || format!("runner {id}"),
-                |runner| {
-                    let state = if runner.online { "" } else { ", offline" };
-                    format!(
-                        "runner {}{state} · isolation: {}",
-                        runner.name, runner.isolation
-                    )
-                },
-            )
-        }
-    };
+    let runner = pin::place(chat).await?;
     // The practice model was named in the first line.
     let model = match me.model.practice {
         true => String::new(),
@@ -98,11 +82,12 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
             let exit = turn::run(chat, text, is_on_screen).await?;
             return Ok(Some(exit));
         }
-        Line::Runner(None) => lists::runners(&chat.client, chat.screen, false).await?,
-        Line::Runner(Some(name)) => lists::use_runner(&chat.client, chat.screen, name).await?,
+        Line::Runner(None) => pin::list(chat).await?,
+        Line::Runner(Some(name)) => pin::choose(chat, name).await?,
         Line::Sessions => lists::sessions(&chat.client, chat.screen, SESSIONS, false).await?,
         Line::New => {
-            let session = chat.client.create_session("").await?;
+            let pin = chat.session.runner.as_ref().map(|pin| pin.id.to_string());
+            let session = begin(&chat.client, pin.as_deref()).await?;
             let is_json = matches!(chat.view, View::Json(..));
             *chat = Chat::open(chat.client.clone(), chat.screen, session, is_json);
             chat.view.aside("a new session begins")?;

@@ -7,7 +7,7 @@ pub(super) enum Line<'a> {
     Empty,
     /// For the model.
     Message(&'a str),
-    /// `/runner`, `/runner NAME`
+    /// `/runner`, `/runner NAME`, `/runner -`
     Runner(Option<&'a str>),
     /// `/sessions`
     Sessions,
@@ -27,7 +27,7 @@ pub(super) enum Line<'a> {
 
 /// What `/help` shows.
 pub(super) const HELP: &str = "\
-/runner [NAME]  show the runners, or choose the one to work on
+/runner [NAME]  show the runners, or pin this session to one; - lifts the pin
 /sessions       list your sessions
 /new            begin a new session
 /tasks          list what goes on in the background

@@ -9,7 +9,10 @@ use shared_client::{Client, ClientError, Followed};
 use shared_types::{
     Event, SessionEvent, SessionId, TurnId, event::TurnOutcome, limits::MAX_EVENTS_PAGE,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::Interval,
+};
 
 use super::Chat;
 use crate::exit::Exit;
@@ -20,6 +23,9 @@ const STOP_ATTEMPTS: u32 = 60;
 /// Between two of them.
 const STOP_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How often the time that passes is shown.
+const A_SECOND: Duration = Duration::from_secs(1);
+
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 
 /// Sends a message and shows its turn to the end; the message itself may stand on the screen
@@ -28,7 +34,9 @@ pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyh
     let client_id = chat.client.new_client_id();
     chat.view.typed_here(&client_id, is_on_screen);
     let turn = Turn {
-        interrupts: interrupts()?,
+        interrupts: listen(SignalKind::interrupt())?,
+        resizes: listen(SignalKind::window_change())?,
+        seconds: tokio::time::interval(A_SECOND),
         sending: Some(send(&chat.client, chat.session.id, text, &client_id)),
         cancelling: None,
         client_id,
@@ -45,7 +53,9 @@ pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
         .context("failed to read the session")?;
     chat.follow = chat.client.follow(chat.session.id, before);
     let turn = Turn {
-        interrupts: interrupts()?,
+        interrupts: listen(SignalKind::interrupt())?,
+        resizes: listen(SignalKind::window_change())?,
+        seconds: tokio::time::interval(A_SECOND),
         sending: None,
         cancelling: None,
         client_id: chat.client.new_client_id(),
@@ -72,12 +82,14 @@ async fn before(chat: &Chat, turn: TurnId) -> Result<u64, ClientError> {
     }
 }
 
-fn interrupts() -> anyhow::Result<Signal> {
-    signal(SignalKind::interrupt()).context("failed to listen for Ctrl-C")
+fn listen(kind: SignalKind) -> anyhow::Result<Signal> {
+    signal(kind).context("failed to listen for Ctrl-C and a resized terminal")
 }
 
 struct Turn {
     interrupts: Signal,
+    resizes: Signal,
+    seconds: Interval,
     sending: Option<Answer<MessageAccepted>>,
     cancelling: Option<Answer<CancelAccepted>>,
     client_id: String,
@@ -94,6 +106,8 @@ enum Stop {
 }
 
 enum Happened {
+    /// Time passed, or the terminal has another width.
+    Tick,
     Sent(Result<MessageAccepted, ClientError>),
     Heard(Option<Result<Followed, ClientError>>),
     Cancelled(Result<CancelAccepted, ClientError>),
@@ -101,7 +115,14 @@ enum Happened {
 }
 
 impl Turn {
-    async fn until_over(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
+    async fn until_over(self, chat: &mut Chat) -> anyhow::Result<Exit> {
+        chat.view.wait(true)?;
+        let exit = self.happen(chat).await;
+        chat.view.wait(false)?;
+        exit
+    }
+
+    async fn happen(mut self, chat: &mut Chat) -> anyhow::Result<Exit> {
         loop {
             let happened = self.next(chat).await;
             if let Some(exit) = self.handle(happened, chat)? {
@@ -118,6 +139,8 @@ impl Turn {
             _ = self.interrupts.recv() => Happened::Interrupt,
             cancelled = answer(&mut self.cancelling) => Happened::Cancelled(cancelled),
             item = chat.follow.next() => Happened::Heard(item),
+            _ = self.seconds.tick() => Happened::Tick,
+            _ = self.resizes.recv() => Happened::Tick,
         }
     }
 
@@ -136,6 +159,7 @@ impl Turn {
                 cancelled.context("failed to stop the turn; it goes on")?;
             }
             Happened::Interrupt => return self.interrupt(chat),
+            Happened::Tick => chat.view.tick()?,
         }
         Ok(None)
     }

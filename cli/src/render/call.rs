@@ -1,16 +1,20 @@
 //! One tool call: its title, its output, its end.
 
+use std::time::Duration;
+
 use shared_types::{
     Event, OperationId,
     event::{CallOutcome, ToolCall},
+    human::duration,
 };
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{
-    MAX_NOTE,
+    MAX_NOTE, card,
     clean::clean_line,
     output::{Bounds, Output},
     tool,
-    words::duration,
 };
 use crate::style::Style;
 
@@ -28,11 +32,18 @@ const RECORDED: Bounds = Bounds {
     live: false,
 };
 
+/// The indent of a command's rows where the terminal is narrow, in columns.
+const NARROW_INDENT: usize = 4;
+
 #[derive(Debug)]
 pub(super) struct Call {
     style: Style,
     name: String,
+    /// All that it was asked to do, in lines.
+    whole: String,
+    /// The same in few words.
     argument: String,
+    has_ended: bool,
     operation: Option<OperationId>,
     output: Output,
 }
@@ -42,7 +53,9 @@ impl Call {
         Self {
             style,
             name: tool::name(call),
+            whole: tool::whole_argument(call),
             argument: tool::main_argument(call),
+            has_ended: false,
             operation: None,
             output: match tool::reads_on(call) {
                 true => Output::going_on(style, LIVE),
@@ -60,13 +73,41 @@ impl Call {
         self.operation
     }
 
-    /// The line that names it.
-    pub(super) fn title(&self, mark: &str) -> String {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What it is and all that it was asked to do.
+    pub(super) fn card(&self, columns: Option<usize>) -> String {
         let name = self.style.bold(&self.name);
-        match self.argument.as_str() {
-            "" => format!("{mark} {name}\n"),
-            argument => format!("{mark} {name}  {argument}\n"),
+        if self.whole.is_empty() {
+            return format!("● {name}\n");
         }
+        let taken = "●   ".chars().count() + self.name.width();
+        // A name that leaves little room is no measure for the rows below it.
+        let indent = match columns {
+            Some(columns) if taken > columns / 3 => NARROW_INDENT,
+            _ => taken,
+        };
+        let whole = card::hanging(&self.whole, taken, indent, columns);
+        format!("● {name}  {whole}\n")
+    }
+
+    /// The line that names it again.
+    pub(super) fn title(&self, columns: Option<usize>) -> String {
+        let mark = "  ↳ ";
+        let line = match self.argument.as_str() {
+            "" => self.name.clone(),
+            argument => format!("{}  {argument}", self.name),
+        };
+        let room = columns.map(|columns| columns.saturating_sub(mark.chars().count() + 1));
+        let line = card::first_row(&line, room);
+        let (name, rest) = line.split_at(self.name.len().min(line.len()));
+        format!("{mark}{}{rest}\n", self.style.bold(name))
     }
 
     pub(super) fn output(
@@ -90,6 +131,7 @@ impl Call {
         let Event::CallEnded {
             outcome,
             text,
+            unplaced,
             task,
             budget_ms,
             duration_ms,
@@ -99,6 +141,11 @@ impl Call {
         else {
             return;
         };
+        self.has_ended = true;
+        // Its turn ends with the reason, which is shown once, however many calls share it.
+        if *unplaced {
+            return;
+        }
         let (ending, body) = tool::ending(text);
         let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
         // A failure's first line says why, and stands in the last line here.
@@ -126,10 +173,10 @@ impl Call {
         let took = match overran {
             true if task.is_none() => format!(
                 " · {}, longer than its {}",
-                duration(*duration_ms),
-                duration(*budget_ms)
+                duration(Duration::from_millis(*duration_ms)),
+                duration(Duration::from_millis(*budget_ms))
             ),
-            _ => format!(" · {}", duration(*duration_ms)),
+            _ => format!(" · {}", duration(Duration::from_millis(*duration_ms))),
         };
         line.push_str(&self.style.dim(&took));
         out.push_str(&format!("  {line}\n"));
@@ -159,7 +206,7 @@ impl Call {
             CallOutcome::Refused => style.red(&with("✗ not run")),
             CallOutcome::TimedOut => style.red(&format!(
                 "✗ stopped at its time limit of {}",
-                duration(budget_ms)
+                duration(Duration::from_millis(budget_ms))
             )),
             CallOutcome::Cancelled => style.yellow("■ cancelled"),
             CallOutcome::Unknown => style.red(&with("✗ outcome unknown")),

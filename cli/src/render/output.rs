@@ -105,7 +105,7 @@ impl Output {
             self.end_line(out);
         }
         let missing = offset.saturating_sub(self.streams[place].end);
-        self.streams[place].end = offset + bytes;
+        self.streams[place].end = offset.saturating_add(bytes);
         if missing > 0 {
             if self.open.is_some() {
                 self.end_line(out);
@@ -229,7 +229,7 @@ mod tests {
         for (stream, text) in pieces {
             let offset = ends.entry(*stream).or_insert(0);
             output.piece(stream, *offset, text, text.len() as u64, &mut out);
-            *offset += text.len() as u64;
+            *offset = offset.saturating_add(text.len() as u64);
         }
         output.finish(&mut out);
         out

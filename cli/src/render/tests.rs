@@ -1,6 +1,6 @@
 use shared_types::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
-    event::{CallOutcome, EventBody, Usage},
+    event::{CallOutcome, EventBody, LeftOutBecause, Usage},
 };
 
 use super::*;
@@ -34,18 +34,42 @@ fn piece(attempt: u32, text: &str) -> Followed {
     })
 }
 
+fn thought(attempt: u32, text: &str) -> Followed {
+    Followed::Live(Live::Reasoning {
+        turn: TURN,
+        step: 1,
+        attempt,
+        offset: 0,
+        text: text.into(),
+    })
+}
+
+/// An answer to step 1 without calls.
+fn thoughtful_answer(reasoning: &str, text: &str) -> Followed {
+    let Followed::Event(mut event) = answer(1, text, &[]) else {
+        unreachable!("it is an event")
+    };
+    if let EventBody::Known(Event::AnswerRecorded { reasoning: of, .. }) = &mut event.body {
+        *of = reasoning.into();
+    }
+    Followed::Event(event)
+}
+
 fn answer(step: u32, text: &str, calls: &[(&str, &str)]) -> Followed {
     let calls = calls.iter().map(|(name, arguments)| ToolCall {
         vendor_id: "call_1".into(),
         name: (*name).into(),
         arguments: (*arguments).into(),
+        opaque: Default::default(),
     });
     event(Event::AnswerRecorded {
         turn: TURN,
         step,
         model: "practice".into(),
         text: text.into(),
+        reasoning: String::new(),
         calls: calls.collect(),
+        opaque: Default::default(),
         finish: Finish::Complete,
         usage: Usage::default(),
     })
@@ -86,7 +110,9 @@ fn call_ended(ordinal: u32, outcome: CallOutcome, text: &str) -> Followed {
         ordinal,
         outcome,
         text: text.into(),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 120_000,
         duration_ms: 1_270,
         overran: false,
@@ -284,6 +310,7 @@ fn what_others_say_and_what_goes_on_beside_is_shown() {
             turn: TURN,
             epoch: Epoch(1),
             replica: ReplicaId::from_u128(1),
+            choice: None,
         })
     };
     let notice = Followed::Live(Live::Notice {
@@ -294,12 +321,20 @@ fn what_others_say_and_what_goes_on_beside_is_shown() {
         input("two\nlines", Some("theirs")),
         claimed(),
         claimed(),
+        event(Event::ResultsLeftOut {
+            turn: TURN,
+            step: 2,
+            through: 15,
+            results: 14,
+            bytes: 140_000,
+            because: LeftOutBecause::Refused,
+        }),
         notice,
         answer(1, "Hm.", &[]),
     ];
     assert_eq!(
         shown(&items),
-        "› two\n  lines\ntaken up again where it was interrupted\nwaiting for laptop\n\nHm.\n"
+        "› two\n  lines\ntaken up again where it was interrupted\nleft out the 14 oldest tool results to fit the model's window\nwaiting for laptop\n\nHm.\n"
     );
 }
 
@@ -327,4 +362,45 @@ fn colours_are_used_where_they_are_wanted() {
     let mut renderer = Renderer::new(Style::new(true));
     let text = renderer.item(&turn_ended(TurnOutcome::Failed, None));
     assert_eq!(text, "\x1b[31m✗ failed\x1b[0m\n");
+}
+
+#[test]
+fn thoughts_stand_marked_before_the_answer_live_and_in_the_log_and_only_once() {
+    let shown_once = "│ Hm.\n│\n│ So be it.\n\nHello\n";
+    let live = shown(&[
+        thought(1, "\nHm."),
+        thought(1, "\n\nSo be"),
+        thought(1, " it.\n"),
+        piece(1, "Hel"),
+        thoughtful_answer("\nHm.\n\nSo be it.\n", "Hello"),
+        turn_ended(TurnOutcome::Completed, None),
+    ]);
+    assert_eq!(live, shown_once);
+    let log = shown(&[
+        thoughtful_answer("\nHm.\n\nSo be it.\n", "Hello"),
+        turn_ended(TurnOutcome::Completed, None),
+    ]);
+    assert_eq!(log, shown_once);
+}
+
+#[test]
+fn thoughts_are_dim_and_drive_no_terminal() {
+    let mut renderer = Renderer::new(Style::new(true));
+    let text = renderer.item(&thought(1, "a\x1b[31mb"));
+    assert_eq!(text, "\x1b[2m│ \x1b[0m\x1b[2mab\x1b[0m");
+}
+
+#[test]
+fn another_attempt_says_once_that_it_begins_again() {
+    let text = shown(&[
+        thought(1, "Hm."),
+        piece(1, "Hel"),
+        thought(2, "Hm, hm."),
+        piece(2, "Hello"),
+        thoughtful_answer("Hm, hm.", "Hello"),
+    ]);
+    assert_eq!(
+        text,
+        "│ Hm.\n\nHel\nthe answer begins again\n\n│ Hm, hm.\n\nHello\n"
+    );
 }

@@ -2,7 +2,7 @@
 
 use shared_types::event::ToolCall;
 
-use super::clean::clean_line;
+use super::clean::{clean, clean_line};
 
 /// Longest main argument that is shown, in characters.
 const MAX_ARGUMENT: usize = 120;
@@ -29,23 +29,31 @@ pub(crate) fn reads_on(call: &ToolCall) -> bool {
 /// The argument that tells one call of a tool from another; the arguments as they are, where they
 /// are not what they should be.
 pub(crate) fn main_argument(call: &ToolCall) -> String {
+    clean_line(&argument(call), MAX_ARGUMENT)
+}
+
+/// The same, whole and in its lines.
+pub(crate) fn whole_argument(call: &ToolCall) -> String {
+    clean(argument(call).trim())
+}
+
+fn argument(call: &ToolCall) -> String {
     let parsed = serde_json::from_str(&call.arguments);
     let Ok(serde_json::Value::Object(arguments)) = parsed else {
-        return clean_line(&call.arguments, MAX_ARGUMENT);
+        return call.arguments.clone();
     };
     let text = |name: &str| arguments.get(name).and_then(serde_json::Value::as_str);
     let main = ["command", "pattern", "path"].into_iter().find_map(text);
     let task = arguments.get("task").and_then(serde_json::Value::as_u64);
     let task = task.map(|number| format!("task {number}"));
-    let words = match (text("pattern"), text("path")) {
+    match (text("pattern"), text("path")) {
         (Some(pattern), Some(path)) => format!("{pattern} in {path}"),
         _ => main
             .or(task.as_deref())
             .or_else(|| arguments.values().find_map(serde_json::Value::as_str))
             .unwrap_or_default()
             .to_owned(),
-    };
-    clean_line(&words, MAX_ARGUMENT)
+    }
 }
 
 /// How a command ended, where the text for the model says so in its last line, such as
@@ -92,6 +100,7 @@ mod tests {
             vendor_id: String::new(),
             name: "Shell".into(),
             arguments: arguments.into(),
+            opaque: Default::default(),
         })
     }
 

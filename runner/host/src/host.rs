@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, fmt, path::Path, path::PathBuf, sync::Arc, time
 use shared_sandbox::{Exec, Outcome, Request};
 use shared_types::{Clock, Isolation, Refusal, RefusalCode};
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinHandle,
     time::{sleep, timeout},
 };
 use tracing::Instrument;
 
+use self::turns::{Changes, Turn};
 use crate::{
     Change, HostEvent, OpenError, Performing, Plan, Settled, Unplanned,
     files::{self, Allowance, Announcer, stopped, too_slow},
@@ -21,9 +22,6 @@ use crate::{
 
 /// Operations that only read files and run at once; others wait for their turn.
 const READS_AT_ONCE: usize = 8;
-
-/// One change of a file at a time: of two edits of one file neither is lost.
-const CHANGES_AT_ONCE: usize = 1;
 
 /// How long beyond its time an operation may hang in the host's file system before it is given up.
 const HANGS_AT_MOST: Duration = Duration::from_secs(5);
@@ -49,7 +47,7 @@ pub struct Host {
     clock: Arc<dyn Clock>,
     file_operation_within: Duration,
     reads: Arc<Semaphore>,
-    changes: Arc<Semaphore>,
+    changes: Changes,
 }
 
 impl Host {
@@ -65,7 +63,7 @@ impl Host {
             clock,
             file_operation_within: options.file_operation_within,
             reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
-            changes: Arc::new(Semaphore::new(CHANGES_AT_ONCE)),
+            changes: Changes::new(),
         })
     }
 
@@ -123,7 +121,8 @@ impl Host {
     pub async fn settle(&self, change: Change) -> Settled {
         let limit = self.file_operation_within;
         let (_stop, stopping) = Stopping::pair();
-        let Ok(Ok(turn)) = timeout(limit, Arc::clone(&self.changes).acquire_owned()).await else {
+        let turn = self.changes.turn(&self.workspace, &change.path);
+        let Ok(Some(turn)) = timeout(limit, turn).await else {
             return Settled::Unclear;
         };
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping);
@@ -149,15 +148,24 @@ impl Host {
         let limit = run_for.min(self.file_operation_within);
         let only_reads = request.only_reads();
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping.clone());
-        let turns = if only_reads {
-            &self.reads
-        } else {
-            &self.changes
+        let turn = async {
+            match changed(&request) {
+                Some(path) => self
+                    .changes
+                    .turn(&self.workspace, path)
+                    .await
+                    .map(OneOf::Changes),
+                None => Arc::clone(&self.reads)
+                    .acquire_owned()
+                    .await
+                    .ok()
+                    .map(OneOf::Reads),
+            }
         };
         let turn = tokio::select! {
             biased;
             _ = stopping.wanted() => return stopped().into(),
-            turn = Arc::clone(turns).acquire_owned() => turn,
+            turn = turn => turn,
             () = sleep(limit) => return too_slow(limit).into(),
         };
         let workspace = Arc::clone(&self.workspace);
@@ -178,6 +186,22 @@ impl Host {
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").field("root", &self.root()).finish()
+    }
+}
+
+/// A turn that is dropped once the work is done.
+#[expect(dead_code, reason = "what they hold is given back with them")]
+enum OneOf {
+    Reads(OwnedSemaphorePermit),
+    Changes(Turn),
+}
+
+/// The file that a request at once changes.
+fn changed(request: &Request) -> Option<&str> {
+    match request {
+        Request::Write(write) => Some(&write.path),
+        Request::Edit(edit) => Some(&edit.path),
+        _ => None,
     }
 }
 
@@ -209,6 +233,7 @@ fn kind(request: &Request) -> &'static str {
 }
 
 mod transfer;
+mod turns;
 
 #[cfg(test)]
 mod tests;

@@ -202,6 +202,27 @@ impl Workspace {
         Some(place.to_owned())
     }
 
+    /// What a change of the file that is asked for is a change of: one path for each file, by whatever
+    /// name it is asked for, whether it and its directory are there yet or not. Of what cannot be
+    /// changed it is any path.
+    pub(crate) fn place_of_change(&self, asked: &str) -> PathBuf {
+        if let Ok(target) = self.locate(asked, Parents::Expect)
+            && let Some(directory) = real_path(&target.directory)
+        {
+            return directory.join(&target.name);
+        }
+        let Ok(relative) = self.relative(asked) else {
+            return asked.into();
+        };
+        let mut above = relative.ancestors().skip(1);
+        let there = above.find_map(|above| {
+            let handle = self.open_place(above.to_str()?).ok()?;
+            let missing = relative.strip_prefix(above).ok()?;
+            Some(real_path(&handle)?.join(missing))
+        });
+        there.unwrap_or(relative)
+    }
+
     /// Finds where to put a file: symbolic links at the end are followed, one by one and each
     /// resolved by the kernel from the root, so that a link is written through, not replaced.
     pub(crate) fn locate(&self, asked: &str, parents: Parents) -> Result<Target, FileFailure> {

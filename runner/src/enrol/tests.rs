@@ -50,6 +50,7 @@ over_both! {
     a_token_never_reaches_a_server_with_another_identity,
     a_token_never_passes_a_certificate_that_nobody_vouches_for,
     a_refused_token_leaves_nothing_behind_and_says_what_the_server_said,
+    an_answer_that_was_changed_on_its_way_enrols_nobody,
     a_second_enrolment_in_one_home_must_be_meant,
     what_cannot_work_is_said_before_the_token_is_spent,
     a_server_that_is_not_there_is_named,
@@ -138,6 +139,18 @@ async fn a_refused_token_leaves_nothing_behind_and_says_what_the_server_said(ove
     assert_eq!(
         error.to_string(),
         "the server says: the join token is spent"
+    );
+    assert_eq!(place.home.enrolled().expect("a home"), None);
+}
+
+async fn an_answer_that_was_changed_on_its_way_enrols_nobody(over: Transport) {
+    let place = place();
+    let server = FakeServer::over(over, 1).await;
+    server.alter(true);
+    let error = enrol_with(&place, &server, |_| {}).await;
+    assert!(
+        matches!(error, Err(EnrolError::Server(EnrolmentError::Altered))),
+        "{error:?}"
     );
     assert_eq!(place.home.enrolled().expect("a home"), None);
 }

@@ -81,12 +81,27 @@ fn the_join_state_is_what_was_saved_last_also_where_an_earlier_runner_wrote_it()
     let folder = tempfile::tempdir().expect("a folder");
     let home = Home::within(folder.path());
     std::fs::create_dir(&home.directory).expect("a home");
-    assert_eq!(home.join_state().expect("none yet"), 0);
+    assert_eq!(home.join_state().expect("none yet"), JoinState::default());
     std::fs::write(home.directory.join(JOIN_STATE), "41\n").expect("a file");
-    assert_eq!(home.join_state().expect("a number"), 41);
-    for state in 42..=45 {
-        home.save_join_state(state).expect("saved");
-        assert_eq!(home.join_state().expect("a number"), state);
+    let alone = JoinState {
+        number: 41,
+        signature: Vec::new(),
+    };
+    assert_eq!(home.join_state().expect("a number"), alone);
+    let slot = format!("42 {:08x}\n", crc32fast::hash(b"42"));
+    std::fs::write(home.directory.join(JOIN_STATE), slot).expect("a file");
+    assert_eq!(home.join_state().expect("a number").number, 42);
+    for number in 43..=46 {
+        home.save_join_state(&state(number)).expect("saved");
+        assert_eq!(home.join_state().expect("a number"), state(number));
+    }
+}
+
+/// A state with a signature of its own.
+fn state(number: u64) -> JoinState {
+    JoinState {
+        number,
+        signature: vec![number as u8; 64],
     }
 }
 
@@ -95,16 +110,16 @@ fn a_join_state_that_was_half_written_is_the_one_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = Home::within(folder.path());
     std::fs::create_dir(&home.directory).expect("a home");
-    for state in [8, 9, 10] {
-        home.save_join_state(state).expect("saved");
+    for number in [8, 9, 10] {
+        home.save_join_state(&state(number)).expect("saved");
     }
     let path = home.directory.join(JOIN_STATE);
     let text = std::fs::read_to_string(&path).expect("a file");
     assert!(text.contains("10 ") && text.contains("9 "), "one of each");
     std::fs::write(&path, text.replace("10 ", "1\0 ")).expect("a file");
-    assert_eq!(home.join_state().expect("a number"), 9);
-    home.save_join_state(11).expect("saved");
-    assert_eq!(home.join_state().expect("a number"), 11);
+    assert_eq!(home.join_state().expect("a number"), state(9));
+    home.save_join_state(&state(11)).expect("saved");
+    assert_eq!(home.join_state().expect("a number"), state(11));
     std::fs::write(&path, text.replace(' ', "")).expect("a file");
     let damaged = home.join_state().expect_err("no number");
     assert!(damaged.to_string().contains("join-state"), "{damaged}");
@@ -115,10 +130,11 @@ fn on_a_small_disk_that_is_full_the_join_state_is_still_saved() {
     let disk = SmallDisk::mount("64k");
     let home = Home::within(disk.path());
     std::fs::create_dir(&home.directory).expect("a home");
-    home.save_join_state(1).expect("room");
+    home.save_join_state(&state(1)).expect("room");
     disk.fill();
-    for state in 2..=5 {
-        home.save_join_state(state).expect("no room is needed");
-        assert_eq!(home.join_state().expect("a number"), state);
+    for number in 2..=5 {
+        home.save_join_state(&state(number))
+            .expect("no room is needed");
+        assert_eq!(home.join_state().expect("a number"), state(number));
     }
 }

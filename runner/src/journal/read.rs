@@ -20,20 +20,39 @@ pub(super) struct Contents<R> {
     pub(super) torn: u64,
 }
 
+/// A journal that is damaged.
+#[derive(Debug)]
+pub(super) struct Damaged<R> {
+    /// What stands before the damage.
+    pub(super) before: Vec<R>,
+    /// What is wrong, and where.
+    pub(super) damage: String,
+}
+
+impl<R> From<String> for Damaged<R> {
+    fn from(damage: String) -> Self {
+        let before = Vec::new();
+        Self { before, damage }
+    }
+}
+
 /// Reads it; the inner error says how it is damaged.
-pub(super) fn read<R: DeserializeOwned>(file: &File) -> io::Result<Result<Contents<R>, String>> {
+pub(super) fn read<R: DeserializeOwned>(
+    file: &File,
+) -> io::Result<Result<Contents<R>, Damaged<R>>> {
     let bytes = file.metadata()?.len();
     if bytes > MAX_JOURNAL_BYTES {
-        return Ok(Err(format!("{bytes} bytes are too many for a journal")));
+        let damage = format!("{bytes} bytes are too many for a journal");
+        return Ok(Err(damage.into()));
     }
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     let Line::Whole = next(&mut reader, &mut line)? else {
-        return Ok(Err("it has no header".to_owned()));
+        return Ok(Err("it has no header".to_owned().into()));
     };
     let (header, mut end) = match header(&line) {
         Ok(read) => read,
-        Err(damage) => return Ok(Err(damage)),
+        Err(damage) => return Ok(Err(damage.into())),
     };
     let (mut records, mut torn) = (Vec::new(), 0);
     for number in 2.. {
@@ -48,7 +67,12 @@ pub(super) fn read<R: DeserializeOwned>(file: &File) -> io::Result<Result<Conten
         };
         match record {
             Ok(record) => records.push(record),
-            Err(damage) => return Ok(Err(format!("line {number}: {damage}"))),
+            Err(damage) => {
+                return Ok(Err(Damaged {
+                    before: records,
+                    damage: format!("line {number}: {damage}"),
+                }));
+            }
         }
     }
     Ok(Ok(Contents {

@@ -1,5 +1,6 @@
-//! Checks the ticket of every order, before anything else looks at it (contract B6): whoever can
-//! send frames but does not hold the identity key starts, ends and changes nothing here.
+//! Checks the ticket of every order, before anything else looks at it
+//! (docs/internals/contracts.md#b6). A party that can send frames, and does not hold the identity
+//! key, starts, ends and changes nothing here.
 //!
 //! Tickets are made under a key that both ends agree on when the link opens. The runner's half is
 //! signed in its hello, the server's in its welcome, by the identity key; without that signature

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use runner_host::Change;
 use serde::{Deserialize, Serialize};
 use shared_link::runner::{Accepted, Record, Records, Table};
-use shared_types::OperationId;
+use shared_types::{Clock, JournalId, OperationId};
 
 use super::changes::Changes;
 use crate::journal::{Journal, JournalError};
@@ -82,6 +82,29 @@ impl Known {
             }
         }
         records
+    }
+
+    /// Everything that a journal is to have, in place of all records so far.
+    fn live<'a>(&'a self, table: &Table) -> impl Iterator<Item = Entry> + use<'a> {
+        let places = self
+            .places
+            .iter()
+            .map(|(operation, directory)| Entry::Placed {
+                operation: *operation,
+                directory: directory.clone(),
+            });
+        let changes = self
+            .changes
+            .all()
+            .map(|(operation, change)| Entry::Changing {
+                operation,
+                change: change.clone(),
+            });
+        let records = table.all_records().into_iter().map(Entry::Table);
+        std::iter::once(Entry::Boot(self.boot.clone()))
+            .chain(records)
+            .chain(places)
+            .chain(changes)
     }
 
     pub(super) fn forget(&mut self, operation: OperationId) {
@@ -172,29 +195,26 @@ impl Memory {
         Ok(())
     }
 
+    /// Puts a journal with this id into place that has all that is known: all of it, or the one
+    /// before stays.
+    pub(super) fn begin_anew(
+        &mut self,
+        table: &mut Table,
+        journal: JournalId,
+        clock: &dyn Clock,
+    ) -> Result<(), JournalError> {
+        let live = self.known.live(table);
+        self.journal.begin_anew(journal, clock, live)?;
+        table.take_records();
+        Ok(())
+    }
+
     /// Leaves out of the journal what nobody will ask for, once it is worth it.
     fn compact_in_time(&mut self, table: &Table) {
         if !self.journal.wants_compaction() {
             return;
         }
-        let Known {
-            boot,
-            places,
-            changes,
-        } = &self.known;
-        let places = places.iter().map(|(operation, directory)| Entry::Placed {
-            operation: *operation,
-            directory: directory.clone(),
-        });
-        let changes = changes.all().map(|(operation, change)| Entry::Changing {
-            operation,
-            change: change.clone(),
-        });
-        let records = table.all_records().into_iter().map(Entry::Table);
-        let live = std::iter::once(Entry::Boot(boot.clone()))
-            .chain(records)
-            .chain(places)
-            .chain(changes);
+        let live = self.known.live(table);
         #[cfg(test)]
         let live = live.inspect(|entry| super::tests::Fault::shortened(self.fault, entry, false));
         if let Err(error) = self.journal.compact(live) {

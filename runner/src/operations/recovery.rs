@@ -8,24 +8,32 @@
 //! - After another boot nothing of this runs any more; what left no trace is lost.
 //! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
 //!   nobody will ask for them.
+//!
+//! The journal may have lost its end, also without a trace of that. A command whose start record has
+//! a [`Claim`] is then taken up from there. As more than that may be gone, the journal goes on under
+//! another id: what the server placed before and does not find in the inventory is lost to it, and
+//! never sent again.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use runner_host::{Host, Settled};
 use shared_link::runner::Table;
 use shared_sandbox::Outcome;
-use shared_types::{Clock, Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId};
+use shared_types::{
+    Clock, Entropy, Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId,
+};
 use tokio::sync::{mpsc, watch};
 
 use super::{
     Entry, ORDERS_WAITING, Operations, OperationsService, Unfinished, WISHES_WAITING,
+    claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
     memory::{Known, Memory},
     renewals,
 };
 use crate::{
-    journal::{Journal, JournalError},
+    journal::{Journal, JournalError, Repair},
     processes::{Left, Processes, Spool},
 };
 
@@ -39,6 +47,8 @@ pub(crate) struct Found {
     pub(crate) id: JournalId,
     /// What the journal holds.
     pub(crate) entries: Vec<Entry>,
+    /// What was done to it.
+    pub(crate) repaired: Option<Repair>,
     /// The host's present boot.
     pub(crate) boot: String,
     pub(crate) sandbox: SandboxId,
@@ -47,6 +57,7 @@ pub(crate) struct Found {
     /// How long commands may go on without a link.
     pub(crate) disconnect_for: Duration,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
     /// Where the daemon dies.
     #[cfg(test)]
     pub(crate) fault: Option<super::tests::Fault>,
@@ -99,7 +110,15 @@ impl Operations {
             sync_before_start: found.sync_before_start,
             disconnect_for: found.disconnect_for,
         };
-        service.settle(open, found.left, same_boot).await?;
+        let left = found.left.into_iter().collect();
+        let doubted = service.adopt(&left, found.repaired.as_ref()).await;
+        if doubted {
+            let journal = JournalId::generate(service.clock.as_ref(), found.entropy.as_ref());
+            tracing::warn!(journal.id = %journal, "the journal goes on under another id: records of it are gone");
+            service.table.distrust(journal);
+        }
+        let remembered = Remembered { same_boot, doubted };
+        service.settle(open, left, remembered).await?;
         let handle = Self {
             orders,
             wishes,
@@ -109,18 +128,88 @@ impl Operations {
     }
 }
 
+/// What the journal is worth.
+#[derive(Debug, Clone, Copy)]
+struct Remembered {
+    /// It was written in this boot of the host.
+    same_boot: bool,
+    /// Some of it is gone.
+    doubted: bool,
+}
+
 impl OperationsService {
+    /// Takes up what the journal does not know from the start records of the directories that it
+    /// does not name. Returns whether records of the journal are gone.
+    async fn adopt(&mut self, left: &HashMap<String, Left>, repaired: Option<&Repair>) -> bool {
+        let mut doubted = matches!(repaired, Some(Repair::Cut { .. }));
+        let set_aside = matches!(repaired, Some(Repair::SetAside { .. }));
+        for (directory, left) in left {
+            let places = &self.memory.known.places;
+            if places.values().any(|placed| placed == directory) {
+                continue;
+            }
+            let (runs, named) = match left {
+                Left::Fenced(_) => continue,
+                // What it was is not known: it may be anything that is open.
+                Left::Unreadable(_)
+                | Left::Ended {
+                    operation: None, ..
+                } => {
+                    doubted = true;
+                    continue;
+                }
+                Left::Running(_) => (true, None),
+                Left::Ended { operation, .. } => (false, *operation),
+            };
+            let start = self.processes.start_record(directory).await;
+            let claim = start.as_ref().and_then(|start| start.claim.as_deref());
+            let claim = claim.and_then(Claim::read);
+            let operation = start.map(|start| start.operation).or(named);
+            doubted |= match (claim, operation) {
+                (Some(claim), _) => {
+                    let ours = claim.journal == self.table.incarnation().journal || set_aside;
+                    ours && claim.sandbox == self.table.sandbox() && self.take_up(claim, directory)
+                }
+                (None, Some(id)) if self.table.is_open(id) => self.place(id, directory),
+                (None, Some(id)) => runs && !self.table.remembers(id) && !self.table.is_over(id),
+                (None, None) => true,
+            };
+        }
+        doubted
+    }
+
+    /// Takes up what a start record claims; whether the journal should have had that.
+    fn take_up(&mut self, claim: Claim, directory: &str) -> bool {
+        let id = claim.accepted.operation;
+        if self.table.is_over(id) || (self.table.remembers(id) && !self.table.is_open(id)) {
+            return false;
+        }
+        self.table.adopt(claim.accepted, self.clock.boot_time());
+        self.place(id, directory)
+    }
+
+    /// Places an open operation where the journal does not say where it is.
+    fn place(&mut self, id: OperationId, directory: &str) -> bool {
+        let places = &mut self.memory.known.places;
+        if places.contains_key(&id) {
+            return false;
+        }
+        tracing::warn!(operation.id = %id, process.directory = directory, "the journal has lost where a command is; its supervisor says it");
+        places.insert(id, directory.to_owned());
+        true
+    }
+
     async fn settle(
         &mut self,
         open: Vec<OperationId>,
-        left: Vec<(String, Left)>,
-        same_boot: bool,
+        mut left: HashMap<String, Left>,
+        remembered: Remembered,
     ) -> Result<(), JournalError> {
-        if !same_boot {
+        let Remembered { same_boot, doubted } = remembered;
+        if !same_boot && !doubted {
             self.memory.write_boot()?;
         }
-        let mut left: HashMap<_, _> = left.into_iter().collect();
-        let mut released = Vec::new();
+        let (mut released, mut unreadable) = (Vec::new(), Vec::new());
         let places: Vec<_> = self.memory.known.places.drain().collect();
         for (id, directory) in places {
             if !self.table.remembers(id) {
@@ -128,6 +217,9 @@ impl OperationsService {
             }
             match left.remove(&directory) {
                 Some(left) => {
+                    if let Left::Unreadable(_) = &left {
+                        unreadable.push(directory.clone());
+                    }
                     self.memory.known.places.insert(id, directory);
                     released.extend(self.found(id, left));
                 }
@@ -144,13 +236,27 @@ impl OperationsService {
             }
         }
         self.forget_changes();
-        for (directory, left) in left {
-            clear(&directory, left);
+        if doubted {
+            let journal = self.table.incarnation().journal;
+            self.memory
+                .begin_anew(&mut self.table, journal, self.clock.as_ref())?;
+        } else {
+            self.memory.write(&mut self.table, false)?;
         }
-        self.memory.write(&mut self.table, false)?;
         // Not before it is written down that nothing is known of them: the next daemon would hold
-        // for lost what has a place in the journal and no directory.
+        // for lost what has a place in the journal and no directory, and would not see a reason for
+        // doubt that is gone.
         released.into_iter().for_each(Spool::remove);
+        for (directory, left) in left {
+            match left {
+                Left::Unreadable(_) => unreadable.push(directory),
+                left => clear(&directory, left),
+            }
+        }
+        for directory in unreadable {
+            tracing::warn!(directory, "leaving a directory that cannot be understood");
+            self.processes.set_aside(&directory).await;
+        }
         Ok(())
     }
 
@@ -224,13 +330,7 @@ fn clear(directory: &str, left: Left) {
         }
         Left::Ended { files, .. } | Left::Fenced(files) => files.remove(),
         // It is evidence, and stays for a person.
-        Left::Unreadable(reason) => {
-            tracing::warn!(
-                directory,
-                reason,
-                "leaving a directory that cannot be understood"
-            );
-        }
+        Left::Unreadable(_) => {}
     }
 }
 

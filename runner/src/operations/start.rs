@@ -17,6 +17,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::{
     OperationsService,
+    claim::Claim,
     work::{Happened, Upload, Work, no_room},
 };
 use crate::{
@@ -194,7 +195,7 @@ impl OperationsService {
 
     fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
         let Ready { plan, waiting } = ready;
-        let terms = self.terms(times.run_for, plan.retention);
+        let terms = self.terms(id, times.run_for, plan.retention);
         let process = self.processes.start(waiting, id, plan, terms, passing);
         self.attend(id, process);
     }
@@ -215,8 +216,9 @@ impl OperationsService {
         }));
     }
 
-    fn terms(&self, run_for: Duration, retention: Retention) -> ProcessTerms {
+    fn terms(&self, id: OperationId, run_for: Duration, retention: Retention) -> ProcessTerms {
         ProcessTerms {
+            claim: self.claim(id),
             run_for,
             orphan_for: self.disconnect_for,
             kill_grace: KILL_GRACE,
@@ -235,6 +237,12 @@ impl OperationsService {
                 false => Sync::Nothing,
             },
         }
+    }
+
+    fn claim(&self, id: OperationId) -> Option<String> {
+        let journal = self.table.incarnation().journal;
+        let accepted = self.table.accepted(id)?;
+        Claim::new(self.table.sandbox(), journal, accepted).text()
     }
 
     /// Takes care of a command that runs.

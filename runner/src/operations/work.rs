@@ -237,7 +237,7 @@ impl OperationsService {
     pub(super) fn begin_journal(&mut self, journal: JournalId) -> Result<(), JournalError> {
         self.memory
             .journal
-            .begin_anew(journal, self.clock.as_ref())?;
+            .begin_anew(journal, self.clock.as_ref(), std::iter::empty())?;
         for id in self.table.begin_journal(journal) {
             self.memory.known.forget(id);
             match self.work.get_mut(&id) {

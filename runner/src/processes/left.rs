@@ -22,6 +22,10 @@ use super::{Passing, Process, Spool, name, outcome, overdue::Overdue, run_blocki
 /// Operations of earlier daemons that are settled at once.
 const SETTLED_AT_ONCE: usize = 16;
 
+/// What the names of directories begin with that are kept for a person, and that no daemon looks at.
+/// No name of a pool begins so.
+const SET_ASIDE: &str = "unreadable-";
+
 /// What an earlier daemon has left in one directory.
 #[derive(Debug)]
 pub(crate) enum Left {
@@ -81,7 +85,7 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn 
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
             Left::Running(attend(path, Err(error.into()), clock))
         }
-        Err(error) => Left::Unreadable(error.to_string()),
+        Err(error) => Left::Unreadable(outcome::in_words(&error)),
     }
 }
 
@@ -114,9 +118,15 @@ fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut directories = Vec::new();
     for entry in std::fs::read_dir(root)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
+        let set_aside = entry.file_name().to_string_lossy().starts_with(SET_ASIDE);
+        if entry.file_type()?.is_dir() && !set_aside {
             directories.push(entry.path());
         }
     }
     Ok(directories)
+}
+
+/// Where a directory goes that is kept for a person.
+pub(super) fn set_aside(root: &Path, name: &str) -> PathBuf {
+    root.join(format!("{SET_ASIDE}{name}"))
 }

@@ -1,6 +1,6 @@
 //! The supervisor's records in the sandbox's words.
 
-use runner_supervisor::{Cause, End, PoolError};
+use runner_supervisor::{Cause, End, PoolError, RecordError};
 use rustix::io::Errno;
 use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, StreamEnd};
 use shared_types::{Refusal, RefusalCode};
@@ -38,6 +38,14 @@ pub(super) fn of(record: runner_supervisor::ExitRecord) -> Outcome {
 pub(super) fn lost(reason: &str) -> Outcome {
     let message = format!("what became of the command is not known: {reason}");
     Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
+}
+
+/// A failure to use records, with what the host said.
+pub(super) fn in_words(error: &RecordError) -> String {
+    match error {
+        RecordError::Io(cause) => format!("{error}: {cause}"),
+        RecordError::Damaged { .. } | RecordError::Version { .. } => error.to_string(),
+    }
 }
 
 /// Why there is no supervisor for a command.

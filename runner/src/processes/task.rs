@@ -426,7 +426,10 @@ where
             }
             Err(error) => error,
         };
-        tracing::warn!(%error, "failed to settle a command");
+        tracing::warn!(
+            error = outcome::in_words(&error),
+            "failed to settle a command"
+        );
         if attempts.next().is_none() {
             return Err(given_up(path, error).await);
         }
@@ -446,6 +449,6 @@ async fn given_up(path: PathBuf, error: RecordError) -> ProcessEnd {
         Ok(Recovered::Ended(_, record)) => outcome::of(record),
         Ok(Recovered::Fenced(_)) => return ProcessEnd::Fenced,
         Ok(Recovered::Running(_)) => outcome::lost("its supervisor lets nobody in"),
-        Err(error) => outcome::lost(&error.to_string()),
+        Err(error) => outcome::lost(&outcome::in_words(&error)),
     })
 }

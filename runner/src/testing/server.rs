@@ -3,7 +3,10 @@
 mod http1;
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,10 +19,13 @@ use hyper_util::{
 };
 use proto::{
     agreement::{Ephemeral, LinkKey},
-    dismissal,
+    dismissal, enrolling,
     sealing::Opener,
     signing,
-    v1::{self, enrolment_server as enrolment, runner_link_server as runner_link, server_frame},
+    v1::{
+        self, enrol_answer::Answer, enrolment_server as enrolment,
+        runner_link_server as runner_link, server_frame,
+    },
 };
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, Token, entropy::SeededEntropy};
@@ -45,6 +51,9 @@ pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(7);
 /// The challenge of every Identify.
 const CHALLENGE: [u8; 32] = [5; 32];
 
+/// The private half of the key that enrolments are sealed to.
+const SEALING_SECRET: [u8; 32] = [6; 32];
+
 /// The challenge of every link.
 const NONCE: [u8; 32] = [9; 32];
 
@@ -64,6 +73,8 @@ struct State {
     claims: Vec<u8>,
     /// Tokens that came with Enrol.
     tokens: Mutex<Vec<String>>,
+    /// Changes the answers of Enrol and Authenticate behind their seal and signature.
+    alters: AtomicBool,
     /// What Enrol and Authenticate are answered with, where it is not yes.
     refusal: Mutex<Option<Status>>,
     links: mpsc::Sender<FakeLink>,
@@ -108,6 +119,7 @@ impl FakeServer {
             seed,
             claims,
             tokens: Mutex::default(),
+            alters: AtomicBool::new(false),
             refusal: Mutex::default(),
             links: sender,
         });
@@ -146,6 +158,11 @@ impl FakeServer {
     pub(crate) fn dismiss(&self, runner: RunnerId, status: Status) {
         let signed = signing::dismissed(&CHALLENGE, runner);
         self.refuse(dismissal::prove(status, &self.state.identity.sign(&signed)));
+    }
+
+    /// From now on what it answers is changed on its way, or is so no more.
+    pub(crate) fn alter(&self, alters: bool) {
+        self.state.alters.store(alters, Ordering::Relaxed);
     }
 
     /// Refuses no more.
@@ -236,16 +253,19 @@ impl enrolment::Enrolment for State {
         &self,
         request: tonic::Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let (challenge, audience) = (CHALLENGE.to_vec(), "test".to_owned());
-        let nonce = request.into_inner().nonce;
-        let signed = signing::identify(&nonce, &challenge, &self.claims, &audience);
-        Ok(Response::new(v1::IdentifyReply {
+        let request = request.into_inner();
+        assert_eq!(request.version, enrolling::VERSION);
+        let mut reply = v1::IdentifyReply {
             identity_key: self.identity.public().to_vec(),
-            signature: self.identity.sign(&signed),
+            signature: Vec::new(),
             certificate_sha256: self.claims.clone(),
-            challenge,
-            audience,
-        }))
+            challenge: CHALLENGE.to_vec(),
+            audience: "test".to_owned(),
+            sealing_key: Ephemeral::of(SEALING_SECRET).public(),
+        };
+        let signed = signing::identify(&request.nonce, &reply);
+        reply.signature = self.identity.sign(&signed);
+        Ok(Response::new(reply))
     }
 
     async fn enrol(
@@ -253,21 +273,33 @@ impl enrolment::Enrolment for State {
         request: tonic::Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
         let request = request.into_inner();
-        let key = ServerIdentity(request.public_key.try_into().expect("32 bytes"));
-        let signed = signing::enrol(&request.challenge, &request.join_token);
+        assert_eq!(request.challenge, CHALLENGE);
+        let opened = enrolling::open(Ephemeral::of(SEALING_SECRET), &request);
+        let (content, reply_key) = opened.expect("it is sealed");
+        let key = ServerIdentity(content.public_key.try_into().expect("32 bytes"));
+        let signed = signing::enrol(&CHALLENGE, &request.ephemeral_key, &content.join_token);
         assert!(
-            key.signed(&signed, &request.signature),
+            key.signed(&signed, &content.signature),
             "signed by the runner"
         );
         self.tokens
             .lock()
             .expect("no panic")
-            .push(request.join_token);
-        self.check()?;
-        Ok(Response::new(v1::EnrolReply {
-            runner: RUNNER.to_string(),
-            name: "laptop".to_owned(),
-        }))
+            .push(content.join_token);
+        let mut reply = reply_key.seal(match self.check() {
+            Ok(()) => Answer::Enrolled(v1::Enrolled {
+                runner: RUNNER.to_string(),
+                name: "laptop".to_owned(),
+            }),
+            Err(refusal) => Answer::Refused(v1::EnrolRefused {
+                code: refusal.code() as i32,
+                message: refusal.message().to_owned(),
+            }),
+        });
+        if self.alters.load(Ordering::Relaxed) {
+            reply.sealed[0] ^= 1;
+        }
+        Ok(Response::new(reply))
     }
 
     async fn authenticate(
@@ -276,11 +308,19 @@ impl enrolment::Enrolment for State {
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
         assert_eq!(request.into_inner().runner, RUNNER.to_string());
         self.check()?;
-        Ok(Response::new(v1::AuthenticateReply {
+        let mut reply = v1::AuthenticateReply {
             access_token: "access".to_owned(),
             expires_in_s: 600,
             join_state: 1,
-        }))
+            join_state_signature: self.identity.sign(&signing::join_state(RUNNER, 1)),
+            signature: Vec::new(),
+        };
+        let signed = signing::authenticated(&CHALLENGE, RUNNER, &reply);
+        reply.signature = self.identity.sign(&signed);
+        if self.alters.load(Ordering::Relaxed) {
+            reply.join_state = 7;
+        }
+        Ok(Response::new(reply))
     }
 }
 

@@ -162,6 +162,7 @@ fn request(sync: Sync) -> Result<Request, Failure> {
                 when_full: WhenFull::Gap { tail: 1024 * 1024 },
             },
             sync,
+            claim: None,
         },
     })
 }

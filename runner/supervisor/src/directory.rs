@@ -19,6 +19,7 @@ use std::{
     io,
     os::unix::{fs::DirBuilderExt, net::UnixStream},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::{
@@ -114,10 +115,13 @@ impl Directory {
     }
 
     /// Links a record under its name; `false` where that is taken. It is written to a file of
-    /// this process first, because a supervisor can do the same at the same moment.
+    /// this attempt first, because a supervisor, or another thread of this process, can do the same
+    /// at the same moment.
     pub(crate) fn publish<T: Serialize>(&self, name: &str, record: &T) -> io::Result<bool> {
+        static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
         let pid = rustix::process::getpid().as_raw_nonzero();
-        let new = format!("{name}-{pid}.new");
+        let attempt = ATTEMPTS.fetch_add(1, Ordering::Relaxed);
+        let new = format!("{name}-{pid}-{attempt}.new");
         // A file of that name may be a linked record already: it is left alone, never written to.
         self.unlink(&new)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -248,5 +252,29 @@ mod tests {
         let second = directory.fence("second").expect("a fate");
         assert_eq!(first, second);
         assert_eq!(directory.fate().expect("readable"), Some(first));
+    }
+
+    #[test]
+    fn threads_that_decide_at_once_agree_and_none_of_them_fails() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for round in 0..200 {
+            let path = folder.path().join(round.to_string());
+            Directory::create(&path).expect("a directory");
+            let start = std::sync::Barrier::new(4);
+            let fence = |thread: usize| {
+                let directory = Directory::open(&path).expect("a directory");
+                start.wait();
+                directory.fence(&thread.to_string()).expect("a fate")
+            };
+            let fates: Vec<_> = std::thread::scope(|scope| {
+                let fence = &fence;
+                let threads: Vec<_> = (0..4)
+                    .map(|thread| scope.spawn(move || fence(thread)))
+                    .collect();
+                let joined = threads.into_iter().map(|thread| thread.join());
+                joined.map(|fate| fate.expect("a thread")).collect()
+            });
+            assert!(fates.iter().all(|fate| *fate == fates[0]), "{fates:?}");
+        }
     }
 }

@@ -49,7 +49,8 @@ pub use record::{
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{
-    Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull, unrenewed_for,
+    MAX_CLAIM_BYTES, Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull,
+    unrenewed_for,
 };
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream, Tail};
 pub use tree::{

@@ -54,7 +54,7 @@ pub struct Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// Its fate is that it runs. Not said of a command that is over within its first moment.
-    Started(StartRecord),
+    Started(Box<StartRecord>),
     /// So many bytes of each stream can be read.
     Output {
         /// Of stdout, the merged stream, or the terminal.
@@ -376,7 +376,7 @@ impl Operation {
                 self.input = input;
                 Event::InputTaken(input)
             }
-            FromSupervisor::Started(start) => Event::Started(start),
+            FromSupervisor::Started(start) => Event::Started(Box::new(start)),
             FromSupervisor::Output { out, err } => Event::Output { out, err },
             FromSupervisor::InputTaken { offset } => {
                 self.input = offset;

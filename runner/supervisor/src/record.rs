@@ -62,6 +62,10 @@ pub struct StartRecord {
     /// the record of an earlier program.
     #[serde(default)]
     pub times: Option<Times>,
+    /// What the daemon wants to find again (see [`Terms`](crate::Terms)); absent from the record of
+    /// an earlier program.
+    #[serde(default)]
+    pub claim: Option<String>,
 }
 
 /// The times that a command was given (see [`Terms`](crate::Terms)).

@@ -5,6 +5,9 @@ use std::{ffi::CString, path::PathBuf, time::Duration};
 use serde::{Deserialize, Serialize};
 use shared_types::OperationId;
 
+/// Longest claim, in bytes: with it a start record fits the room that is made for it in advance.
+pub const MAX_CLAIM_BYTES: usize = 1024;
+
 /// Most words and most variables of one request.
 const MAX_STRINGS: usize = 64 * 1024;
 
@@ -51,6 +54,10 @@ pub struct Terms {
     /// What survives the host's death.
     #[serde(default)]
     pub sync: Sync,
+    /// What a daemon without its own memory of the operation is to find in the start record, in the
+    /// daemon's own words; absent from a request of an earlier program.
+    #[serde(default)]
+    pub claim: Option<String>,
 }
 
 /// How long a command goes on that is renewed for `orphan_for` and not again: never less than it may
@@ -145,6 +152,9 @@ pub enum RequestError {
         /// The tail.
         tail: u32,
     },
+    /// It would not fit into the start record.
+    #[error("the claim has {0} bytes, and a start record takes {MAX_CLAIM_BYTES}; make it shorter")]
+    ClaimTooLong(usize),
     /// Waiting for ever is not possible.
     #[error("a spool without room would make the command wait for ever; give it some bytes")]
     NoRoom,
@@ -161,6 +171,11 @@ impl Request {
         }
         if self.argv.len() > MAX_STRINGS || self.environment.len() > MAX_STRINGS {
             return Err(RequestError::TooMany);
+        }
+        if let Some(claim) = &self.terms.claim
+            && claim.len() > MAX_CLAIM_BYTES
+        {
+            return Err(RequestError::ClaimTooLong(claim.len()));
         }
         let SpoolBounds { bytes, when_full } = self.terms.spool;
         match when_full {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     session::SessionPorts,
     tools::ToolSet,
-    turn::{Turn, TurnError},
+    turn::{Turn, TurnError, abandon},
 };
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
@@ -32,6 +32,9 @@ pub struct EngineLimits {
     pub max_calls: u32,
     /// A turn fails once this many steps in a row asked for the same and got the same.
     pub same_steps: usize,
+    /// Tokens that fit into one request and its answer, where that is known. Where it is not, results
+    /// are left out only once the model has refused a request as too long.
+    pub model_window: Option<usize>,
     /// Time for one answer of the model, with every attempt at it.
     pub model_time: Duration,
     /// Most calls that run at the same time; only those that read do.
@@ -40,6 +43,8 @@ pub struct EngineLimits {
     pub result_bytes: usize,
     /// An operation starts within this time or not at all.
     pub start_within: Duration,
+    /// How long a look at a task waits for a runner that was heard of within its lease.
+    pub away_at_most: Duration,
     /// How long a turn waits for a runner that is gone.
     pub parked_at_most: Duration,
     /// How often a call is tried again that a runner had no room for.
@@ -58,10 +63,12 @@ impl Default for EngineLimits {
             max_steps: 50,
             max_calls: 64,
             same_steps: 4,
-            model_time: Duration::from_secs(600),
+            model_window: None,
+            model_time: Duration::from_secs(2 * 60 * 60),
             parallel_reads: 8,
             result_bytes: 10 * 1024,
             start_within: Duration::from_secs(60),
+            away_at_most: limits::AWAY_AT_MOST,
             parked_at_most: limits::PARKED_AT_MOST,
             retries_at_most: 5,
             retry_after_at_most: Duration::from_secs(10),
@@ -114,5 +121,23 @@ impl Engine {
             .await?
             .run()
             .await
+    }
+
+    /// Ends a turn that cannot be carried to its end: its operations are stopped, its calls without
+    /// a result end, and the turn ends with this outcome and reason. A turn that has ended already
+    /// is left as it is.
+    ///
+    /// # Errors
+    /// Nothing can be recorded; the turn stays unfinished.
+    pub async fn abandon_turn(
+        &self,
+        ports: &SessionPorts,
+        turn: TurnId,
+        epoch: Epoch,
+        outcome: TurnOutcome,
+        reason: Option<String>,
+    ) -> Result<(), TurnError> {
+        let within = self.limits.stop_within;
+        abandon(ports, (turn, epoch), within, outcome, reason).await
     }
 }

@@ -3,17 +3,26 @@
 //! vendor's cache of prefixes holds.
 
 mod messages;
+mod room;
+mod short;
 
 use server_llm::ModelRequest;
 use shared_types::TurnId;
 
+pub(crate) use room::{Need, make as make_room};
+
 use crate::{tools::ToolSet, transcript::Transcript};
 
-/// The request for the next answer in this turn.
-pub(crate) fn request(transcript: &Transcript, turn: TurnId, tools: &ToolSet) -> ModelRequest {
+/// The request for the next answer in this turn, to this model.
+pub(crate) fn request(
+    transcript: &Transcript,
+    turn: TurnId,
+    model: &str,
+    tools: &ToolSet,
+) -> ModelRequest {
     ModelRequest {
         system: SYSTEM.to_owned(),
-        messages: messages::messages(transcript, turn),
+        messages: messages::messages(transcript, turn, model),
         tools: tools.specs(),
     }
 }

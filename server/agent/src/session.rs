@@ -60,9 +60,12 @@ pub enum JournalError {
     /// A newer worker has the session.
     #[error("write to the session's log: a newer worker has taken the session over")]
     StaleEpoch,
-    /// The store does not answer, or not as it should.
+    /// The store does not answer; it may later.
     #[error("use the session's log: {0}")]
     Unavailable(String),
+    /// The store answers, and will refuse the same again.
+    #[error("use the session's log: {0}")]
+    Refused(String),
 }
 
 /// Who watches a turn. What is published is a hint for people: the truth is the log.
@@ -85,6 +88,19 @@ pub enum Live {
         /// Where the text stands, in bytes from 0.
         offset: u64,
         /// The text.
+        text: String,
+    },
+    /// The model thinks before it speaks.
+    Reasoning {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The attempt at it, from 1; a higher one starts the thoughts anew.
+        attempt: u32,
+        /// Where the thoughts stand, in bytes from 0.
+        offset: u64,
+        /// The thoughts.
         text: String,
     },
     /// A command writes.

@@ -363,8 +363,11 @@ impl Reply {
                     vendor_id: format!("v{n}"),
                     name: name.to_owned(),
                     arguments: arguments.to_owned(),
+                    opaque: Default::default(),
                 })
                 .collect(),
+            reasoning: String::new(),
+            opaque: Default::default(),
             finish: Finish::Complete,
             usage: Usage::default(),
         })

@@ -1,5 +1,6 @@
 //! Whole turns, against doubles at every port.
 
+mod abandoned;
 mod again;
 mod background;
 mod calls;

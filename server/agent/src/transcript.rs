@@ -6,8 +6,11 @@
 
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
-    event::{CallOutcome, Finish, Place, ToolCall, TurnOutcome},
+    event::{Awaited, CallOutcome, Choice, Finish, Opaque, Place, ToolCall, TurnOutcome},
 };
+
+/// How the text of a call begins that was not run.
+pub(crate) const NOT_RUN: &str = "not run: ";
 
 /// A session's turns, in the order of their inputs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -16,6 +19,8 @@ pub(crate) struct Transcript {
     tasks: Vec<Task>,
     /// Tasks that ended since the last input.
     ended: Vec<EndedTask>,
+    /// So many of the oldest calls are sent in short.
+    left_out: u32,
 }
 
 /// A call whose command goes on in the background.
@@ -56,6 +61,8 @@ pub(crate) struct TurnLog {
     pub(crate) input: String,
     /// What ended in the background since the input before.
     pub(crate) ended_before: Vec<EndedTask>,
+    /// Where its calls go; nothing where it was not claimed, or by an earlier release.
+    pub(crate) choice: Option<Choice>,
     pub(crate) steps: Vec<Step>,
     pub(crate) cancel_requested: bool,
     pub(crate) ended: Option<TurnOutcome>,
@@ -65,7 +72,10 @@ pub(crate) struct TurnLog {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     pub(crate) number: u32,
+    /// The model that answered.
+    pub(crate) model: String,
     pub(crate) text: String,
+    pub(crate) opaque: Opaque,
     pub(crate) finish: Finish,
     pub(crate) calls: Vec<Call>,
 }
@@ -95,6 +105,10 @@ pub struct Placed {
 pub(crate) struct CallResult {
     pub(crate) outcome: CallOutcome,
     pub(crate) text: String,
+    /// No runner could be given it.
+    pub(crate) unplaced: bool,
+    /// What it still waited for.
+    pub(crate) awaits: Option<Awaited>,
 }
 
 impl Transcript {
@@ -117,6 +131,7 @@ impl Transcript {
                 self.turns.push(TurnLog::new(*turn, text.clone(), ended));
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
+            Event::ResultsLeftOut { through, .. } => self.left_out = self.left_out.max(*through),
             _ => {}
         }
         let Some(id) = event.turn() else { return };
@@ -174,6 +189,24 @@ impl Transcript {
         &self.turns[..place.map_or(0, |place| place + 1)]
     }
 
+    /// How many calls, counted from the conversation's oldest, the model is sent in short.
+    pub(crate) fn left_out(&self) -> u32 {
+        self.left_out
+    }
+
+    /// The calls of every turn up to and with this one, the oldest first.
+    pub(crate) fn calls_up_to(&self, id: TurnId) -> impl Iterator<Item = &Call> {
+        let steps = self.up_to(id).iter().flat_map(|turn| &turn.steps);
+        steps.flat_map(|step| &step.calls)
+    }
+
+    /// How many calls the last steps of this turn have, of so many steps.
+    pub(crate) fn calls_of_last_steps(&self, id: TurnId, steps: usize) -> usize {
+        let all = self.turn(id).map_or(&[][..], |turn| &turn.steps);
+        let last = &all[all.len().saturating_sub(steps)..];
+        last.iter().map(|step| step.calls.len()).sum()
+    }
+
     /// Notes a wish to cancel that was heard before it was read.
     pub(crate) fn note_cancel(&mut self, id: TurnId) {
         if let Some(turn) = self.turns.iter_mut().find(|turn| turn.id == id) {
@@ -188,6 +221,7 @@ impl TurnLog {
             id,
             input,
             ended_before,
+            choice: None,
             steps: Vec::new(),
             cancel_requested: false,
             ended: None,
@@ -201,15 +235,25 @@ impl TurnLog {
     /// Returns the task that this begins.
     fn apply(&mut self, event: &Event, at: Timestamp) -> Option<Task> {
         match event {
+            Event::TurnClaimed {
+                choice: Some(choice),
+                ..
+            } => {
+                self.choice.get_or_insert_with(|| choice.clone());
+            }
             Event::AnswerRecorded {
                 step,
+                model,
                 text,
                 calls,
+                opaque,
                 finish,
                 ..
             } if self.step(*step).is_none() => self.steps.push(Step {
                 number: *step,
+                model: model.clone(),
                 text: text.clone(),
+                opaque: opaque.clone(),
                 finish: *finish,
                 calls: calls.iter().cloned().map(Call::new).collect(),
             }),
@@ -234,12 +278,16 @@ impl TurnLog {
                 ordinal,
                 outcome,
                 text,
+                unplaced,
                 task,
+                awaits,
                 ..
             } => {
                 let result = CallResult {
                     outcome: *outcome,
                     text: text.clone(),
+                    unplaced: *unplaced,
+                    awaits: *awaits,
                 };
                 return self.end_call((*step, *ordinal), result, *task);
             }
@@ -285,6 +333,13 @@ impl TurnLog {
 }
 
 impl Step {
+    /// Why no runner could be given the calls of this step, where that is so.
+    pub(crate) fn unplaced(&self) -> Option<&str> {
+        let results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        let unplaced = results.into_iter().find(|result| result.unplaced);
+        unplaced.map(|result| result.text.strip_prefix(NOT_RUN).unwrap_or(&result.text))
+    }
+
     /// The calls that have no result yet, by their place in the answer.
     pub(crate) fn pending(&self) -> Vec<u32> {
         (0..)

@@ -4,6 +4,7 @@
 //! from what is recorded. So whoever runs the turn again after a crash goes on where the log
 //! stands.
 
+mod abandon;
 mod again;
 mod answer;
 mod call;
@@ -21,6 +22,7 @@ use crate::{
     session::{JournalError, SessionPorts},
     transcript::Transcript,
 };
+pub(crate) use abandon::abandon;
 use next::{Next, next};
 
 /// Why a turn goes no further here. It stays unfinished, and whoever runs it again resumes it.
@@ -29,9 +31,12 @@ pub enum TurnError {
     /// A newer worker has the session.
     #[error("carry on with the turn: a newer worker has taken the session over")]
     StaleEpoch,
-    /// Nothing can be recorded.
+    /// Nothing can be recorded or read now.
     #[error("carry on with the turn: {0}")]
     JournalUnavailable(String),
+    /// The log cannot be read, or what the turn records is refused: trying again may change nothing.
+    #[error("carry on with the turn: {0}")]
+    JournalRefused(String),
     /// The log holds no input that starts this turn.
     #[error("carry on with the turn: the session's log has no message that starts it")]
     NotInLog,
@@ -42,6 +47,7 @@ impl From<JournalError> for TurnError {
         match error {
             JournalError::StaleEpoch => Self::StaleEpoch,
             JournalError::Unavailable(reason) => Self::JournalUnavailable(reason),
+            JournalError::Refused(reason) => Self::JournalRefused(reason),
         }
     }
 }

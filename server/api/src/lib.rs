@@ -6,6 +6,8 @@
 //! but yes or no, and `Identify`, by which the server proves who it is.
 
 mod grpc;
+mod headers;
+mod hosts;
 mod in_time;
 mod limits;
 mod link;
@@ -13,11 +15,17 @@ mod rest;
 mod serve;
 mod ws;
 
+pub use hosts::Names;
+pub use http::HeaderName;
 pub use limits::Limits;
 pub use rest::openapi;
 pub use serve::{Door, Peer, Place, serve};
 
-use axum::{Router, extract::DefaultBodyLimit, middleware::from_fn_with_state};
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    middleware::{from_fn_with_state, map_response},
+};
 use server_app::App;
 use shared_types::limits::MAX_API_BODY_BYTES;
 
@@ -30,17 +38,22 @@ pub struct Doors {
     pub metrics: shared_telemetry::MetricsHandle,
     /// How patient they are with whoever asks.
     pub limits: Limits,
+    /// The names under which they answer.
+    pub names: Names,
 }
 
 /// The routes of all doors.
 pub fn router(doors: Doors) -> Router {
     let grpc = grpc::router(doors.app.clone());
     let answer_within = doors.limits.answer_within;
+    let names = doors.names.clone();
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors)
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
         .layer(from_fn_with_state(answer_within, in_time::in_time))
+        .layer(from_fn_with_state(names, hosts::hosts))
         .layer(tower_http::catch_panic::CatchPanicLayer::new())
+        .layer(map_response(headers::on_everything))
 }

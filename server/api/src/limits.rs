@@ -1,11 +1,12 @@
-//! How patient the doors are with a connection, whatever protocol it speaks.
+//! How patient the doors are with a connection, whatever protocol it speaks, and what they let
+//! strangers have: connections on which no credential was shown yet.
 //!
 //! A connection lives as long as it is used: what outlives its request (a link, a WebSocket) may be
 //! silent for as long as it likes, because each end keeps asking whether the other one lives.
 
 use std::time::Duration;
 
-/// Every wait of a connection; the default is what a deployment has that sets nothing.
+/// Every wait of a connection, and the bounds of strangers; the default is what a deployment has that sets nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// A connection that does not say what it wants within this time is closed.
@@ -22,6 +23,10 @@ pub struct Limits {
     pub keep_alive_every: Duration,
     /// How long it may take to answer.
     pub keep_alive_within: Duration,
+    /// Connections without a credential that may come from one address.
+    pub strangers_per_address: usize,
+    /// Memory that all connections without a credential may hold together, in bytes.
+    pub strangers_hold_bytes: usize,
 }
 
 impl Default for Limits {
@@ -33,6 +38,9 @@ impl Default for Limits {
             taken_within: Duration::from_secs(60),
             keep_alive_every: Duration::from_secs(20),
             keep_alive_within: Duration::from_secs(20),
+            // So many runners behind one address may come back at once, after a restart.
+            strangers_per_address: 1024,
+            strangers_hold_bytes: 64 * 1024 * 1024,
         }
     }
 }

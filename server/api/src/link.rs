@@ -2,7 +2,7 @@
 //! the router.
 //!
 //! Before the runner has proved itself it may hold one stream for ten seconds and send one frame
-//! of 64 KiB; everything behind [`server_app::App::attach`] is bounded by the protocol itself.
+//! of 64 KiB, and its connection is a stranger's (`serve/strangers`); everything behind [`server_app::App::attach`] is bounded by the protocol itself.
 
 use futures_util::{Stream, StreamExt as _, future::ready, stream::BoxStream};
 use http::{HeaderMap, header::AUTHORIZATION};
@@ -13,11 +13,14 @@ use proto::{
     v1::{self, runner_frame, server_frame},
 };
 use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
-use shared_types::limits::{HELLO_WITHIN, MAX_HELLO_BYTES};
+use shared_types::{
+    RunnerId,
+    limits::{HELLO_WITHIN, MAX_HELLO_BYTES},
+};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 
-use crate::grpc::status;
+use crate::{grpc::status, serve::Place};
 
 /// Frames that may wait in each direction.
 pub(crate) const FRAMES: usize = 64;
@@ -51,6 +54,8 @@ pub(crate) struct Link<S> {
     pub(crate) caller: Caller,
     /// What the runner says; an error is the last of it.
     pub(crate) inbound: S,
+    /// That of its connection.
+    pub(crate) place: Option<Place>,
 }
 
 impl<S> Link<S>
@@ -71,7 +76,10 @@ where
                 return Err(refused);
             }
         };
-        let (inbound, mut broken) = readable(self.inbound, opener);
+        if let Some(place) = &self.place {
+            place.let_in();
+        }
+        let (inbound, mut broken) = readable(self.inbound, opener, identity.runner);
         self.app.attach(identity, hello, inbound, outbound).await;
         broken.try_recv().map_or(Ok(()), Err)
     }
@@ -131,6 +139,7 @@ pub(crate) fn too_large_a_hello() -> Status {
 fn readable(
     inbound: impl Stream<Item = Result<v1::RunnerFrame, Status>> + Send + 'static,
     mut opener: Opener,
+    runner: RunnerId,
 ) -> (
     BoxStream<'static, v1::RunnerFrame>,
     oneshot::Receiver<Status>,
@@ -141,7 +150,7 @@ fn readable(
         if let Err(unreadable) = &frame
             && let Some(breaks) = breaks.take()
         {
-            tracing::info!(reason = unreadable.message(), "a link broke");
+            tracing::info!(runner.id = %runner, reason = unreadable.message(), "a link broke");
             // A link that ends meanwhile has its own reason.
             let _ = breaks.send(unreadable.clone());
         }

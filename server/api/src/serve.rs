@@ -3,36 +3,47 @@
 //! A connection lives as long as it is used. One that never asks for anything, asks too slowly, or
 //! does not take its answer is closed, whatever protocol it speaks; what outlives its request (a
 //! link, a WebSocket) holds a [`Place`] and with it the connection.
+//!
+//! Until a credential that holds was shown on it, a connection is a *stranger*. Strangers share a
+//! part of the descriptors and a budget of memory (`strangers`), and are read only within it
+//! (`doorway`). What peers that were let in have asked for and do not read has a budget as well
+//! (`answers`).
+
+mod address;
+mod answers;
+mod connection;
+mod doorway;
+mod strangers;
+mod visit;
+
+pub use connection::Place;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::conn::auto,
-    service::TowerToHyperService,
-};
-use shared_tls::Socket;
+use http::HeaderName;
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
 
+use self::{
+    answers::Answers,
+    connection::Connection,
+    strangers::{Bounds, Strangers},
+    visit::Visit,
+};
 use crate::Limits;
 
 /// Connections that may be open at once; more wait in the kernel's queue.
-const CONNECTIONS: u32 = 16_384;
-/// Requests that one HTTP/2 connection may have open.
-const STREAMS_PER_CONNECTION: u32 = 256;
-/// Largest HTTP/2 frame that is taken: a whole piece of output and what is said of it.
-const FRAME_BYTES: u32 = 128 * 1024;
-/// Bytes of an HTTP/1.1 request that are held before it is understood.
-const HEADERS_BYTES: usize = 64 * 1024;
+const CONNECTIONS: usize = 16_384;
+/// Of four descriptors three are for connections, and one for the server's own files.
+const DESCRIPTORS_FOR_CONNECTIONS: (usize, usize) = (3, 4);
+/// Of two connections one may be a stranger's: the other half is for peers that were let in.
+const CONNECTIONS_FOR_STRANGERS: (usize, usize) = (1, 2);
 /// How long requests may go on after the server was asked to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// Between attempts to accept while the system refuses.
@@ -46,21 +57,28 @@ pub struct Door {
     pub tls: Option<Arc<ServerConfig>>,
     /// How patient it is with connections.
     pub limits: Limits,
+    /// The header in which a proxy names the address of its client, where every connection comes
+    /// from such a proxy.
+    pub client_address: Option<HeaderName>,
+    /// Files and connections that the process may have open at once.
+    pub descriptors: usize,
 }
 
 /// Who is at the other end of a connection; an extension of every request.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// A connection's place among those that may be open; an extension of every request. Whatever
-/// goes on after the request was answered keeps it.
-#[derive(Debug, Clone)]
-pub struct Place(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
-
 /// Serves until `stop`, then lets what is under way end, for at most five seconds.
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
     let acceptor = door.tls.map(TlsAcceptor::from);
-    let places = Arc::new(Semaphore::new(CONNECTIONS as usize));
+    let connections = CONNECTIONS.min(part(door.descriptors, DESCRIPTORS_FOR_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(connections));
+    let strangers = Strangers::new(Bounds {
+        strangers: part(connections, CONNECTIONS_FOR_STRANGERS),
+        per_address: door.limits.strangers_per_address,
+        bytes: door.limits.strangers_hold_bytes,
+    });
+    let answers = Arc::<Answers>::default();
     let mut refused = false;
     loop {
         let accepted = tokio::select! {
@@ -71,32 +89,45 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, mostly: give the ones in use time to be closed, and do not
-                // fill the disk with it.
+                // Out of descriptors, mostly: make one free, give those in use time to be closed,
+                // and do not fill the disk with it.
                 if !std::mem::replace(&mut refused, true) {
                     tracing::warn!(%error, "failed to accept a connection; trying again");
                 }
+                strangers.shed_one();
                 sleep(ACCEPT_AGAIN_AFTER).await;
                 continue;
             }
         };
         refused = false;
+        // Behind a proxy that names addresses, its requests are counted and not its connections.
+        let counted = door.client_address.is_none().then(|| peer.ip());
+        let visit = Visit::of_connection(strangers.clone(), counted);
         let connection = Connection {
             peer,
-            place: Arc::new(place),
+            client_address: door.client_address.clone(),
+            place: Place::new(place, visit.clone()),
+            answers: answers.clone(),
+            visit,
             routes: routes.clone(),
             limits: door.limits,
             stop: stop.clone(),
         };
         tokio::spawn(connection.serve(stream, acceptor.clone()));
     }
-    let all_closed = places.acquire_many(CONNECTIONS);
+    let all = u32::try_from(connections).unwrap_or(u32::MAX);
+    let all_closed = places.acquire_many(all);
     if timeout(STOP_WITHIN, all_closed).await.is_err() {
         tracing::warn!(
-            connections = CONNECTIONS as usize - places.available_permits(),
+            connections = connections - places.available_permits(),
             "connections were still open when the server stopped"
         );
     }
+}
+
+/// A part of a number, and at least one.
+fn part(whole: usize, (numerator, denominator): (usize, usize)) -> usize {
+    (whole / denominator * numerator).max(1)
 }
 
 async fn accept(
@@ -107,108 +138,6 @@ async fn accept(
     let place = place.expect("the places are never closed");
     let (stream, peer) = listener.accept().await?;
     Ok((stream, peer, place))
-}
-
-struct Connection {
-    peer: SocketAddr,
-    place: Arc<OwnedSemaphorePermit>,
-    routes: Router,
-    limits: Limits,
-    stop: CancellationToken,
-}
-
-impl Connection {
-    async fn serve(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        let _ = stream.set_nodelay(true);
-        let peer = self.peer;
-        match tls {
-            None => self.serve_http(stream).await,
-            Some(acceptor) => {
-                let handshake = acceptor.accept(Socket::new(stream));
-                match timeout(self.limits.first_request_within, handshake).await {
-                    // Boxed, because every future that it passes through would keep room for it.
-                    Ok(Ok(mut stream)) => {
-                        // A whole frame, so that it leaves at once.
-                        let unsent = 2 * FRAME_BYTES as usize;
-                        stream.get_mut().1.set_buffer_limit(Some(unsent));
-                        self.serve_http(Box::new(stream)).await;
-                    }
-                    Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
-                    Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
-                }
-            }
-        }
-    }
-
-    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self {
-            peer,
-            place,
-            routes,
-            limits,
-            stop,
-        } = self;
-        let asked = Arc::new(Notify::new());
-        let service = {
-            let (asked, place) = (asked.clone(), Arc::downgrade(&place));
-            routes.map_request(move |mut request: http::Request<hyper::body::Incoming>| {
-                asked.notify_one();
-                request.extensions_mut().insert(Peer(peer));
-                let place = place.upgrade().map(Place);
-                place.map(|place| request.extensions_mut().insert(place));
-                request.map(axum::body::Body::new)
-            })
-        };
-        let builder = builder(limits);
-        let service = TowerToHyperService::new(service);
-        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        tokio::pin!(connection);
-        let mut ended = tokio::select! {
-            ended = connection.as_mut() => Some(ended),
-            () = quiet(&asked, limits) => None,
-            () = stop.cancelled() => None,
-        };
-        if ended.is_none() {
-            connection.as_mut().graceful_shutdown();
-        }
-        while ended.is_none() {
-            match timeout(limits.taken_within, connection.as_mut()).await {
-                Ok(end) => ended = Some(end),
-                Err(_) if Arc::strong_count(&place) > 1 => {}
-                Err(_) => return tracing::debug!(%peer, "a connection took no answer"),
-            }
-        }
-        if let Some(Err(error)) = ended {
-            tracing::debug!(%peer, %error, "a connection ended early");
-        }
-    }
-}
-
-/// Waits until the connection has not asked for anything for too long.
-async fn quiet(asked: &Notify, limits: Limits) {
-    let mut within = limits.first_request_within;
-    while timeout(within, asked.notified()).await.is_ok() {
-        within = limits.quiet_at_most;
-    }
-}
-
-fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.first_request_within)
-        .max_buf_size(HEADERS_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(limits.keep_alive_every)
-        .keep_alive_timeout(limits.keep_alive_within)
-        .max_concurrent_streams(STREAMS_PER_CONNECTION)
-        .max_frame_size(FRAME_BYTES)
-        .initial_stream_window_size(2 * 1024 * 1024)
-        .initial_connection_window_size(4 * 1024 * 1024);
-    builder
 }
 
 #[cfg(test)]

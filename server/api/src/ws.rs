@@ -1,46 +1,62 @@
 //! `GET /api/v1/stream`: a WebSocket on which a client follows sessions; and the one that carries a
 //! runner's link (`link`).
 //!
-//! Each subscription is a task that reads the log and then what happens; all write to one bounded
-//! queue, so a client that reads slowly makes only its own subscriptions wait. A connection does
+//! Each subscription is a task that reads the log and then what happens; all write to one
+//! queue (`outbox`), so a client that reads slowly makes only its own subscriptions wait. A connection does
 //! not outlive its credential, and says goodbye when the server stops.
 
 use std::{collections::HashMap, ops::ControlFlow, time::Duration};
 
 use axum::{
-    Extension, Router,
-    extract::{
-        State, WebSocketUpgrade,
-        ws::{CloseFrame, Message, WebSocket, close_code},
-    },
+    Router,
+    extract::{Request, State, ws::close_code},
     response::Response,
     routing::get,
 };
 use futures_util::{SinkExt as _, StreamExt as _, stream::SplitSink};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use server_app::{AppError, Followed, OpContext};
 use shared_api::{ClientMessage, ServerMessage};
 use shared_types::{SessionId, limits::MAX_API_BODY_BYTES};
 use tokio::{sync::mpsc, task::JoinSet};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        protocol::{CloseFrame, Role, WebSocketConfig},
+    },
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     Doors, Limits,
     rest::{Signed, problem},
     serve::Place,
-    ws::live::LiveText,
+    ws::{
+        farewell::{close_frame, farewell, violation},
+        handshake::{Handshake, NoHandshake},
+        live::LiveText,
+        outbox::{Outbox, Waiting},
+    },
 };
 
+mod farewell;
+mod handshake;
 mod link;
 mod live;
+mod outbox;
 
-/// Messages that may wait for a slow client; each may have the size of a message or of an answer.
-const QUEUE: usize = 16;
+/// Bytes that are read at once, and for which a connection has room from its beginning on.
+const BUFFER_BYTES: usize = 4 * 1024;
 /// Sessions that one connection may follow at once.
 const SUBSCRIPTIONS: usize = 16;
 /// How long the last word to a client or a runner may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 /// How often it is looked whether the credential was revoked.
 const CREDENTIAL_CHECKED_EVERY: Duration = Duration::from_secs(5);
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 pub(crate) fn router() -> Router<Doors> {
     Router::new()
@@ -51,23 +67,40 @@ pub(crate) fn router() -> Router<Doors> {
 async fn upgrade(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    place: Option<Extension<Place>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    upgrade
-        .max_message_size(MAX_API_BODY_BYTES)
-        .max_frame_size(MAX_API_BODY_BYTES)
-        .read_buffer_size(4 * 1024)
-        .write_buffer_size(4 * 1024)
-        .on_upgrade(async move |socket| {
-            converse(socket, ctx, doors).await;
-            drop(place);
-        })
+    request: Request,
+) -> Result<Response, NoHandshake> {
+    let (mut parts, _) = request.into_parts();
+    let (upgrade, answer) = Handshake::of(&mut parts)?.split();
+    let place = parts.extensions.remove::<Place>();
+    tokio::spawn(async move {
+        match upgrade.await {
+            Ok(connection) => converse(TokioIo::new(connection), ctx, doors).await,
+            Err(error) => tracing::debug!(%error, "a stream did not come about"),
+        }
+        drop(place);
+    });
+    Ok(answer)
 }
 
-async fn converse(socket: WebSocket, ctx: OpContext, doors: Doors) {
+/// Why a conversation ends.
+enum End {
+    /// The client said goodbye, or is gone.
+    ByClient,
+    /// The client broke the protocol.
+    Violation(CloseFrame),
+    Revoked,
+    Stops,
+}
+
+async fn converse(connection: TokioIo<Upgraded>, ctx: OpContext, doors: Doors) {
+    let limits = WebSocketConfig::default()
+        .max_message_size(Some(MAX_API_BODY_BYTES))
+        .max_frame_size(Some(MAX_API_BODY_BYTES))
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
+    let socket = WebSocketStream::from_raw_socket(connection, Role::Server, Some(limits)).await;
     let (sink, mut stream) = socket.split();
-    let (outbox, inbox) = mpsc::channel(QUEUE);
+    let (outbox, inbox) = Outbox::new();
     let mut writer = JoinSet::new();
     writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = Conversation {
@@ -77,21 +110,34 @@ async fn converse(socket: WebSocket, ctx: OpContext, doors: Doors) {
         outbox,
     };
     let mut check = tokio::time::interval(CREDENTIAL_CHECKED_EVERY);
-    loop {
+    let end = loop {
         let goes_on = tokio::select! {
             message = stream.next() => conversation.hear(message).await,
             _ = check.tick() => conversation.is_allowed().await,
-            () = conversation.doors.app.stopping() => ControlFlow::Break(()),
+            () = conversation.doors.app.stopping() => ControlFlow::Break(End::Stops),
             // The client is gone or takes nothing any more.
             _ = writer.join_next() => return,
         };
-        if goes_on.is_break() {
-            break;
+        if let ControlFlow::Break(end) = goes_on {
+            break end;
         }
-    }
-    // The writer says goodbye once nobody can give it anything more.
+    };
+    // The writer ends once its queue has no sender.
     drop(conversation);
-    let _ = tokio::time::timeout(GOODBYE_WITHIN, writer.join_next()).await;
+    let last = match end {
+        End::ByClient => close_frame(close_code::NORMAL, ""),
+        End::Violation(last) => last,
+        End::Revoked => close_frame(close_code::POLICY, "the credential was revoked"),
+        End::Stops => close_frame(close_code::AWAY, "the server stops"),
+    };
+    let goodbye = async {
+        if let Some(Ok(sink)) = writer.join_next().await
+            && let Ok(socket) = stream.reunite(sink)
+        {
+            farewell(socket, last).await;
+        }
+    };
+    let _ = tokio::time::timeout(GOODBYE_WITHIN, goodbye).await;
 }
 
 /// What one client wants.
@@ -99,11 +145,11 @@ struct Conversation {
     ctx: OpContext,
     doors: Doors,
     following: HashMap<SessionId, AbortOnDropHandle<()>>,
-    outbox: mpsc::Sender<ServerMessage>,
+    outbox: Outbox,
 }
 
 impl Conversation {
-    async fn hear(&mut self, message: Option<Result<Message, axum::Error>>) -> ControlFlow<()> {
+    async fn hear(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<End> {
         match message {
             Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
                 Ok(ClientMessage::Subscribe { session, after }) => {
@@ -116,8 +162,12 @@ impl Conversation {
                 }
             },
             Some(Ok(Message::Binary(_))) => self.refuse(None, "messages are JSON text").await,
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return ControlFlow::Break(()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+            Some(Ok(Message::Close(_))) | None => return ControlFlow::Break(End::ByClient),
+            Some(Err(error)) => {
+                let end = violation(&error).map_or(End::ByClient, End::Violation);
+                return ControlFlow::Break(end);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -143,9 +193,9 @@ impl Conversation {
     }
 
     /// Breaks off once the credential was revoked.
-    async fn is_allowed(&self) -> ControlFlow<()> {
+    async fn is_allowed(&self) -> ControlFlow<End> {
         match self.doors.app.access.holds(&self.ctx).await {
-            Ok(false) => ControlFlow::Break(()),
+            Ok(false) => ControlFlow::Break(End::Revoked),
             Ok(true) => ControlFlow::Continue(()),
             Err(error) => {
                 tracing::warn!(%error, "it cannot be read whether a credential still holds");
@@ -157,21 +207,13 @@ impl Conversation {
     async fn refuse(&self, session: Option<SessionId>, detail: &str) {
         let refused = AppError::Invalid(detail.to_owned());
         let problem = problem(&refused);
-        let _ = self
-            .outbox
-            .send(ServerMessage::Problem { session, problem })
-            .await;
+        let refused = ServerMessage::Problem { session, problem };
+        self.outbox.send(&refused).await;
     }
 }
 
 /// Sends one session's events, then what happens, until the client leaves.
-async fn follow(
-    ctx: OpContext,
-    doors: Doors,
-    session: SessionId,
-    after: u64,
-    outbox: mpsc::Sender<ServerMessage>,
-) {
+async fn follow(ctx: OpContext, doors: Doors, session: SessionId, after: u64, outbox: Outbox) {
     let mut texts = LiveText::default();
     let failed = |error: &AppError| ServerMessage::Problem {
         session: Some(session),
@@ -179,7 +221,10 @@ async fn follow(
     };
     let mut subscription = match doors.app.sessions.follow(&ctx, session, after).await {
         Ok(subscription) => subscription,
-        Err(error) => return drop(outbox.send(failed(&error)).await),
+        Err(error) => {
+            outbox.send(&failed(&error)).await;
+            return;
+        }
     };
     loop {
         let message = match subscription.next().await {
@@ -192,38 +237,36 @@ async fn follow(
                 Some(live) => ServerMessage::Live { session, live },
                 None => continue,
             },
-            Err(error) => return drop(outbox.send(failed(&error)).await),
+            Err(error) => {
+                outbox.send(&failed(&error)).await;
+                return;
+            }
         };
-        if outbox.send(message).await.is_err() {
+        if !outbox.send(&message).await {
             return;
         }
     }
 }
 
+/// Sends the messages of the queue until it has no sender, or the client takes no more.
 async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
-    mut inbox: mpsc::Receiver<ServerMessage>,
+    mut sink: SplitSink<Socket, Message>,
+    mut inbox: mpsc::Receiver<Waiting>,
     limits: Limits,
-) {
+) -> SplitSink<Socket, Message> {
     let mut ping = tokio::time::interval(limits.keep_alive_every);
     loop {
-        let frame = tokio::select! {
+        let (frame, room) = tokio::select! {
             message = inbox.recv() => match message {
-                Some(message) => match serde_json::to_string(&message) {
-                    Ok(text) => Message::Text(text.into()),
-                    Err(error) => return tracing::error!(%error, "a message could not be written as JSON"),
-                },
-                None => Message::Close(Some(CloseFrame {
-                    code: close_code::AWAY,
-                    reason: "the server stops, or the credential was revoked".into(),
-                })),
+                Some(Waiting { text, room }) => (Message::text(text), Some(room)),
+                None => return sink,
             },
-            _ = ping.tick() => Message::Ping(Vec::new().into()),
+            _ = ping.tick() => (Message::Ping(Vec::new().into()), None),
         };
-        let last = matches!(frame, Message::Close(_));
         let sent = tokio::time::timeout(limits.taken_within, sink.send(frame)).await;
-        if last || !matches!(sent, Ok(Ok(()))) {
-            return;
+        drop(room);
+        if !matches!(sent, Ok(Ok(()))) {
+            return sink;
         }
     }
 }

@@ -1,4 +1,11 @@
 //! Who may come in: the first owner, one-time codes, sign-ins and API keys.
+//!
+//! A sign-in code carries so many random bits that guessing is hopeless at any rate that a server can
+//! answer: at 100,000 tries a second for all of the 24 hours that a code is good, one guess in a
+//! hundred million such days is right. So a right code signs in whatever was tried before, from the
+//! same address or another, and wrong codes lock no user out. The limits bound the answer to a *wrong*
+//! code: within them it is the reason (wrong, used, expired). Beyond them every wrong code gets the same
+//! answer: too many tries.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -8,19 +15,25 @@ use server_store::{
 };
 use shared_types::{
     Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind, UserId,
-    limits::MAX_NAME_BYTES,
+    clean::is_clean_line, limits::MAX_NAME_BYTES,
 };
 
-use crate::{AppError, OpContext};
+use crate::{AppError, OpContext, allowance::Allowance, refusals::place};
 
 /// How long a one-time code can be used.
 pub const SIGN_IN_CODE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// Failed sign-ins that one address may make in [`ATTEMPTS_WITHIN`].
+/// Wrong codes that are told what is wrong with them in [`ATTEMPTS_WITHIN`]: of one address, and of
+/// one code from all addresses.
 const ATTEMPTS: u64 = 10;
 /// See [`ATTEMPTS`].
 const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
-/// Letters of a code: 50 bits, so that guessing within the limit of attempts is hopeless.
-const CODE_LETTERS: usize = 10;
+/// Letters of a code: 60 bits, because no limit stands between a guess and the code.
+const CODE_LETTERS: usize = 12;
+/// Letters of a code between two dashes.
+const CODE_GROUP: usize = 4;
+/// Hexadecimal digits of a code's digest by which tries of it are counted: as many as are no other
+/// code's by chance.
+const COUNTED_DIGITS: usize = 32;
 /// Crockford's base32: no letter that is mistaken for another.
 const CODE_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -38,6 +51,8 @@ pub struct Key {
     pub kind: CredentialKind,
     /// When it was made.
     pub created_at: Timestamp,
+    /// The key or sign-in with which it was made, where that is known.
+    pub made_by: Option<CredentialId>,
 }
 
 /// Who asks, and where.
@@ -47,6 +62,17 @@ pub struct Me {
     pub user: User,
     /// The tenant's name.
     pub tenant: String,
+    /// The runner that the person chose.
+    pub active_runner: Option<ActiveRunner>,
+}
+
+/// The runner that a person chose.
+#[derive(Debug, Clone)]
+pub struct ActiveRunner {
+    /// Its name.
+    pub name: String,
+    /// Whether it was removed. It stays the choice: another one of its name is not it.
+    pub removed: bool,
 }
 
 /// The use cases of this file.
@@ -55,14 +81,21 @@ pub struct Access {
     store: Store,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    allowance: Allowance,
 }
 
 impl Access {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        allowance: Allowance,
+    ) -> Self {
         Self {
             store,
             clock,
             entropy,
+            allowance,
         }
     }
 
@@ -112,17 +145,17 @@ impl Access {
         self.store
             .issue_sign_in_code(tenant, user, &code, now)
             .await?;
-        Ok(format!(
-            "{}-{}",
-            &letters[..CODE_LETTERS / 2],
-            &letters[CODE_LETTERS / 2..]
-        ))
+        let groups: Vec<&str> = (0..CODE_LETTERS / CODE_GROUP)
+            .map(|group| &letters[group * CODE_GROUP..][..CODE_GROUP])
+            .collect();
+        Ok(groups.join("-"))
     }
 
-    /// Exchanges a code for a token. Failures count against the address.
+    /// Exchanges a code for a token. A wrong one counts against the address and against the code; a
+    /// right one is let in whatever was tried before.
     ///
     /// # Errors
-    /// If the code is wrong, spent or expired, or the address has failed too often.
+    /// If the code is wrong, spent or expired; beyond the limits it is not said which.
     pub async fn sign_in(
         &self,
         code: &str,
@@ -130,42 +163,49 @@ impl Access {
         address: IpAddr,
     ) -> Result<(Token, User), AppError> {
         let now = self.clock.now();
-        let address = address.to_string();
-        let window = Timestamp::from_micros(now.as_micros() - ATTEMPTS_WITHIN.as_micros() as i64);
-        if self
-            .store
-            .count_attempts(AttemptKind::SignIn, &address, window)
-            .await?
-            >= ATTEMPTS
-        {
-            return Err(AppError::TooMany {
-                retry_after_s: ATTEMPTS_WITHIN.as_secs(),
-            });
-        }
+        let hash = code_hash(code);
         let token = Token::generate(TokenKind::SignIn, &*self.entropy);
         let credential = self.credential(CredentialKind::SignIn, device, &token)?;
-        match self
-            .store
-            .redeem_sign_in_code(&code_hash(code), &credential, now)
-            .await
-        {
-            Ok((user, _)) => Ok((token, user)),
-            Err(RedeemRefusal::Store(error)) => Err(error.into()),
-            Err(refusal) => {
-                self.store
-                    .record_attempt(AttemptKind::SignIn, &address, now)
-                    .await?;
-                Err(AppError::Unauthenticated(match refusal {
-                    RedeemRefusal::Spent => {
-                        "this code was used already; for a new one run: gantry-server sign-in-code"
-                    }
-                    RedeemRefusal::Expired => {
-                        "this code has expired; for a new one run: gantry-server sign-in-code"
-                    }
-                    _ => "this code is wrong; for a new one run: gantry-server sign-in-code",
-                }))
+        let redeemed = self.store.redeem_sign_in_code(&hash, &credential, now);
+        let refusal = match redeemed.await {
+            Ok((user, _)) => return Ok((token, user)),
+            Err(RedeemRefusal::Store(error)) => return Err(error.into()),
+            Err(RedeemRefusal::Unknown) => {
+                "this code is wrong; for a new one run: gantry-server sign-in-code"
             }
+            Err(RedeemRefusal::Spent) => {
+                "this code was used already; for a new one run: gantry-server sign-in-code"
+            }
+            Err(RedeemRefusal::Expired) => {
+                "this code has expired; for a new one run: gantry-server sign-in-code"
+            }
+        };
+        match self.counted(&hash, address, now).await? {
+            true => Err(AppError::Unauthenticated(refusal)),
+            false => Err(AppError::TooMany {
+                retry_after_s: ATTEMPTS_WITHIN.as_secs(),
+            }),
         }
+    }
+
+    /// Counts a wrong code; answers whether it is within the limits, so that it may be told why.
+    async fn counted(
+        &self,
+        hash: &Digest,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<bool, AppError> {
+        let within = i64::try_from(ATTEMPTS_WITHIN.as_micros()).unwrap_or(i64::MAX);
+        let since = Timestamp::from_micros(now.as_micros().saturating_sub(within));
+        let (address, code) = (place(Some(address)), hash.to_string());
+        let counted = [
+            (AttemptKind::SignIn, address.as_str()),
+            (AttemptKind::SignInCode, &code[..COUNTED_DIGITS]),
+        ];
+        let within = self
+            .store
+            .record_attempts_within(&counted, since, ATTEMPTS, now);
+        Ok(within.await?)
     }
 
     /// The context of whoever holds this bearer token.
@@ -214,7 +254,20 @@ impl Access {
     pub async fn me(&self, ctx: &OpContext) -> Result<Me, AppError> {
         let user = self.store.user(ctx.tenant, ctx.user).await?;
         let tenant = self.store.tenant(ctx.tenant).await?.name;
-        Ok(Me { user, tenant })
+        let active_runner = match user.active_runner {
+            Some(id) => {
+                let row = self.store.runner(ctx.tenant, id).await?;
+                let removed = row.revoked_at.is_some();
+                let name = row.name;
+                Some(ActiveRunner { name, removed })
+            }
+            None => None,
+        };
+        Ok(Me {
+            user,
+            tenant,
+            active_runner,
+        })
     }
 
     /// The user's keys and sign-ins, the newest first.
@@ -231,13 +284,18 @@ impl Access {
             .collect())
     }
 
-    /// Makes an API key.
+    /// Makes an API key. Made with a key, it ends with that one.
     ///
     /// # Errors
-    /// If the name is empty or too long.
+    /// If the name is empty or too long, or the user has too many keys or made too many lately.
     pub async fn create_key(&self, ctx: &OpContext, name: &str) -> Result<(Token, Key), AppError> {
         let token = Token::generate(TokenKind::ApiKey, &*self.entropy);
-        let credential = self.credential(CredentialKind::ApiKey, name, &token)?;
+        let made = self.credential(CredentialKind::ApiKey, name, &token)?;
+        let credential = NewCredential {
+            made_by: Some(ctx.credential),
+            ..made
+        };
+        self.allowance.one_more(ctx)?;
         let row = self
             .store
             .insert_credential(ctx.tenant, ctx.user, &credential, self.clock.now())
@@ -245,7 +303,7 @@ impl Access {
         Ok((token, key(row)))
     }
 
-    /// Ends one of the user's own keys or sign-ins: for requests at once, for a WebSocket that is
+    /// Ends one of the user's own keys or sign-ins, and with a key the keys that it made: for requests at once, for a WebSocket that is
     /// open within five seconds.
     ///
     /// # Errors
@@ -275,7 +333,7 @@ impl Access {
         token: &Token,
     ) -> Result<NewCredential, AppError> {
         let name = name.trim();
-        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || !is_clean_line(name) {
             return Err(AppError::Invalid(format!(
                 "a name has 1 to {MAX_NAME_BYTES} printable bytes"
             )));
@@ -285,6 +343,7 @@ impl Access {
             kind,
             name: name.to_owned(),
             hash: token.hash(),
+            made_by: None,
         })
     }
 }
@@ -295,6 +354,7 @@ fn key(row: CredentialRow) -> Key {
         name: row.name,
         kind: row.kind,
         created_at: row.created_at,
+        made_by: row.made_by,
     }
 }
 

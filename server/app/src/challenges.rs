@@ -1,46 +1,53 @@
-//! Challenges that runners sign when they ask to be let in, each good once, for a minute, at the
-//! process that issued it.
+//! Challenges that runners sign when they ask to be let in, each good for a minute, at the process that
+//! issued it.
 //!
-//! Asking for one costs nothing: it is 16 random bytes, the expiry and an HMAC over both, and nothing
-//! is kept of it. What was spent is kept until it would have expired anyway. The key of the HMAC
-//! lives as long as the process, so that nothing that was spent is good again after a restart;
-//! whoever is turned away for an old challenge asks for a new one.
+//! Nothing is kept of a challenge, neither when it is issued nor when it is shown, so that no peer can
+//! fill a table with them. It is 16 random bytes, its number, its expiry, and an HMAC over all of it.
+//! That each is good once is seen to where it is used: a runner's row keeps the number of the last
+//! challenge that let it in, and a key enrols once.
+//!
+//! The keys live as long as the process, so that a challenge of an earlier one never holds; a runner
+//! that is refused for that asks for a new one. The expiry is on the boot-time clock, which no wall
+//! clock moves.
 
 use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use aws_lc_rs::hmac;
-use shared_types::{Clock, Entropy, Timestamp};
+use proto::agreement::Ephemeral;
+use server_store::ChallengeNumber;
+use shared_types::{Clock, Entropy, ReplicaId};
 
 /// How long a challenge is good for.
 const GOOD_FOR: Duration = Duration::from_secs(60);
 
-/// Spent challenges that are remembered, of 40 bytes each. While there are as many, none is good.
-const SPENT_AT_MOST: usize = 65_536;
-
-/// Bytes before the HMAC: the random ones and the expiry.
-const MESSAGE_BYTES: usize = 24;
+/// Bytes before the HMAC: the random ones, the number and the expiry.
+const MESSAGE_BYTES: usize = 32;
 
 /// See the module.
 pub(crate) struct Challenges {
+    replica: ReplicaId,
     key: hmac::Key,
-    /// When it would have expired, and its HMAC.
-    spent: Mutex<BTreeSet<(i64, [u8; 32])>>,
-    spent_at_most: usize,
+    /// What the private halves of sealing keys are made with.
+    sealing: hmac::Key,
+    issued: AtomicU64,
 }
 
 impl Challenges {
-    /// Challenges under a new key.
-    pub(crate) fn new(entropy: &dyn Entropy) -> Self {
-        let mut secret = [0; 32];
-        entropy.fill(&mut secret);
+    /// Challenges of this process, under new keys.
+    pub(crate) fn new(replica: ReplicaId, entropy: &dyn Entropy) -> Self {
+        let key = || {
+            let mut secret = [0; 32];
+            entropy.fill(&mut secret);
+            hmac::Key::new(hmac::HMAC_SHA256, &secret)
+        };
         Self {
-            key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
-            spent: Mutex::default(),
-            spent_at_most: SPENT_AT_MOST,
+            replica,
+            key: key(),
+            sealing: key(),
+            issued: AtomicU64::new(0),
         }
     }
 
@@ -48,80 +55,95 @@ impl Challenges {
     pub(crate) fn issue(&self, clock: &dyn Clock, entropy: &dyn Entropy) -> Vec<u8> {
         let mut challenge = vec![0; 16];
         entropy.fill(&mut challenge);
-        challenge.extend(clock.now().after(GOOD_FOR).as_micros().to_be_bytes());
+        let number = self.issued.fetch_add(1, Ordering::Relaxed);
+        challenge.extend(number.to_be_bytes());
+        let expiry = clock.boot_time().saturating_add(GOOD_FOR);
+        challenge.extend(micros(expiry).to_be_bytes());
         let tag = hmac::sign(&self.key, &challenge);
         challenge.extend(tag.as_ref());
         challenge
     }
 
-    /// Spends the challenge; answers whether it was good. Spend only what the holder of a key or
-    /// token that is known has signed: nobody else may fill the memory of it.
-    pub(crate) fn spend(&self, challenge: &[u8], clock: &dyn Clock) -> bool {
-        let now = clock.now();
-        let Some((expiry, tag)) = self.parse(challenge) else {
-            return false;
-        };
-        // Nothing that panics runs under the lock.
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        while spent
-            .first()
-            .is_some_and(|first| first.0 <= now.as_micros())
-        {
-            spent.pop_first();
-        }
-        now < Timestamp::from_micros(expiry)
-            && spent.len() < self.spent_at_most
-            && spent.insert((expiry, tag))
+    /// The number of a challenge that is good now.
+    pub(crate) fn check(&self, challenge: &[u8], clock: &dyn Clock) -> Option<ChallengeNumber> {
+        let (message, tag) = challenge.split_at_checked(MESSAGE_BYTES)?;
+        hmac::verify(&self.key, message, tag).ok()?;
+        let (rest, expiry) = message.split_last_chunk::<8>()?;
+        let number = u64::from_be_bytes(*rest.last_chunk::<8>()?);
+        let is_good = micros(clock.boot_time()) < u64::from_be_bytes(*expiry);
+        is_good.then_some(ChallengeNumber {
+            replica: self.replica,
+            number,
+        })
     }
 
-    /// The expiry and the HMAC of a challenge of ours.
-    fn parse(&self, challenge: &[u8]) -> Option<(i64, [u8; 32])> {
-        let (message, tag) = challenge.split_at_checked(MESSAGE_BYTES)?;
-        let expiry = i64::from_be_bytes(*message.last_chunk::<8>()?);
-        hmac::verify(&self.key, message, tag).ok()?;
-        Some((expiry, tag.try_into().ok()?))
+    /// The key to which an enrolment with this challenge is sealed: the same whenever it is asked for.
+    pub(crate) fn sealing_key(&self, challenge: &[u8]) -> Ephemeral {
+        let secret = hmac::sign(&self.sealing, challenge);
+        let secret = secret.as_ref().try_into();
+        Ephemeral::of(secret.expect("HMAC-SHA256 gives 32 bytes"))
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use shared_types::{clock::ManualClock, entropy::SeededEntropy};
+    use shared_types::{Timestamp, clock::ManualClock, entropy::SeededEntropy};
 
     use super::*;
 
     fn setting() -> (SeededEntropy, ManualClock, Challenges) {
         let entropy = SeededEntropy::new(1);
-        let challenges = Challenges::new(&entropy);
+        let challenges = Challenges::new(ReplicaId::from_u128(1), &entropy);
         let clock = ManualClock::at(Timestamp::from_micros(5));
         (entropy, clock, challenges)
     }
 
     #[test]
-    fn a_challenge_is_good_once_within_a_minute_and_only_where_it_was_made() {
+    fn a_challenge_is_good_for_a_minute_and_only_where_it_was_made() {
         let (entropy, clock, challenges) = setting();
-        let [first, second] = [(); 2].map(|()| challenges.issue(&clock, &entropy));
-        assert!(!Challenges::new(&entropy).spend(&first, &clock));
-        assert!(!challenges.spend(&first[1..], &clock));
-        assert!(!challenges.spend(b"", &clock));
-        assert!(challenges.spend(&first, &clock));
-        assert!(!challenges.spend(&first, &clock));
+        let challenge = challenges.issue(&clock, &entropy);
+        let other = Challenges::new(ReplicaId::from_u128(2), &entropy);
+        assert_eq!(other.check(&challenge, &clock), None);
+        assert_eq!(challenges.check(&challenge[1..], &clock), None);
+        assert_eq!(challenges.check(b"", &clock), None);
+        for byte in 0..challenge.len() {
+            let mut changed = challenge.clone();
+            changed[byte] ^= 1;
+            assert_eq!(challenges.check(&changed, &clock), None, "byte {byte}");
+        }
+        // A wall clock that goes back makes none of them good for longer.
+        clock.set_wall(-3_600_000_000);
         clock.advance(GOOD_FOR - Duration::from_micros(1));
-        assert!(!challenges.spend(&first, &clock));
+        assert!(challenges.check(&challenge, &clock).is_some());
         clock.advance(Duration::from_micros(1));
-        assert!(!challenges.spend(&second, &clock));
+        assert_eq!(challenges.check(&challenge, &clock), None);
     }
 
     #[test]
-    fn where_too_many_were_spent_none_is_good_until_some_have_expired() {
-        let (entropy, clock, mut challenges) = setting();
-        challenges.spent_at_most = 2;
-        let [first, second, third] = [(); 3].map(|()| challenges.issue(&clock, &entropy));
-        assert!(challenges.spend(&first, &clock) && challenges.spend(&second, &clock));
-        clock.advance(Duration::from_secs(1));
-        let fourth = challenges.issue(&clock, &entropy);
-        assert!(!challenges.spend(&third, &clock) && !challenges.spend(&fourth, &clock));
-        clock.advance(GOOD_FOR - Duration::from_secs(1));
-        assert!(challenges.spend(&fourth, &clock));
-        assert_eq!(challenges.spent.lock().expect("no panic").len(), 1);
+    fn challenges_are_numbered_in_their_order() {
+        let (entropy, clock, challenges) = setting();
+        let numbers = [(); 3].map(|()| {
+            let challenge = challenges.issue(&clock, &entropy);
+            let known = challenges.check(&challenge, &clock).expect("it is good");
+            assert_eq!(known.replica, ReplicaId::from_u128(1));
+            known.number
+        });
+        assert!(
+            numbers.is_sorted() && numbers[0] < numbers[2],
+            "{numbers:?}"
+        );
+    }
+
+    #[test]
+    fn each_challenge_has_a_sealing_key_of_its_own_that_stays() {
+        let (entropy, clock, challenges) = setting();
+        let [first, second] = [(); 2].map(|()| challenges.issue(&clock, &entropy));
+        let public = |challenge: &[u8]| challenges.sealing_key(challenge).public();
+        assert_eq!(public(&first), public(&first));
+        assert_ne!(public(&first), public(&second));
     }
 }

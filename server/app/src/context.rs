@@ -1,4 +1,5 @@
-//! Who acts: every use case takes it, and it comes from the credential alone (contract E).
+//! Who acts: every use case takes it, and it comes from the credential alone
+//! (docs/internals/contracts.md#e-tenancy).
 
 use shared_types::{CredentialId, TenantId, UserId};
 

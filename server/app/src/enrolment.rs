@@ -1,30 +1,38 @@
-//! How a runner comes to belong to a tenant, and how it proves that it does (contract B1–B3).
+//! How a runner comes to belong to a tenant, and how it proves that it does
+//! (docs/internals/contracts.md#b1 to #b3).
 //!
 //! The server proves itself first: `identify` is signed by the key that the join token pins, over
 //! the runner's nonce and the certificate that this server presents. A runner that was removed,
 //! one that never was, and a wrong signature get the same answer. What is refused, and what the log
-//! says of it, is in `refused`.
+//! says of it, is in `refused`; how a runner joins in `joining`.
 
+mod joining;
 mod refused;
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use proto::{sealing::Opener, signing, v1};
+use proto::{enrolling, sealing::Opener, signing, v1};
 use server_router::links::{LinkIdentity, Links};
-use server_store::{
-    AttemptKind, EnrolRefusal, JoinState, JoinTokenRow, NewRunner, RunnerRow, Store,
-};
-use shared_types::{
-    AddressRange, Clock, Digest, Entropy, RunnerId, Timestamp, Token, TokenKind, limits::is_name,
-};
+use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
+use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
-pub use self::refused::NotLetIn;
 use self::refused::Refused;
+pub use self::{
+    joining::{Enrolled, Joined},
+    refused::NotLetIn,
+};
 use crate::{
     AppError,
     challenges::Challenges,
     keys::{SigningKey, verifies},
-    link_token::{LinkClaims, LinkTokens},
+    link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens},
     refusals::{Refusals, place},
     tickets::{LinkChallenge, Tickets},
     whole::whole,
@@ -51,6 +59,8 @@ struct Inner {
     tokens: LinkTokens,
     certificate: Option<[u8; 32]>,
     refusals: Refusals,
+    /// Whether this process has found that its database is an older copy, and raised the epochs.
+    epochs_are_raised: AtomicBool,
 }
 
 /// What the server proves itself with.
@@ -63,43 +73,8 @@ pub(crate) struct ServerKeys {
     pub(crate) certificate: Option<[u8; 32]>,
 }
 
-/// The server's proof of who it is.
-pub struct Identity {
-    /// Its Ed25519 identity key.
-    pub identity_key: [u8; 32],
-    /// A challenge for the runner's next request.
-    pub challenge: Vec<u8>,
-    /// SHA-256 of the certificate that it presents; absent where it does not end TLS.
-    pub certificate: Option<[u8; 32]>,
-    /// What link tokens are for.
-    pub audience: String,
-    /// By the identity key, over all of it and the runner's nonce.
-    pub signature: Vec<u8>,
-}
-
-/// What a runner sends to be enrolled.
-pub struct EnrolRequest {
-    /// The join token's text.
-    pub join_token: String,
-    /// The runner's Ed25519 public key.
-    pub public_key: Vec<u8>,
-    /// From [`Enrolment::identify`].
-    pub challenge: Vec<u8>,
-    /// By the runner's key; see [`proto::signing::enrol`].
-    pub signature: Vec<u8>,
-    /// The name that it wants; empty where it does not care.
-    pub name: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-    /// Its host's name.
-    pub hostname: String,
-    /// The version of its software.
-    pub version: String,
-    /// Where it asks from.
-    pub address: Option<IpAddr>,
-}
-
 /// What a runner sends to be let in.
+#[derive(Clone)]
 pub struct AuthenticateRequest {
     /// Its id, in text form.
     pub runner: String,
@@ -109,16 +84,10 @@ pub struct AuthenticateRequest {
     pub signature: Vec<u8>,
     /// The newest one that it has stored.
     pub join_state: u64,
+    /// What came with that from [`Enrolment::authenticate`]; empty after enrolment.
+    pub join_state_signature: Vec<u8>,
     /// Where it asks from.
     pub address: Option<IpAddr>,
-}
-
-/// A runner that is enrolled.
-pub struct Enrolled {
-    /// Its id.
-    pub runner: RunnerId,
-    /// Its name.
-    pub name: String,
 }
 
 impl Enrolment {
@@ -127,7 +96,7 @@ impl Enrolment {
         links: Links,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        keys: ServerKeys,
+        (replica, keys): (ReplicaId, ServerKeys),
         refusals: Refusals,
     ) -> Self {
         let ServerKeys {
@@ -141,7 +110,7 @@ impl Enrolment {
             &Digest::of(&identity.public()).to_string()[..32]
         );
         let tokens = LinkTokens::new(audience, &link_keys);
-        let challenges = Challenges::new(&*entropy);
+        let challenges = Challenges::new(replica, &*entropy);
         Self {
             inner: Arc::new(Inner {
                 store,
@@ -153,6 +122,7 @@ impl Enrolment {
                 tokens,
                 certificate,
                 refusals,
+                epochs_are_raised: AtomicBool::new(false),
             }),
         }
     }
@@ -165,102 +135,41 @@ impl Enrolment {
     /// Proves who this server is.
     ///
     /// # Errors
-    /// If the nonce does not have 32 bytes.
-    pub fn identify(&self, nonce: &[u8]) -> Result<Identity, AppError> {
+    /// If the nonce does not have 32 bytes, or the runner speaks another version of these calls.
+    pub fn identify(&self, ask: &v1::IdentifyRequest) -> Result<v1::IdentifyReply, AppError> {
         let inner = &*self.inner;
-        if nonce.len() != 32 {
+        speaks_our_version(ask.version)?;
+        if ask.nonce.len() != 32 {
             return Err(AppError::Invalid("a nonce has 32 bytes".to_owned()));
         }
         let challenge = inner.challenges.issue(&*inner.clock, &*inner.entropy);
-        let audience = inner.tokens.audience().to_owned();
-        let certificate = inner
-            .certificate
-            .as_ref()
-            .map_or(&[][..], |digest| digest.as_slice());
-        let signature = inner.identity.sign(&signing::identify(
-            nonce,
-            &challenge,
-            certificate,
-            &audience,
-        ));
-        Ok(Identity {
-            identity_key: inner.identity.public(),
+        let certificate = inner.certificate.as_ref();
+        let mut reply = v1::IdentifyReply {
+            identity_key: inner.identity.public().to_vec(),
+            sealing_key: inner.challenges.sealing_key(&challenge).public(),
             challenge,
-            certificate: inner.certificate,
-            audience,
-            signature,
-        })
+            certificate_sha256: certificate
+                .map(|digest| digest.to_vec())
+                .unwrap_or_default(),
+            audience: inner.tokens.audience().to_owned(),
+            signature: Vec::new(),
+        };
+        reply.signature = inner.identity.sign(&signing::identify(&ask.nonce, &reply));
+        Ok(reply)
     }
 
-    /// Spends a join token and makes the runner known. Where its owner has chosen no runner yet,
-    /// this one becomes the choice. A good token is always tried; what else an address sends is
-    /// limited.
+    /// A link token, and the next join state, for a runner that signs the challenge, under the
+    /// identity key's signature. A copy of a runner betrays itself by an old join state: then the
+    /// runner is locked, and its link ends.
     ///
     /// # Errors
-    /// If the token is wrong, spent or expired, the signature does not hold, the name is taken, or
-    /// the address has failed too often.
-    pub async fn enrol(&self, ask: EnrolRequest) -> Result<Enrolled, AppError> {
-        let inner = &*self.inner;
-        let now = inner.clock.now();
-        let row = match self.spend(&ask, now).await {
-            Ok(row) => row,
-            Err(refused) => return Err(self.refuse(refused, place(ask.address), now).await),
-        };
-        let owner = inner.store.user(row.tenant, row.owner).await?;
-        if owner.active_runner.is_none() {
-            inner
-                .store
-                .set_active_runner(row.tenant, row.owner, Some(row.id))
-                .await?;
-        }
-        tracing::info!(runner.id = %row.id, runner.name = row.name, "runner enrolled");
-        Ok(Enrolled {
-            runner: row.id,
-            name: row.name,
-        })
-    }
-
-    async fn spend(&self, ask: &EnrolRequest, now: Timestamp) -> Result<RunnerRow, Refused> {
-        let inner = &*self.inner;
-        let token: Token = ask.join_token.parse().map_err(|_| Refused::no_token())?;
-        if token.kind() != TokenKind::Join || token.pin() != Some(&inner.identity.public()) {
-            return Err(Refused::foreign_token());
-        }
-        let known = inner.store.join_token_by_hash(&token.hash()).await?;
-        let known = known.ok_or(EnrolRefusal::Unknown)?;
-        let tried = match known.is_good(now) {
-            Ok(()) if !may_come_from(&known, ask.address) => Err(Refused::elsewhere()),
-            Ok(()) => self.try_good(ask, &token, now).await,
-            Err(refusal) => Err(refusal.into()),
-        };
-        tried.map_err(|refused| refused.of(known.tenant, known.id))
-    }
-
-    async fn try_good(
+    /// If the runner is not known (any more), the signature does not hold, it is locked, or another
+    /// request of its own came before. Only the holder of the runner's key is given the proof of a
+    /// dismissal.
+    pub async fn authenticate(
         &self,
-        ask: &EnrolRequest,
-        token: &Token,
-        now: Timestamp,
-    ) -> Result<RunnerRow, Refused> {
-        let inner = &*self.inner;
-        let signed = signing::enrol(&ask.challenge, &ask.join_token);
-        if !verifies(&ask.public_key, &signed, &ask.signature) {
-            return Err(Refused::bad_signature());
-        }
-        if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
-            return Err(Refused::old_challenge(refused::ENROL));
-        }
-        let runner = new_runner(ask, &*inner.clock, &*inner.entropy)?;
-        Ok(inner.store.enrol(&token.hash(), &runner, now).await?)
-    }
-
-    /// A link token, and the next join state, for a runner that signs the challenge. A copy of a
-    /// runner betrays itself by an old join state: then the runner is locked, and its link ends.
-    ///
-    /// # Errors
-    /// If the runner is not known (any more), the signature does not hold, or it is locked. Only
-    /// whoever holds the runner's key is given the proof of a dismissal.
-    pub async fn authenticate(&self, ask: &AuthenticateRequest) -> Result<(String, u64), NotLetIn> {
+        ask: &AuthenticateRequest,
+    ) -> Result<v1::AuthenticateReply, NotLetIn> {
         let proved = self.prove(ask).await;
         match proved {
             Ok(renewed) => Ok(renewed),
@@ -278,7 +187,7 @@ impl Enrolment {
         }
     }
 
-    async fn prove(&self, ask: &AuthenticateRequest) -> Result<(String, u64), Refused> {
+    async fn prove(&self, ask: &AuthenticateRequest) -> Result<v1::AuthenticateReply, Refused> {
         let inner = &*self.inner;
         let runner = ask.runner.parse().map_err(|_| Refused::stranger())?;
         let row = inner.store.runner_for_authentication(runner).await?;
@@ -291,21 +200,30 @@ impl Enrolment {
         &self,
         row: &RunnerRow,
         ask: &AuthenticateRequest,
-    ) -> Result<(String, u64), Refused> {
+    ) -> Result<v1::AuthenticateReply, Refused> {
         let inner = &*self.inner;
         let audience = inner.tokens.audience();
         let signed = signing::authenticate(&ask.challenge, audience, row.id, ask.join_state);
         if !verifies(&row.public_key, &signed, &ask.signature) {
             return Err(Refused::impostor());
         }
-        // Before the join state: whoever repeats an old request is no copy of the runner.
-        if !inner.challenges.spend(&ask.challenge, &*inner.clock) {
-            return Err(Refused::old_challenge(refused::AUTHENTICATE));
-        }
+        let challenge = inner.challenges.check(&ask.challenge, &*inner.clock);
+        let challenge = challenge.ok_or_else(|| Refused::old_challenge(refused::AUTHENTICATE))?;
+        // Nothing is written for a runner that is not welcome: the proof of that is good for its
+        // challenge alone, however often it is asked for.
         lives(row).map_err(Refused::dismissal)?;
-        let renewing = self.clone().renew_join_state(row.id, ask.join_state);
-        let JoinState::Renewed(next) = whole(renewing).await? else {
-            return Err(Refused::locked().dismissal());
+        let ours = signing::join_state(row.id, ask.join_state);
+        let shown = ShownState {
+            state: ask.join_state,
+            is_ours: verifies(&inner.identity.public(), &ours, &ask.join_state_signature),
+            challenge,
+        };
+        let renewing = self.clone().renew_join_state(row.id, shown);
+        let next = match whole(renewing).await? {
+            JoinState::Renewed(next) | JoinState::WentBack(next) => next,
+            JoinState::Late => return Err(Refused::late()),
+            JoinState::NeverGiven => return Err(Refused::never_given()),
+            JoinState::Locked => return Err(Refused::locked().dismissal()),
         };
         let claims = LinkClaims {
             tenant: row.tenant,
@@ -313,7 +231,16 @@ impl Enrolment {
             key: Digest::of(&row.public_key),
             join_state: next,
         };
-        Ok((inner.tokens.issue(&claims, &*inner.clock), next))
+        let mut reply = v1::AuthenticateReply {
+            access_token: inner.tokens.issue(&claims, &*inner.clock),
+            expires_in_s: u32::try_from(LINK_TOKEN_FOR.as_secs()).unwrap_or(u32::MAX),
+            join_state: next,
+            join_state_signature: inner.identity.sign(&signing::join_state(row.id, next)),
+            signature: Vec::new(),
+        };
+        let signed = signing::authenticated(&ask.challenge, row.id, &reply);
+        reply.signature = inner.identity.sign(&signed);
+        Ok(reply)
     }
 
     /// Tells of a refusal, and limits what strangers may guess; returns what to answer.
@@ -338,17 +265,37 @@ impl Enrolment {
         refused.error
     }
 
-    async fn renew_join_state(self, runner: RunnerId, shown: u64) -> Result<JoinState, AppError> {
+    async fn renew_join_state(
+        self,
+        runner: RunnerId,
+        shown: ShownState,
+    ) -> Result<JoinState, AppError> {
         let Inner {
             store,
             links,
             clock,
+            epochs_are_raised,
             ..
         } = &*self.inner;
-        let renewed = store.renew_join_state(runner, shown, clock.now()).await?;
-        if !matches!(renewed, JoinState::Renewed(_)) {
-            tracing::error!(runner.id = %runner, "the runner is locked: its folder was copied");
-            links.lock(runner).await;
+        let raised = epochs_are_raised.load(Ordering::Relaxed);
+        let renewed = store.renew_join_state(runner, shown, raised, clock.now());
+        let renewed = renewed.await?;
+        match renewed {
+            JoinState::Locked => {
+                tracing::error!(runner.id = %runner, "the runner is locked: its folder was copied");
+                links.lock(runner).await;
+            }
+            JoinState::WentBack(_) => {
+                // Once for this process: no database is restored under a running one. Twice does no
+                // harm.
+                epochs_are_raised.store(true, Ordering::Relaxed);
+                tracing::warn!(
+                    runner.id = %runner,
+                    shown = shown.state,
+                    "the server's database was restored from an older copy: the runner was here since. It is let in; what was done since the copy was made is not known here, and of what seems to be open on it, what it does not remember is lost"
+                );
+            }
+            JoinState::Renewed(_) | JoinState::Late | JoinState::NeverGiven => {}
         }
         Ok(renewed)
     }
@@ -418,11 +365,6 @@ impl Enrolment {
     }
 }
 
-fn may_come_from(token: &JoinTokenRow, address: Option<IpAddr>) -> bool {
-    let inside = |range: AddressRange| address.is_some_and(|address| range.contains(address));
-    token.from.is_none_or(inside)
-}
-
 fn lives(row: &RunnerRow) -> Result<(), Refused> {
     if row.revoked_at.is_some() {
         return Err(Refused::removed());
@@ -433,64 +375,18 @@ fn lives(row: &RunnerRow) -> Result<(), Refused> {
     Ok(())
 }
 
-fn new_runner(
-    ask: &EnrolRequest,
-    clock: &dyn Clock,
-    entropy: &dyn Entropy,
-) -> Result<NewRunner, AppError> {
-    let name = if ask.name.is_empty() {
-        name_from(&ask.hostname)
-    } else {
-        ask.name.clone()
+/// Refuses a runner of another version before it sends anything secret.
+fn speaks_our_version(version: u32) -> Result<(), AppError> {
+    let older = match version.cmp(&enrolling::VERSION) {
+        std::cmp::Ordering::Equal => return Ok(()),
+        std::cmp::Ordering::Less => "gantry-runner",
+        std::cmp::Ordering::Greater => "gantry-server",
     };
-    if !is_name(&name) {
-        return Err(AppError::Invalid(format!(
-            "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
-        )));
-    }
-    // Terminals and logs will show these; their lengths are bounded by the store.
-    let mut shown = ask
-        .labels
-        .iter()
-        .flat_map(|(key, value)| [key, value])
-        .chain([&ask.hostname, &ask.version]);
-    if shown.any(|text| text.chars().any(char::is_control)) {
-        return Err(AppError::Invalid(
-            "labels, host name and version may not have control characters".to_owned(),
-        ));
-    }
-    let public_key = ask
-        .public_key
-        .as_slice()
-        .try_into()
-        .map_err(|_| AppError::Invalid("an Ed25519 public key has 32 bytes".to_owned()))?;
-    Ok(NewRunner {
-        id: RunnerId::generate(clock, entropy),
-        name,
-        labels: ask.labels.clone(),
-        public_key,
-        hostname: ask.hostname.clone(),
-        version: ask.version.clone(),
-    })
-}
-
-/// A name made of a host's name: what does not fit becomes a dash.
-fn name_from(hostname: &str) -> String {
-    let fits = |letter: char| {
-        letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '.' | '_')
-    };
-    let name: String = hostname
-        .to_ascii_lowercase()
-        .chars()
-        .take(63)
-        .map(|letter| if fits(letter) { letter } else { '-' })
-        .collect();
-    let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
-    if name.is_empty() {
-        "runner".to_owned()
-    } else {
-        name.to_owned()
-    }
+    // The first version did not name itself.
+    let (theirs, ours) = (version.max(1), enrolling::VERSION);
+    Err(AppError::Invalid(format!(
+        "the runner speaks version {theirs} of the calls of enrolment, this server version {ours}: upgrade {older}"
+    )))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use server_store::StoreError;
 use shared_types::token::TokenError;
 
+use crate::Rate;
+
 /// A use case was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
@@ -27,6 +29,14 @@ pub enum AppError {
         /// Seconds to wait.
         retry_after_s: u64,
     },
+    /// More in a minute than one user may.
+    #[error("too many {rate} in a minute; wait {retry_after_s} s and try again, or have the operator raise {} under [limits] in gantry.toml", rate.setting())]
+    OverRate {
+        /// What there was too much of.
+        rate: Rate,
+        /// Seconds to wait.
+        retry_after_s: u64,
+    },
     /// The server cannot do it now; nothing was changed.
     #[error("the server cannot do this now, try again")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -41,7 +51,7 @@ impl AppError {
             Self::Conflict(_) => "conflict",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Forbidden(_) => "forbidden",
-            Self::TooMany { .. } => "too_many",
+            Self::TooMany { .. } | Self::OverRate { .. } => "too_many",
             Self::Unavailable(_) => "unavailable",
         }
     }

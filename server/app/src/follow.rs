@@ -1,4 +1,5 @@
-//! Following a session: everything after a cursor, then what happens (contract C6).
+//! Following a session: everything after a cursor, then what happens
+//! (docs/internals/contracts.md#c6).
 //!
 //! Events always come from the store, in order, so a lost hint or a slow reader costs nothing.
 //! What is under way comes from the hub, and is left out once the log has what it became.
@@ -159,7 +160,9 @@ impl Replaced {
 
     fn covers(&self, live: &Live) -> bool {
         let (turn, covered) = match live {
-            Live::Text { turn, step, .. } => (turn, *step <= self.answered),
+            Live::Text { turn, step, .. } | Live::Reasoning { turn, step, .. } => {
+                (turn, *step <= self.answered)
+            }
             Live::Output {
                 turn,
                 step,

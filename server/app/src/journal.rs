@@ -1,4 +1,4 @@
-//! The engine's journal over the store: one session, one epoch (contract C2).
+//! The engine's journal over the store: one session, one epoch (docs/internals/contracts.md#c2).
 
 use std::sync::Arc;
 
@@ -95,13 +95,14 @@ impl Journal for SessionJournal {
 }
 
 fn unusable(reason: impl ToString) -> JournalError {
-    JournalError::Unavailable(reason.to_string())
+    JournalError::Refused(reason.to_string())
 }
 
 fn refused(error: StoreError) -> JournalError {
     match error {
         StoreError::StaleEpoch { .. } => JournalError::StaleEpoch,
-        other => JournalError::Unavailable(other.to_string()),
+        passing if passing.is_passing() => JournalError::Unavailable(passing.to_string()),
+        other => JournalError::Refused(other.to_string()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The server's own keys: who it is to runners, and what it signs for them (contract B1–B3).
+//! The server's own keys: who it is to runners, and what it signs for them
+//! (docs/internals/contracts.md#b1 to #b3).
 //!
 //! The *identity key* is what a join token pins; it signs every `Identify` reply and the welcome of
 //! every link. *Link token keys* sign the short-lived access tokens of runners and rotate with two
@@ -13,6 +14,7 @@ use std::{
 
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use proto::public_key::is_sound;
 use shared_types::{Digest, Entropy};
 
 /// An Ed25519 key that can sign.
@@ -108,11 +110,13 @@ impl fmt::Debug for SigningKey {
     }
 }
 
-/// Whether `signature` over `message` was made by the holder of `public_key`.
+/// Whether `signature` over `message` was made by the holder of `public_key`. A key of small order
+/// proves nothing.
 pub fn verifies(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
-    UnparsedPublicKey::new(&ED25519, public_key)
-        .verify(message, signature)
-        .is_ok()
+    is_sound(public_key)
+        && UnparsedPublicKey::new(&ED25519, public_key)
+            .verify(message, signature)
+            .is_ok()
 }
 
 /// A key file could not be used.
@@ -170,6 +174,14 @@ mod tests {
                 & 0o777,
             0o600
         );
+    }
+
+    #[test]
+    fn a_key_of_small_order_proves_nothing() {
+        let mut nobody = [0; 32];
+        nobody[0] = 1;
+        let signature = [&nobody[..], &[0; 32]].concat();
+        assert!(!verifies(&nobody, b"hello", &signature));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! [`App::start`].
 
 mod access;
+mod allowance;
 mod challenges;
 mod context;
 mod enrolment;
@@ -42,11 +43,12 @@ use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
+pub use allowance::{Rate, UserLimits};
 pub use context::OpContext;
-pub use enrolment::{AuthenticateRequest, EnrolRequest, Enrolled, Enrolment, Identity, NotLetIn};
+pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
-pub use link_token::{LINK_TOKEN_FOR, LinkClaims};
+pub use link_token::LinkClaims;
 pub use operator::Operator;
 pub use outputs::{MAX_OUTPUT_PAGE_BYTES, OutputPage, Outputs};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
@@ -58,6 +60,7 @@ pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use tickets::{LinkChallenge, NotAKey, Tickets};
 
 use crate::{
+    allowance::Allowance,
     enrolment::ServerKeys,
     keys::SigningKey,
     live::LiveHub,
@@ -78,6 +81,8 @@ pub struct Parts {
     pub outputs: server_store::Outputs,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Tokens that fit into one request to the model and its answer, where that is known.
+    pub model_window: Option<usize>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -92,6 +97,8 @@ pub struct Parts {
     pub link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub ephemeral_silence: Duration,
+    /// How much one user may store.
+    pub user_limits: UserLimits,
     /// This process.
     pub replica: ReplicaId,
     /// Ends everything.
@@ -117,7 +124,11 @@ impl Parts {
     }
 
     fn bench(&self, links: &Links, hub: &LiveHub) -> Bench {
-        let (tools, limits) = (ToolSet::standard(), EngineLimits::default());
+        let tools = ToolSet::standard();
+        let limits = EngineLimits {
+            model_window: self.model_window,
+            ..EngineLimits::default()
+        };
         Bench {
             engine: Engine::new(self.model.clone(), tools, limits, self.clock.clone()),
             store: self.store.clone(),
@@ -172,19 +183,26 @@ impl App {
             ..
         } = parts;
         let refusals = Refusals::start(store.clone(), clock.clone(), parts.stop.clone(), &tasks);
+        let keys = ServerKeys {
+            identity: parts.identity,
+            link_keys: parts.link_keys,
+            certificate: parts.certificate,
+        };
         let enrolment = Enrolment::new(
             store.clone(),
             links.clone(),
             clock.clone(),
             entropy.clone(),
-            ServerKeys {
-                identity: parts.identity,
-                link_keys: parts.link_keys,
-                certificate: parts.certificate,
-            },
+            (parts.replica, keys),
             refusals,
         );
-        let access = Access::new(store.clone(), clock.clone(), entropy.clone());
+        let allowance = Allowance::new(parts.user_limits, clock.clone());
+        let access = Access::new(
+            store.clone(),
+            clock.clone(),
+            entropy.clone(),
+            allowance.clone(),
+        );
         let join_tokens = JoinTokens::new(
             store.clone(),
             enrolment.identity_key(),
@@ -195,6 +213,7 @@ impl App {
             store.clone(),
             (links.clone(), hub.clone()),
             join_tokens,
+            allowance.clone(),
             clock.clone(),
         );
         let sweep = Sweep {
@@ -209,7 +228,7 @@ impl App {
         };
         let silence = Silence::from_now(store.clone(), clock.clone());
         tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
-        let sessions = Sessions::new(store.clone(), hub, turns, clock, entropy, &model);
+        let sessions = Sessions::new(store.clone(), hub, turns, allowance, clock, entropy, &model);
         Ok(Self {
             access,
             sessions,

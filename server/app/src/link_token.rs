@@ -1,4 +1,5 @@
-//! The short-lived access token of a runner: an EdDSA JWT bound to the runner's key (contract B3).
+//! The short-lived access token of a runner: an EdDSA JWT bound to the runner's key
+//! (docs/internals/contracts.md#b3).
 //!
 //! Algorithm, type, audience and times are fixed and checked here; the bearer alone is useless,
 //! because a link also needs a signature by the key that the token names.
@@ -12,7 +13,7 @@ use shared_types::{Clock, Digest, RunnerId, TenantId};
 use crate::keys::SigningKey;
 
 /// How long a token is good for.
-pub const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
+pub(crate) const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
 
 /// How far the clocks of two replicas may differ.
 const CLOCK_SKEW_S: i64 = 5;

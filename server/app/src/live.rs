@@ -1,5 +1,5 @@
 //! What is under way right now: model text and command output that is not in the log yet, and
-//! the hint that a log has grown (contract C6).
+//! the hint that a log has grown (docs/internals/contracts.md#c6).
 //!
 //! One task owns a room for each session that somebody writes to or watches. Events travel
 //! through the store; this hub only says *look again*, so a lost hint costs nothing but time.
@@ -9,7 +9,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use server_agent::Live;
-use shared_types::{Event, SessionId};
+use shared_types::{Event, SessionId, TurnId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot};
 
 /// Commands that may wait for the hub.
@@ -160,49 +160,31 @@ impl Rooms {
     }
 }
 
-/// What a late watcher is given: what the turn waits for, the text of the answer in flight, and the
-/// tail of each output.
+/// What a late watcher is given: what the turn waits for, the thoughts and the text of the answer in
+/// flight, and the tail of each output.
 #[derive(Default)]
 struct UnderWay {
     notice: Option<Live>,
+    reasoning: Option<Live>,
     text: Option<Live>,
     outputs: Vec<Live>,
 }
 
 impl UnderWay {
     fn is_empty(&self) -> bool {
-        self.notice.is_none() && self.text.is_none() && self.outputs.is_empty()
+        let nothing_said = self.reasoning.is_none() && self.text.is_none();
+        nothing_said && self.notice.is_none() && self.outputs.is_empty()
     }
 
     fn pieces(&self) -> Vec<Live> {
-        let one = self.notice.iter().chain(&self.text);
+        let one = self.notice.iter().chain(&self.reasoning).chain(&self.text);
         one.chain(&self.outputs).cloned().collect()
     }
 
     fn add(&mut self, live: &Live) {
         match live {
-            Live::Text {
-                turn,
-                step,
-                attempt,
-                offset,
-                text,
-            } => {
-                if let Some(Live::Text {
-                    turn: t,
-                    step: s,
-                    attempt: a,
-                    text: so_far,
-                    ..
-                }) = &mut self.text
-                    && (*t, *s, *a) == (*turn, *step, *attempt)
-                    && so_far.len() as u64 == *offset
-                {
-                    so_far.push_str(text);
-                } else if *offset == 0 {
-                    self.text = Some(live.clone());
-                }
-            }
+            Live::Reasoning { .. } => grow(&mut self.reasoning, live),
+            Live::Text { .. } => grow(&mut self.text, live),
             Live::Output { .. } => self.add_output(live),
             Live::Notice { .. } => self.notice = Some(live.clone()),
             Live::Gap { .. } => {}
@@ -227,13 +209,13 @@ impl UnderWay {
             ..
         }) = self.outputs.iter_mut().find(same)
         {
-            let end = *offset + data.len() as u64;
+            let end = offset.saturating_add(data.len() as u64);
             if data.len() >= OUTPUT_PREFIX_BYTES {
                 *so_far = data.slice(data.len() - OUTPUT_PREFIX_BYTES..);
-                *from = end - OUTPUT_PREFIX_BYTES as u64;
+                *from = end.saturating_sub(OUTPUT_PREFIX_BYTES as u64);
                 return;
             }
-            let contiguous = *from + so_far.len() as u64 == *offset;
+            let contiguous = from.saturating_add(so_far.len() as u64) == *offset;
             let mut joined = if contiguous {
                 so_far.to_vec()
             } else {
@@ -241,7 +223,7 @@ impl UnderWay {
             };
             joined.extend_from_slice(data);
             let cut = joined.len().saturating_sub(OUTPUT_PREFIX_BYTES);
-            *from = end - (joined.len() - cut) as u64;
+            *from = end.saturating_sub((joined.len() - cut) as u64);
             *so_far = joined.split_off(cut).into();
         } else if self.outputs.len() < OUTPUTS {
             self.outputs.push(live.clone());
@@ -253,7 +235,10 @@ impl UnderWay {
         // Something happened, so what was waited for came, or is waited for no longer.
         self.notice = None;
         match event {
-            Event::AnswerRecorded { .. } => self.text = None,
+            Event::AnswerRecorded { .. } => {
+                self.reasoning = None;
+                self.text = None;
+            }
             Event::CallEnded {
                 turn,
                 step,
@@ -266,6 +251,46 @@ impl UnderWay {
             Event::TurnEnded { .. } => *self = Self::default(),
             _ => {}
         }
+    }
+}
+
+/// Adds a piece of what the model says to what it said before.
+fn grow(known: &mut Option<Live>, live: &Live) {
+    let Some((place, offset, text)) = spoken(live) else {
+        return;
+    };
+    if let Some(known) = known
+        && let Some((of_known, _, so_far)) = spoken(known)
+        && of_known == place
+        && so_far.len() as u64 == offset
+    {
+        let (Live::Text { text: so_far, .. } | Live::Reasoning { text: so_far, .. }) = known else {
+            return;
+        };
+        so_far.push_str(text);
+    } else if offset == 0 {
+        *known = Some(live.clone());
+    }
+}
+
+/// The turn, step and attempt of what the model says, where it stands, and what it is.
+fn spoken(live: &Live) -> Option<((TurnId, u32, u32), u64, &str)> {
+    match live {
+        Live::Text {
+            turn,
+            step,
+            attempt,
+            offset,
+            text,
+        }
+        | Live::Reasoning {
+            turn,
+            step,
+            attempt,
+            offset,
+            text,
+        } => Some(((*turn, *step, *attempt), *offset, text)),
+        _ => None,
     }
 }
 

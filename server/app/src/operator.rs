@@ -8,6 +8,7 @@ use shared_types::{Clock, Entropy, Token};
 use crate::{
     AppError,
     access::Access,
+    allowance::{Allowance, UserLimits},
     keys::SigningKey,
     runners::{JoinTerms, JoinTokens},
 };
@@ -26,7 +27,8 @@ impl Operator {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
-        let access = Access::new(store.clone(), clock.clone(), entropy.clone());
+        let allowance = Allowance::new(UserLimits::default(), clock.clone());
+        let access = Access::new(store.clone(), clock.clone(), entropy.clone(), allowance);
         let join_tokens = JoinTokens::new(store, identity.public(), clock, entropy);
         Self {
             access,

@@ -2,7 +2,7 @@
 
 use server_store::{KeptOutput, OutputKey, Store, StoreError};
 use shared_sandbox::{Outcome, OutputStream};
-use shared_types::OperationId;
+use shared_types::{OperationId, SessionId};
 
 use crate::{AppError, OpContext, ports::kind};
 
@@ -33,6 +33,22 @@ pub struct OutputPage {
 impl Outputs {
     pub(crate) fn new(store: Store, area: server_store::Outputs) -> Self {
         Self { store, area }
+    }
+
+    /// The user's operations whose ids begin so, each with its session, by id.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn beginning(
+        &self,
+        ctx: &OpContext,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<(OperationId, SessionId)>, AppError> {
+        let found = self
+            .store
+            .operations_beginning(ctx.tenant, ctx.user, beginning, limit);
+        Ok(found.await?)
     }
 
     /// The first bytes that are kept of a stream from this offset on; a negative one counts from
@@ -72,7 +88,7 @@ impl Outputs {
         });
         Ok(OutputPage {
             base: offset,
-            end: end.max(offset + data.len() as u64),
+            end: end.max(offset.saturating_add(data.len() as u64)),
             data,
             ended: outcome.is_some(),
         })

@@ -1,4 +1,4 @@
-//! The router's ports over the store: the fleet of a user (`fleet`), the intents of a session, the
+//! The router's ports over the store: the fleet of a turn (`fleet`), the intents of a session, the
 //! rows of links.
 
 use std::{collections::HashMap, sync::Arc};
@@ -18,7 +18,7 @@ use server_store::{
 use shared_sandbox::Outcome;
 use shared_types::{
     Clock, Generation, OperationId, OperationKey, Owner, Refusal, RefusalCode, ReplicaId,
-    SessionId, TenantId, Timestamp, event::Place,
+    SessionId, TenantId, Timestamp, clean::clean_line, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -26,7 +26,7 @@ use crate::live::LiveHub;
 mod fleet;
 mod outputs;
 
-pub(crate) use fleet::{Started, UserFleet};
+pub(crate) use fleet::{Started, TurnFleet};
 pub(crate) use outputs::{TenantOutputs, kind};
 
 /// Longest summary of what became of an operation, in bytes.
@@ -175,6 +175,7 @@ impl LinkRows for Rows {
                 .collect(),
             remembered: hello.inventory.iter().map(|one| one.operation).collect(),
             lost: lost(ports::forgotten()).map_err(PortError::new)?,
+            lost_to_restoration: lost(ports::lost_to_restoration()).map_err(PortError::new)?,
         };
         let claimed = self
             .store
@@ -247,6 +248,12 @@ impl LinkRows for Rows {
             .operation_verdicts(who.tenant, who.runner, operations)
             .await
             .map_err(PortError::new)?;
+        let unknown = stored.iter();
+        let unknown = unknown.filter(|(_, verdict)| *verdict == server_store::Verdict::Unknown);
+        let unknown = unknown.count();
+        if unknown > 0 {
+            tracing::warn!(runner.id = %who.runner, operations = unknown, "the runner remembers operations that this server does not know, as after its database was restored: what runs goes on within its time limits, unread, and all of it is forgotten once it has ended");
+        }
         let open = stored.iter();
         let open = open.filter(|(_, verdict)| *verdict == server_store::Verdict::Open);
         let open: Vec<_> = open.map(|(id, _)| *id).collect();
@@ -432,7 +439,7 @@ fn decode(json: &str) -> Result<Outcome, PortError> {
 fn summary(outcome: &Outcome) -> String {
     let words = words(outcome);
     let end = words.floor_char_boundary(MAX_SUMMARY_BYTES);
-    words[..end].replace(char::is_control, " ")
+    clean_line(&words[..end], MAX_SUMMARY_BYTES)
 }
 
 fn words(outcome: &Outcome) -> String {

@@ -1,4 +1,5 @@
-//! The audit of what is refused to runners, and to whoever claims to be one (contract B1).
+//! The audit of what is refused to runners, and to peers that claim to be one
+//! (docs/internals/contracts.md#b1).
 //!
 //! Everything that is refused is told, but a flood must not fill the disk: in a minute, the first
 //! refusal from an address for a reason is recorded at once, and those that follow are counted and

@@ -9,15 +9,20 @@ use server_router::{
 use server_store::{Late, LostOutcome, NewJoinToken, RunnerRow, Store};
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
-    UserId, limits::is_name,
+    UserId, clean::is_clean_line, limits::is_name,
 };
 
-use crate::{AppError, OpContext, live::LiveHub, outdated::Outdated, ports::lost, whole::whole};
+use crate::{
+    AppError, OpContext, allowance::Allowance, live::LiveHub, outdated::Outdated, ports::lost,
+    whole::whole,
+};
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
 const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
 /// Most runners that one token enrols.
 const FLEET_AT_MOST: u32 = 1000;
+/// How long lists show beside a runner that the database turned out to be an older copy.
+const WENT_BACK_SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Runners that one list carries.
 const LIST_AT_MOST: u32 = 1000;
 
@@ -36,8 +41,12 @@ pub struct Runner {
     pub active: bool,
     /// Whether it is locked, because its folder was copied.
     pub locked: bool,
+    /// When it showed that the database is an older copy, within the last week.
+    pub server_went_back: Option<Timestamp>,
     /// The version of the link protocol for which it is refused, where it is.
     pub outdated: Option<u32>,
+    /// Whether it is removed when it leaves for good or stays away.
+    pub ephemeral: bool,
     /// What its sandbox is proved to keep apart.
     pub isolation: Isolation,
     /// The directory that it works in.
@@ -69,6 +78,7 @@ pub struct Runners {
     links: Links,
     hub: LiveHub,
     join_tokens: JoinTokens,
+    allowance: Allowance,
     outdated: Arc<Outdated>,
     clock: Arc<dyn Clock>,
 }
@@ -78,6 +88,7 @@ impl Runners {
         store: Store,
         (links, hub): (Links, LiveHub),
         join_tokens: JoinTokens,
+        allowance: Allowance,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -85,6 +96,7 @@ impl Runners {
             links,
             hub,
             join_tokens,
+            allowance,
             outdated: Arc::default(),
             clock,
         }
@@ -144,13 +156,18 @@ impl Runners {
     /// Makes a token with which runners can enrol, as the asking user's.
     ///
     /// # Errors
-    /// If the terms are out of bounds.
+    /// If the terms are out of bounds, or the user has too many tokens or made too many lately.
     pub async fn create_join_token(
         &self,
         ctx: &OpContext,
         terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
-        self.join_tokens.make(ctx.tenant, ctx.user, terms).await
+        let allowed = self.allowance.one_more(ctx)?;
+        let made = self.join_tokens.make(ctx.tenant, ctx.user, terms).await;
+        if made.is_err() {
+            self.allowance.back(allowed);
+        }
+        made
     }
 
     /// A link of whoever showed an access token of this runner was refused, because this server does
@@ -230,10 +247,15 @@ impl Runners {
             .map_or((String::new(), Isolation::none()), |sandbox| {
                 (sandbox.root, sandbox.isolation)
             });
+        let now = self.clock.now();
         Ok(Runner {
             active: active == Some(row.id),
             online: row.link.is_some(),
             locked: row.locked_at.is_some(),
+            server_went_back: row
+                .went_back_at
+                .filter(|at| now.since(*at) < WENT_BACK_SHOWN_FOR),
+            ephemeral: row.ephemeral,
             outdated: self.outdated.version(row.id),
             last_seen: row.last_seen_at,
             id: row.id,
@@ -277,6 +299,18 @@ impl JoinTokens {
         }
     }
 
+    /// Refuses a name that a runner has; enrolling with it would be refused as well, but later and
+    /// on another machine.
+    async fn is_free(&self, tenant: TenantId, name: &str) -> Result<(), AppError> {
+        match self.store.find_runner(tenant, name).await {
+            Ok(_) => Err(AppError::Conflict(format!(
+                "a runner called {name} exists; choose another name, or remove that one: gantry runners remove {name}"
+            ))),
+            Err(server_store::StoreError::NotFound) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     pub(crate) async fn make(
         &self,
         tenant: TenantId,
@@ -284,6 +318,9 @@ impl JoinTokens {
         terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
         terms.check()?;
+        if !terms.name.is_empty() {
+            self.is_free(tenant, &terms.name).await?;
+        }
         let now = self.clock.now();
         let token = Token::join(self.identity_key, &*self.entropy);
         let made = NewJoinToken {
@@ -360,8 +397,9 @@ impl JoinTerms {
         } else if *uses > 1 && !name.is_empty() {
             "several runners cannot have one name: leave the name out, and each says its own"
                 .to_owned()
-        } else if labels.contains_key("") || texts.any(|text| text.chars().any(char::is_control)) {
-            "a label is key=value, and neither has control characters".to_owned()
+        } else if labels.contains_key("") || !texts.all(|text| is_clean_line(text)) {
+            "a label is key=value, and neither has control characters, direction marks or spaces at its ends"
+                .to_owned()
         } else {
             return Ok(());
         };
@@ -374,7 +412,8 @@ fn lost_for_good() -> Result<LostOutcome, AppError> {
     lost(lost_to_revocation()).map_err(AppError::unavailable)
 }
 
-fn not_found(error: server_store::StoreError) -> AppError {
+/// What a store that has no such runner means.
+pub(crate) fn not_found(error: server_store::StoreError) -> AppError {
     match error {
         server_store::StoreError::NotFound => AppError::NotFound("runner"),
         other => other.into(),

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use server_llm::ModelInfo;
 use server_store::{Cancel, Input, NewSession, SessionRow, Store};
 use shared_types::{
-    Clock, Entropy, Event, SessionEvent, SessionId, TenantId, TurnId,
+    Clock, Entropy, Event, RunnerId, SessionEvent, SessionId, TenantId, TurnId,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
 };
 
 mod tasks;
 
-use crate::{AppError, OpContext, follow::Subscription, live::LiveHub, turns::Turns, whole::whole};
+use crate::{
+    AppError, OpContext, allowance::Allowance, follow::Subscription, live::LiveHub, runners,
+    turns::Turns, whole::whole,
+};
 
 /// A session as its user sees it.
 pub type Session = SessionRow;
@@ -25,6 +28,7 @@ pub struct Sessions {
     store: Store,
     hub: LiveHub,
     turns: Turns,
+    allowance: Allowance,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     model: String,
@@ -35,6 +39,7 @@ impl Sessions {
         store: Store,
         hub: LiveHub,
         turns: Turns,
+        allowance: Allowance,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
         model: &ModelInfo,
@@ -43,17 +48,24 @@ impl Sessions {
             store,
             hub,
             turns,
+            allowance,
             clock,
             entropy,
             model: model.name.clone(),
         }
     }
 
-    /// Begins a session.
+    /// Begins a session, pinned to the runner of this name or id if one is given.
     ///
     /// # Errors
-    /// If the title is too long.
-    pub async fn create(&self, ctx: &OpContext, title: &str) -> Result<Session, AppError> {
+    /// If the title is too long, the tenant has no such runner, or the user has too many sessions
+    /// or began too many lately.
+    pub async fn create(
+        &self,
+        ctx: &OpContext,
+        title: &str,
+        runner: Option<&str>,
+    ) -> Result<Session, AppError> {
         if title.len() > MAX_NAME_BYTES * 4 {
             return Err(AppError::Invalid(format!(
                 "a title has at most {} bytes",
@@ -65,11 +77,44 @@ impl Sessions {
             user: ctx.user,
             title: title.to_owned(),
             model: self.model.clone(),
+            pin: self.runner(ctx, runner).await?,
         };
+        self.allowance.one_more(ctx)?;
+        let at_most = self.allowance.limits().sessions.into();
         Ok(self
             .store
-            .create_session(ctx.tenant, &session, self.clock.now())
+            .create_session(ctx.tenant, &session, at_most, self.clock.now())
             .await?)
+    }
+
+    /// Pins a session to the runner of this name or id, whatever runner its user works on; without
+    /// one, the user's runner counts again. It counts from the next turn.
+    ///
+    /// # Errors
+    /// If the user has no such session, or the tenant no such runner.
+    pub async fn pin(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        runner: Option<&str>,
+    ) -> Result<Session, AppError> {
+        let row = self.get(ctx, session).await?;
+        let runner = self.runner(ctx, runner).await?;
+        let pinned = self.store.pin_session(ctx.tenant, session, runner).await;
+        let pin = pinned.map_err(runners::not_found)?;
+        Ok(Session { pin, ..row })
+    }
+
+    async fn runner(
+        &self,
+        ctx: &OpContext,
+        name_or_id: Option<&str>,
+    ) -> Result<Option<RunnerId>, AppError> {
+        let Some(name_or_id) = name_or_id else {
+            return Ok(None);
+        };
+        let found = self.store.find_runner(ctx.tenant, name_or_id).await;
+        Ok(Some(found.map_err(runners::not_found)?.id))
     }
 
     /// The user's sessions, the most recently used first.
@@ -81,6 +126,22 @@ impl Sessions {
             .store
             .list_sessions(ctx.tenant, ctx.user, limit)
             .await?)
+    }
+
+    /// The user's sessions whose ids begin so, by id.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn beginning(
+        &self,
+        ctx: &OpContext,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<Session>, AppError> {
+        let found = self
+            .store
+            .sessions_beginning(ctx.tenant, ctx.user, beginning, limit);
+        Ok(found.await?)
     }
 
     /// One of the user's sessions.
@@ -118,7 +179,8 @@ impl Sessions {
     /// Accepts a message: durable before this returns, and worked on whatever happens then.
     ///
     /// # Errors
-    /// If the user has no such session, or the message is empty or too long.
+    /// If the user has no such session, the message is empty or too long, too many wait, or the user
+    /// sent too many bytes lately.
     pub async fn send(
         &self,
         ctx: &OpContext,
@@ -150,9 +212,14 @@ impl Sessions {
             client_id,
             text,
         };
+        let allowed = self.allowance.message(ctx, input.text.len())?;
         let (this, tenant, now) = (self.clone(), ctx.tenant, self.clock.now());
         whole(async move {
-            let sent = this.store.send_input(tenant, session, &input, now).await?;
+            let sent = this.store.send_input(tenant, session, &input, now).await;
+            if !sent.as_ref().is_ok_and(|sent| !sent.repeated) {
+                this.allowance.back(allowed);
+            }
+            let sent = sent?;
             this.look_again(tenant, session, Vec::new()).await;
             Ok(sent)
         })

@@ -1,5 +1,5 @@
-//! Runners that do not come back (contract A15). Once they were silent for long enough, what they have
-//! open is lost, and those that are ephemeral are removed.
+//! Runners that do not come back (docs/internals/contracts.md#a15). Once they were silent for long
+//! enough, what they have open is lost, and those that are ephemeral are removed.
 //!
 //! Only silence counts in which this server was there to hear them: what goes by between its looks on
 //! the boot-time clock, which is stored with the runner. So no wall clock that is set makes anything

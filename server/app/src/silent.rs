@@ -1,5 +1,5 @@
 //! What is open on a runner that does not come back is lost at last, whether anybody waits for it or
-//! not (contract A15). When that is, is said by [`crate::silence`].
+//! not (docs/internals/contracts.md#a15). When that is, is said by [`crate::silence`].
 
 use std::{sync::Arc, time::Duration};
 

@@ -28,7 +28,7 @@ mod tests {
     use std::{collections::HashSet, sync::Arc};
 
     use server_store::NewRunner;
-    use shared_types::{Clock as _, OsEntropy, RunnerId, SystemClock, clock::ManualClock};
+    use shared_types::{Clock as _, Digest, OsEntropy, RunnerId, SystemClock, clock::ManualClock};
 
     use super::*;
     use crate::{JoinTerms, silence::Silence, testing::Fixture};
@@ -51,7 +51,7 @@ mod tests {
                 id: RunnerId::generate(&clock, &OsEntropy),
                 name: name.to_owned(),
                 labels: Default::default(),
-                public_key: [7; 32],
+                public_key: *Digest::of(name.as_bytes()).as_bytes(),
                 hostname: name.to_owned(),
                 version: "1".to_owned(),
             };

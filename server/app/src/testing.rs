@@ -1,6 +1,6 @@
 //! A whole server without doors, in a temporary folder, with its owner signed in.
 
-use std::{net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
 use server_agent::Live;
 use server_llm::{Model, Practice};
@@ -8,6 +8,7 @@ use server_store::{Outputs, Store};
 use shared_types::{
     Clock, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock, event::TurnOutcome,
 };
+use tempfile::TempDir;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +21,7 @@ pub(crate) struct Fixture {
     pub(crate) app: App,
     pub(crate) ctx: OpContext,
     pub(crate) stop: CancellationToken,
-    _folder: tempfile::TempDir,
+    folder: TempDir,
 }
 
 impl Fixture {
@@ -30,35 +31,47 @@ impl Fixture {
 
     pub(crate) async fn with(model: Arc<dyn Model>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("gantry.db");
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let stop = CancellationToken::new();
-        let parts = Parts {
-            store: Store::open(&path).await.expect("a new database"),
-            outputs: Outputs::start(folder.path()).expect("a folder"),
-            model,
-            identity: SigningKey::generate(&OsEntropy),
-            link_keys: vec![SigningKey::generate(&OsEntropy)],
-            certificate: None,
-            link: server_router::links::LinkOptions::default(),
-            ephemeral_silence: Duration::from_secs(24 * 60 * 60),
-            replica: ReplicaId::generate(&*clock, &OsEntropy),
-            clock,
-            entropy: Arc::new(OsEntropy),
-            stop: stop.clone(),
-        };
-        let app = App::start(parts).await.expect("it starts");
+        let app = start(folder.path(), model, &stop).await;
         let ctx = sign_in(&app).await;
         Self {
             app,
             ctx,
             stop,
-            _folder: folder,
+            folder,
         }
     }
 
+    /// The same server after a restart.
+    pub(crate) async fn restarted(self) -> Self {
+        self.stop.cancel();
+        self.app.stopped().await;
+        Copy {
+            folder: self.folder,
+            ctx: self.ctx,
+        }
+        .start()
+        .await
+    }
+
+    /// The same server after a restart, and a copy of all that it kept then, to be restored.
+    pub(crate) async fn copied(self) -> (Self, Copy) {
+        self.stop.cancel();
+        self.app.stopped().await;
+        let copy = Copy {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            ctx: self.ctx.clone(),
+        };
+        for name in ["identity.pem", "link.pem", "gantry.db"] {
+            let (from, to) = (self.folder.path().join(name), copy.folder.path().join(name));
+            std::fs::copy(from, to).expect("a file");
+        }
+        let (folder, ctx) = (self.folder, self.ctx);
+        (Copy { folder, ctx }.start().await, copy)
+    }
+
     pub(crate) async fn session(&self) -> SessionId {
-        let session = self.app.sessions.create(&self.ctx, "").await;
+        let session = self.app.sessions.create(&self.ctx, "", None).await;
         session.expect("it is made").id
     }
 
@@ -85,6 +98,52 @@ impl Fixture {
             }
         }
     }
+}
+
+/// What a server keeps, without a server.
+pub(crate) struct Copy {
+    folder: TempDir,
+    ctx: OpContext,
+}
+
+impl Copy {
+    /// A server that goes on with it.
+    pub(crate) async fn start(self) -> Fixture {
+        let stop = CancellationToken::new();
+        let app = start(self.folder.path(), Arc::new(Practice), &stop).await;
+        Fixture {
+            app,
+            ctx: self.ctx,
+            stop,
+            folder: self.folder,
+        }
+    }
+}
+
+async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -> App {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let key = |name| {
+        let key = SigningKey::load_or_create(&folder.join(name), &OsEntropy);
+        key.expect("a key")
+    };
+    let store = Store::open(&folder.join("gantry.db")).await;
+    let parts = Parts {
+        store: store.expect("a database"),
+        outputs: Outputs::start(folder).expect("a folder"),
+        model,
+        model_window: None,
+        identity: key("identity.pem"),
+        link_keys: vec![key("link.pem")],
+        certificate: None,
+        link: server_router::links::LinkOptions::default(),
+        ephemeral_silence: Duration::from_secs(24 * 60 * 60),
+        user_limits: crate::UserLimits::default(),
+        replica: ReplicaId::generate(&*clock, &OsEntropy),
+        clock,
+        entropy: Arc::new(OsEntropy),
+        stop: stop.clone(),
+    };
+    App::start(parts).await.expect("it starts")
 }
 
 async fn sign_in(app: &App) -> OpContext {

@@ -1,4 +1,5 @@
-//! Makes the tickets of all that leaves over a link and changes something there (contract B6).
+//! Makes the tickets of all that leaves over a link and changes something there
+//! (docs/internals/contracts.md#b6).
 //!
 //! The door does it as the last thing, behind the router: a frame that the router, a hint or another
 //! replica brought is worth nothing to a runner without a ticket made here. Tickets are made under

@@ -2,7 +2,7 @@
 //!
 //! A wake-up carries no data: whoever is woken looks at the rows, so that a restart and the
 //! normal path are one path. A turn that a dead worker left is claimed like any other, under a
-//! higher epoch, and the engine goes on from its log (contract C1–C4).
+//! higher epoch, and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
 
 use std::{
     collections::HashMap, convert::Infallible, ops::ControlFlow, panic::AssertUnwindSafe,
@@ -24,8 +24,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     journal::{SessionJournal, SessionSink},
     live::LiveHub,
-    ports::{SessionIntents, Started, UserFleet},
+    ports::{SessionIntents, Started, TurnFleet},
 };
+
+mod failing;
 
 /// Turns that one process carries at the same time; more wait.
 const TURNS_AT_ONCE: usize = 256;
@@ -65,13 +67,12 @@ impl Bench {
             started,
             ..
         } = self;
-        let fleet = UserFleet {
+        let fleet = TurnFleet {
             store: store.clone(),
             links: links.clone(),
             hub: hub.clone(),
             started: *started,
             tenant,
-            user: session.user,
             session: session.id,
             turn,
         };
@@ -220,8 +221,10 @@ impl Dispatcher {
         };
         let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
         workers.spawn(async move {
+            // A worker that panics between two turns is replaced at the session's next wake-up.
+            let running = AssertUnwindSafe(worker.run(&permits)).catch_unwind();
             tokio::select! {
-                () = worker.run(&permits) => { let _ = idle.send((key, wake)).await; }
+                _ = running => { let _ = idle.send((key, wake)).await; }
                 // Dropped where it stands: what it had recorded is what the next start sees.
                 () = stop.cancelled() => {}
             }
@@ -268,8 +271,10 @@ impl Worker {
                 Ok(ControlFlow::Continue(())) => pause = RETRY_AFTER,
                 Ok(ControlFlow::Break(())) => return,
                 Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
-                    tracing::warn!(session.id = %self.session, "a newer worker has the session");
-                    return;
+                    // A session has one worker, so no other has taken it over. The server raised the
+                    // epoch, because the database is an older copy.
+                    tracing::warn!(session.id = %self.session, "the epoch of the session was raised; its turn is claimed again");
+                    tokio::time::sleep(RETRY_AFTER).await;
                 }
                 Err(error) => {
                     tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
@@ -294,7 +299,10 @@ impl Worker {
         };
         self.bench.hub.appended(self.session, Vec::new()).await;
         let session = store.session(self.tenant, self.session).await?;
-        let outcome = self.carry(&turn, session).await?;
+        let outcome = match self.carry(&turn, session.clone()).await {
+            Ok(outcome) => outcome,
+            Err(obstacle) => self.give_up_or_try_again(&turn, session, obstacle).await?,
+        };
         tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
         Ok(ControlFlow::Continue(()))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use shared_types::event::{Finish, ToolCall, Usage};
+use shared_types::event::{Finish, Opaque, ToolCall, Usage};
 use tokio::sync::mpsc;
 
 use crate::ModelError;
@@ -64,6 +64,8 @@ pub enum Message {
         /// The tools that it asked for; each needs a [`Message::ToolResult`] before the next
         /// message of another kind.
         calls: Vec<ToolCall>,
+        /// The vendor's own parts, from [`Answer::opaque`].
+        opaque: Opaque,
     },
     /// A tool call ended.
     ToolResult {
@@ -95,6 +97,8 @@ pub enum ModelEvent {
         /// From 1.
         number: u32,
     },
+    /// The next piece of the thoughts before the answer; never empty.
+    Reasoning(String),
     /// The next piece of the answer's text; never empty.
     Text(String),
     /// The attempt failed and another one follows.
@@ -111,8 +115,12 @@ pub enum ModelEvent {
 pub struct Answer {
     /// What the model said: the text of the last attempt's events.
     pub text: String,
+    /// Its thoughts before it spoke, for people.
+    pub reasoning: String,
     /// The tools that it asks for, in its order.
     pub calls: Vec<ToolCall>,
+    /// The vendor's own parts, for the next request to the same model.
+    pub opaque: Opaque,
     /// Whether it is whole. With [`Finish::Length`] the last call's arguments may be cut.
     pub finish: Finish,
     /// What it cost; zero where the vendor does not say.

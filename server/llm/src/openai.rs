@@ -6,22 +6,29 @@
 //! `NO_PROXY`), which the HTTP client reads itself; a server on this machine is never asked
 //! through one.
 
+mod adapt;
 mod answer;
+mod body;
+mod json;
 mod options;
 mod quote;
 mod refusal;
 mod request;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::{
     Response,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
+    header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderValue},
     redirect,
 };
 use serde_json::Value;
+use shared_types::address::is_loopback_host;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
@@ -30,15 +37,20 @@ use url::{Position, Url};
 
 pub use self::options::{DEFAULT_BASE_URL, OpenAiOptions, OpenAiOptionsError};
 use self::{
-    answer::{Growing, MAX_ANSWER_BYTES, Piece},
-    options::{authorization, endpoint, is_loopback},
+    answer::{Growing, Piece, Said},
+    body::Body,
+    options::{authorization, endpoint},
     quote::Quotes,
+    request::{Parts, Shape},
 };
 use crate::{
     Answer, ModelError, ModelEvent, ModelInfo, ModelRequest,
     retry::{Failure, Vendor},
     sse,
 };
+
+/// Largest answer of a server that does not stream, in bytes.
+const MAX_DOCUMENT_BYTES: usize = sse::MAX_EVENT_BYTES;
 
 /// Most of a refusal's body that is read, in bytes.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
@@ -59,6 +71,8 @@ pub struct OpenAi {
     authorization: Option<HeaderValue>,
     quotes: Quotes,
     client: reqwest::Client,
+    /// Whether the server was found to refuse `stream_options`.
+    refuses_usage: AtomicBool,
 }
 
 impl OpenAi {
@@ -73,7 +87,10 @@ impl OpenAi {
         let endpoint = endpoint(&options.base_url)?;
         let authorization = options.key.as_ref().map(authorization).transpose()?;
         let shown = endpoint[..Position::AfterPath].to_owned();
-        if authorization.is_some() && endpoint.scheme() == "http" && !is_loopback(&endpoint) {
+        if authorization.is_some()
+            && endpoint.scheme() == "http"
+            && !endpoint.host_str().is_some_and(is_loopback_host)
+        {
             tracing::warn!(
                 model.url = shown,
                 "the model's key travels unencrypted: use an https address"
@@ -83,7 +100,7 @@ impl OpenAi {
             .user_agent(concat!("gantry/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .connect_timeout(options.connect_within);
-        if is_loopback(&endpoint) {
+        if endpoint.host_str().is_some_and(is_loopback_host) {
             client = client.no_proxy();
         }
         Ok(Self {
@@ -93,6 +110,7 @@ impl OpenAi {
             options,
             endpoint,
             authorization,
+            refuses_usage: AtomicBool::new(false),
         })
     }
 
@@ -101,13 +119,31 @@ impl OpenAi {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
-        let response = self.send(request).await?;
-        let status = response.status();
-        if !status.is_success() {
+        let mut shape = Shape {
+            usage: !self.refuses_usage.load(Ordering::Relaxed),
+            parts: Parts::AsTheyCame,
+        };
+        let (response, first_byte_until) = loop {
+            let first_byte_until = Instant::now() + self.options.first_byte_within;
+            let response = self.send(request, &shape).await?;
+            let status = response.status();
+            if status.is_success() {
+                break (response, first_byte_until);
+            }
             let headers = response.headers().clone();
-            let body = self.refusal_body(response).await;
-            return Err(refusal::of_response(status, &headers, &body, &self.quotes));
-        }
+            let said = self.refusal_body(response).await;
+            let refused = refusal::of_response(status, &headers, &said, &self.quotes);
+            let other = match refused.error {
+                ModelError::Refused(_) => adapt::after_refusal(shape, status, &said, request),
+                _ => None,
+            };
+            let Some(other) = other else {
+                return Err(refused);
+            };
+            tracing::debug!(?other, "the model server refuses a part of the request");
+            self.refuses_usage.store(!other.usage, Ordering::Relaxed);
+            shape = other;
+        };
         if is_web_page(&response) {
             return Err(ModelError::Refused(format!(
                 "{} answered with a web page: check OPENAI_BASE_URL (it usually ends in /v1)",
@@ -115,17 +151,31 @@ impl OpenAi {
             ))
             .into());
         }
-        Ok(self.read(response, events).await?)
+        let mut body = self.body(response)?;
+        let left = first_byte_until.saturating_duration_since(Instant::now());
+        let Some(first) = body.first(left).await? else {
+            return Err(broken("the model server's answer is empty").into());
+        };
+        let within = self.options.answer_within;
+        let read = timeout(within, self.read(body, first, events)).await;
+        Ok(read.unwrap_or_else(|_| {
+            Err(ModelError::TimedOut(format!(
+                "the model did not finish its answer within {} s: ask for less at a time",
+                within.as_secs_f32()
+            )))
+        })?)
     }
 
-    async fn send(&self, request: &ModelRequest) -> Result<Response, ModelError> {
-        let body = request::body(&self.options.model, request);
+    async fn send(&self, request: &ModelRequest, shape: &Shape) -> Result<Response, ModelError> {
+        let body = request::body(&self.options.model, request, shape);
         let mut request = self.client.post(self.endpoint.clone()).json(&body);
+        // A stream that is compressed on its way comes late and in lumps.
+        request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
         match timeout(self.options.first_byte_within, request.send()).await {
-            Err(_) => Err(self.silent(self.options.first_byte_within)),
+            Err(_) => Err(silent(&self.shown, self.options.first_byte_within)),
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(ModelError::Unavailable(format!(
                 "the model server at {} cannot be reached ({}): check that it runs and that OPENAI_BASE_URL is right",
@@ -135,63 +185,65 @@ impl OpenAi {
         }
     }
 
+    fn body(&self, response: Response) -> Result<Body, ModelError> {
+        let shown = self.shown.clone();
+        Body::of(response, move |waited| silent(&shown, waited))
+    }
+
     /// What a refusal says, as far as it arrives in time.
-    async fn refusal_body(&self, mut response: Response) -> Vec<u8> {
-        let mut body = Vec::new();
+    async fn refusal_body(&self, response: Response) -> Vec<u8> {
+        let mut said = Vec::new();
         let reading = async {
-            while let Ok(Some(chunk)) = response.chunk().await {
-                let room = MAX_REFUSAL_BYTES - body.len();
-                body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            let Ok(mut body) = self.body(response) else {
+                return;
+            };
+            while let Ok(Some(chunk)) = body.next(self.options.idle_at_most).await {
+                let room = MAX_REFUSAL_BYTES - said.len();
+                said.extend_from_slice(&chunk[..chunk.len().min(room)]);
                 if chunk.len() >= room {
                     break;
                 }
             }
         };
         let _ = timeout(self.options.idle_at_most, reading).await;
-        body
+        said
     }
 
     async fn read(
         &self,
-        response: Response,
+        body: Body,
+        first: Bytes,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
-        let mut body = Body {
-            response,
-            vendor: self,
-        };
-        let Some(first) = body.first().await? else {
-            return Err(broken("the model server's answer is empty"));
-        };
-        if first.trim_ascii_start().starts_with(b"{") {
-            return self.read_document(body, first, events).await;
+        match first[..] {
+            [b'{' | b'[', ..] => self.read_document(body, first, events).await,
+            _ => self.read_stream(body, first, events).await,
         }
-        self.read_stream(body, first, events).await
     }
 
     /// One document: the answer of a server that does not stream.
     async fn read_document(
         &self,
-        mut body: Body<'_>,
+        mut body: Body,
         first: Bytes,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
         let mut document = first.to_vec();
         while let Some(chunk) = body.next(self.options.idle_at_most).await? {
             document.extend_from_slice(&chunk);
-            if document.len() > MAX_ANSWER_BYTES {
+            if document.len() > MAX_DOCUMENT_BYTES {
                 return Err(broken("the model server's answer is too large"));
             }
         }
         let mut growing = Growing::default();
-        let text = growing.absorb(self.piece(&document)?)?;
-        say(text, events).await;
-        growing.conclude(false)
+        let said = growing.absorb(self.piece(&document)?)?;
+        say(said, events).await;
+        conclude(growing, false, events).await
     }
 
     async fn read_stream(
         &self,
-        mut body: Body<'_>,
+        mut body: Body,
         first: Bytes,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, ModelError> {
@@ -205,7 +257,7 @@ impl OpenAi {
                 .map_err(|_| broken("the model server sent an event that is too large"))?;
             for event in pieces {
                 if event.data.trim() == DONE {
-                    return growing.conclude(true);
+                    return conclude(growing, true, events).await;
                 }
                 self.take(&mut growing, &event, events).await?;
             }
@@ -218,7 +270,7 @@ impl OpenAi {
             };
         }
         let Some(last) = decoder.finish() else {
-            return growing.conclude(false);
+            return conclude(growing, false, events).await;
         };
         let announced = last.data.trim() == DONE;
         if !announced {
@@ -228,7 +280,7 @@ impl OpenAi {
                 Err(error) => return Err(error),
             }
         }
-        growing.conclude(announced)
+        conclude(growing, announced, events).await
     }
 
     /// Takes an event into the answer. Once that is whole, nothing that follows can spoil it:
@@ -240,8 +292,8 @@ impl OpenAi {
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<(), ModelError> {
         match self.absorb(growing, event) {
-            Ok(text) => {
-                say(text, events).await;
+            Ok(said) => {
+                say(said, events).await;
                 Ok(())
             }
             Err(_) if growing.has_ended() => Ok(()),
@@ -249,36 +301,27 @@ impl OpenAi {
         }
     }
 
-    fn silent(&self, waited: Duration) -> ModelError {
-        ModelError::TimedOut(format!(
-            "the model server at {} was silent for {} s: try again, or check that it is not overloaded",
-            self.shown,
-            waited.as_secs_f32()
-        ))
-    }
-
-    fn absorb(&self, growing: &mut Growing, event: &sse::Event) -> Result<String, ModelError> {
+    fn absorb(&self, growing: &mut Growing, event: &sse::Event) -> Result<Said, ModelError> {
         if event.data.trim().is_empty() {
-            return Ok(String::new());
+            return Ok(Said::default());
         }
         if event.name == "error" {
-            let said = serde_json::from_str(&event.data)
+            let said = json::parse(event.data.as_bytes())
                 .unwrap_or_else(|_| Value::String(event.data.clone()));
             return Err(refusal::of_value(&said, &self.quotes));
         }
         growing.absorb(self.piece(event.data.as_bytes())?)
     }
 
-    fn piece(&self, json: &[u8]) -> Result<Piece, ModelError> {
-        let value: Value = serde_json::from_slice(json)
+    fn piece(&self, bytes: &[u8]) -> Result<Piece, ModelError> {
+        let value = json::parse(bytes)
             .map_err(|error| broken(&format!("the model server sent broken JSON ({error})")))?;
         if let Some(error) = refusal::in_value(&value, &self.quotes) {
             return Err(error);
         }
-        serde_json::from_value(value).map_err(|error| {
+        Piece::of(value).map_err(|error| {
             broken(&format!(
-                "the model server's answer does not have the form of OpenAI's ({})",
-                self.quotes.line(&error.to_string())
+                "the model server's answer does not have the form of OpenAI's ({error})"
             ))
         })
     }
@@ -298,51 +341,35 @@ impl Vendor for OpenAi {
         request: &ModelRequest,
         events: &mpsc::Sender<ModelEvent>,
     ) -> Result<Answer, Failure> {
-        let within = self.options.answer_within;
-        let asking = self.ask(request, events);
-        timeout(within, asking).await.unwrap_or_else(|_| {
-            Err(Failure::from(ModelError::TimedOut(format!(
-                "the model did not finish its answer within {} s: ask for less at a time",
-                within.as_secs_f32()
-            ))))
-        })
+        self.ask(request, events).await
     }
 }
 
-/// The bytes of a response, each wait bounded.
-struct Body<'a> {
-    response: Response,
-    vendor: &'a OpenAi,
-}
-
-impl Body<'_> {
-    /// The first bytes that are more than white space.
-    async fn first(&mut self) -> Result<Option<Bytes>, ModelError> {
-        loop {
-            match self.next(self.vendor.options.idle_at_most).await? {
-                Some(bytes) if bytes.trim_ascii().is_empty() => {}
-                other => return Ok(other),
-            }
-        }
+async fn say(said: Said, events: &mpsc::Sender<ModelEvent>) {
+    // The answer is wanted also where no listener is left.
+    if !said.reasoning.is_empty() {
+        let _ = events.send(ModelEvent::Reasoning(said.reasoning)).await;
     }
-
-    async fn next(&mut self, within: Duration) -> Result<Option<Bytes>, ModelError> {
-        match timeout(within, self.response.chunk()).await {
-            Err(_) => Err(self.vendor.silent(within)),
-            Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(broken(&format!(
-                "the connection to the model server broke off in mid-answer ({})",
-                root_cause(&error)
-            ))),
-        }
+    if !said.text.is_empty() {
+        let _ = events.send(ModelEvent::Text(said.text)).await;
     }
 }
 
-async fn say(text: String, events: &mpsc::Sender<ModelEvent>) {
-    if !text.is_empty() {
-        // Nobody has to listen for the answer to be wanted.
-        let _ = events.send(ModelEvent::Text(text)).await;
-    }
+async fn conclude(
+    growing: Growing,
+    announced: bool,
+    events: &mpsc::Sender<ModelEvent>,
+) -> Result<Answer, ModelError> {
+    let (answer, rest) = growing.conclude(announced)?;
+    say(rest, events).await;
+    Ok(answer)
+}
+
+fn silent(shown: &str, waited: Duration) -> ModelError {
+    ModelError::TimedOut(format!(
+        "the model server at {shown} was silent for {} s: check that it is not overloaded, or let the server wait longer (first_byte_within_s and idle_at_most_s under [model] in gantry.toml)",
+        waited.as_secs_f32()
+    ))
 }
 
 fn is_web_page(response: &Response) -> bool {

@@ -10,7 +10,7 @@ mod report;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use shared_types::event::{Finish, ToolCall, Usage};
+use shared_types::event::{Finish, Opaque, ToolCall, Usage};
 use tokio::sync::mpsc;
 
 use self::commands::Command;
@@ -58,7 +58,9 @@ impl Model for Practice {
         }
         Ok(Answer {
             text,
+            reasoning: String::new(),
             calls: call.into_iter().collect(),
+            opaque: Opaque::default(),
             finish: Finish::Complete,
             usage: Usage::default(),
         })
@@ -163,6 +165,7 @@ fn call(tool: &str, arguments: &Value, messages: &[Message]) -> ToolCall {
         vendor_id: format!("practice_{}", earlier + 1),
         name: tool.to_owned(),
         arguments: arguments.to_string(),
+        opaque: Default::default(),
     }
 }
 

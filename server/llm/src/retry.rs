@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use shared_types::Entropy;
+use shared_types::{Entropy, backoff::full_jitter, human};
 use tokio::sync::mpsc;
 
 use crate::{Answer, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
@@ -17,7 +17,7 @@ pub trait Vendor: Send + Sync {
     /// Who answers, as people see it.
     fn info(&self) -> ModelInfo;
 
-    /// One attempt. Sends only [`ModelEvent::Text`]; dropping the future cancels it.
+    /// One attempt. Sends only [`ModelEvent::Reasoning`] and [`ModelEvent::Text`]; dropping the future cancels it.
     ///
     /// # Errors
     /// If it did not lead to a whole answer.
@@ -53,17 +53,20 @@ pub struct RetryOptions {
     pub attempts: u32,
     /// The longest first delay; it doubles with each attempt.
     pub first_delay: Duration,
-    /// The longest delay, also where the vendor asks for a longer one.
+    /// The longest delay that is drawn.
     pub longest_delay: Duration,
+    /// The longest time that the vendor may ask to wait; the user is told of a longer one.
+    pub longest_asked: Duration,
 }
 
 impl Default for RetryOptions {
-    /// 5 attempts, 1 s to 30 s.
+    /// 5 attempts, 1 s to 30 s, and up to 60 s where the vendor asks for it.
     fn default() -> Self {
         Self {
             attempts: 5,
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(30),
+            longest_asked: Duration::from_secs(60),
         }
     }
 }
@@ -113,7 +116,7 @@ impl<V: Vendor> Model for Retry<V> {
                 Err(failure) => failure,
             };
             let Some(after) = next_delay(&self.options, number, &failure, self.dice()) else {
-                return Err(after_attempts(failure.error, number));
+                return Err(told(&self.options, failure, number));
             };
             let reason = failure.error.message().to_owned();
             tracing::debug!(
@@ -131,29 +134,33 @@ impl<V: Vendor> Model for Retry<V> {
 
 /// How long to wait before the next attempt; `None` where another one is not worth it.
 ///
-/// The delay is drawn by `dice` from zero to a bound that doubles with each attempt ("full
-/// jitter"), so that many turns that failed together do not come back together; it is never
-/// shorter than what the vendor asked for, up to the longest delay.
+/// The delay is drawn by `dice` with full jitter, so that many turns that failed together do not
+/// come back together. It is never shorter than what the vendor asked for; a
+/// vendor that asks for more than [`RetryOptions::longest_asked`] is not waited for.
 pub fn next_delay(
     options: &RetryOptions,
     attempt: u32,
     failure: &Failure,
     dice: u64,
 ) -> Option<Duration> {
-    if attempt >= options.attempts || !failure.error.is_passing() {
+    let asked = failure.retry_after.unwrap_or_default();
+    if attempt >= options.attempts || !failure.error.is_passing() || asked > options.longest_asked {
         return None;
     }
-    let doubled = 2u32.saturating_pow(attempt.saturating_sub(1));
-    let bound = options
-        .first_delay
-        .saturating_mul(doubled)
-        .min(options.longest_delay);
-    let drawn = bound.mul_f64(dice as f64 / u64::MAX as f64);
-    let asked = failure.retry_after.unwrap_or_default();
-    Some(drawn.max(asked.min(options.longest_delay)))
+    let drawn = full_jitter(options.first_delay, options.longest_delay, attempt, dice);
+    Some(drawn.max(asked))
 }
 
-fn after_attempts(error: ModelError, attempts: u32) -> ModelError {
+/// The error of the last attempt, with what the user cannot see of it.
+fn told(options: &RetryOptions, failure: Failure, attempts: u32) -> ModelError {
+    let asked = failure.retry_after.filter(|_| failure.error.is_passing());
+    let error = match asked.filter(|asked| *asked > options.longest_asked) {
+        None => failure.error,
+        Some(asked) => failure.error.map(|message| {
+            let asked = human::duration(asked);
+            format!("the model asks to wait {asked}; send the message again then ({message})")
+        }),
+    };
     if attempts == 1 {
         return error;
     }

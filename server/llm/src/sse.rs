@@ -4,8 +4,8 @@
 //! differences: an event has a size limit, because the sender is not trusted with our memory,
 //! and the last event counts even without its empty line, because servers forget it.
 
-/// Largest event, in bytes of its lines.
-pub(crate) const MAX_EVENT_BYTES: usize = 1024 * 1024;
+/// Largest event, in bytes of its lines. A whole answer may come as one, in escaped form.
+pub(crate) const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]

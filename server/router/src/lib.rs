@@ -2,8 +2,8 @@
 //!
 //! [`RemoteSandbox`] fulfils the sandbox contract over the links of enrolled runners, so the
 //! engine cannot tell here from there. Placement is pure; its result is committed before anything
-//! is sent, and a stored operation is never placed again (contract A1–A4). The router reaches the
-//! store only through [`ports`], and runs nothing itself.
+//! is sent, and a stored operation is never placed again (docs/internals/contracts.md#a1 to #a4).
+//! The router reaches the store only through [`ports`], and runs nothing itself.
 
 mod frame;
 pub mod links;

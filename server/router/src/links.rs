@@ -4,7 +4,7 @@
 //! each link hears the runner and the clock (`link`); whoever wants something of a link says so to the
 //! runner himself (`handle`); everybody else holds a [`Links`]. Rules:
 //! - generations: a newer link of a runner replaces the older, an older one is turned away, and
-//!   the end of an older link never ends a newer one (contract A4);
+//!   the end of an older link never ends a newer one (docs/internals/contracts.md#a4);
 //! - a link carries operations only once the verdicts on the runner's inventory are on their way,
 //!   so that a `Forget` is never overtaken by an attempt to attach, and a recorded cancel is
 //!   never missed;
@@ -24,7 +24,7 @@ use futures_util::stream::BoxStream;
 use proto::v1;
 use shared_types::{
     Clock, Entropy, OperationId, RunnerId,
-    limits::{HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
+    limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -54,6 +54,8 @@ pub struct LinkOptions {
     pub silence: Duration,
     /// After this long without a frame the server ends the link.
     pub lease: Duration,
+    /// How long a call waits for a runner that was heard of within its lease and has no link.
+    pub away_at_most: Duration,
     /// How often it is stored when the runner was heard of, and asked whether the link still holds:
     /// what ends it elsewhere, a removed runner for instance, ends it here within that time.
     pub heard_every: Duration,
@@ -74,6 +76,7 @@ impl Default for LinkOptions {
             heartbeat_every: HEARTBEAT_EVERY,
             silence: LINK_SILENCE,
             lease: LINK_LEASE,
+            away_at_most: AWAY_AT_MOST,
             heard_every: Duration::from_secs(9),
             lost_after: Duration::from_secs(7 * 24 * 60 * 60),
             cancel_within: Duration::from_secs(15),

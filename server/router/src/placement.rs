@@ -1,9 +1,15 @@
-//! Where an operation runs: the runner that the user chose, or nowhere.
+//! Where an operation runs: the runner that was chosen when its turn was claimed, or nowhere.
 //!
 //! A pure function of what is stored. There is no second best: a chosen runner that cannot be
-//! used is an error that says why, and never another runner or the server itself.
+//! used is an error that says why, and never another runner or the server itself. A runner that was
+//! heard of within its lease is only away, and may be waited for.
 
-use shared_types::{Incarnation, Refusal, RefusalCode, event::Place};
+use std::time::Duration;
+
+use shared_types::{
+    Incarnation, Refusal, RefusalCode, RunnerId, Timestamp,
+    event::{Choice, Place},
+};
 
 use crate::ports::{FleetRunner, FleetSnapshot, RunnerState};
 
@@ -16,55 +22,83 @@ pub struct Placement {
     pub incarnation: Incarnation,
 }
 
+/// Why an operation has no place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotPlaced {
+    /// Waiting does not help.
+    Refused(Refusal),
+    /// The runner has no link, and may be back at any moment.
+    Away(Away),
+}
+
+/// A runner that was heard of within its lease, and has no link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Away {
+    /// The runner.
+    pub runner: RunnerId,
+    /// Its name.
+    pub name: String,
+    /// When it was last heard of.
+    pub since: Timestamp,
+    /// What is said where it is not waited for any longer.
+    pub refusal: Refusal,
+}
+
+/// What tells a runner that is away from one that is offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recent {
+    /// The time.
+    pub now: Timestamp,
+    /// How long a runner that was heard of counts as there.
+    pub lease: Duration,
+}
+
 /// The chosen runner's sandbox.
 ///
 /// # Errors
-/// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or revoked.
+/// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or removed.
 /// `ForbiddenByRunnerPolicy`: it does not prove the isolation that is demanded.
-pub fn place(snapshot: &FleetSnapshot) -> Result<Placement, Refusal> {
-    let runner = chosen(snapshot)?;
-    let name = &runner.name;
+pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
+    let runner = chosen(snapshot).map_err(NotPlaced::Refused)?;
+    let (which, other) = (
+        which(&snapshot.choice, &runner.name),
+        other(&snapshot.choice),
+    );
     if runner.locked && runner.state != RunnerState::Revoked {
         return Err(unavailable(format!(
-            "runner {name:?}, which is chosen, is locked, because its folder was copied; find the \
-             copy, remove the runner (gantry runners remove {name}) and enrol it anew, or choose \
-             another with: gantry runners use NAME"
+            "{which} is locked, because its folder was copied; find the copy, remove the runner \
+             (gantry runners remove {}) and enrol it anew, or {other}",
+            runner.name
         )));
     }
     match runner.state {
         RunnerState::Online => {}
         RunnerState::Offline { since } => {
-            let since = since.map_or_else(
-                || "has never been online".to_owned(),
-                |since| format!("is offline since {since:.0}"),
-            );
-            return Err(unavailable(format!(
-                "runner {name:?}, which is chosen, {since}; start it (gantry-runner run) or \
-                 choose another with: gantry runners use NAME"
-            )));
+            return Err(offline(
+                &snapshot.choice,
+                (runner.id, &runner.name),
+                since,
+                recent,
+            ));
         }
         RunnerState::Revoked => {
-            return Err(unavailable(format!(
-                "runner {name:?}, which is chosen, was revoked; choose another with: gantry \
-                 runners use NAME"
-            )));
+            return Err(unavailable(format!("{which} was removed; {other}")));
         }
     }
     let (Some((sandbox, isolation)), Some(incarnation)) = (&runner.sandbox, &runner.incarnation)
     else {
         return Err(unavailable(format!(
-            "runner {name:?}, which is chosen, offers no workspace; look at its log"
+            "{which} offers no workspace; look at its log"
         )));
     };
     if !isolation.satisfies(&snapshot.demanded) {
-        return Err(Refusal::new(
+        return Err(NotPlaced::Refused(Refusal::new(
             RefusalCode::ForbiddenByRunnerPolicy,
             format!(
-                "runner {name:?}, which is chosen, does not prove the isolation that is demanded: \
-                 {} is missing; choose another with: gantry runners use NAME",
+                "{which} does not prove the isolation that is demanded: {} is missing; {other}",
                 isolation.missing(&snapshot.demanded)
             ),
-        ));
+        )));
     }
     Ok(Placement {
         place: Place {
@@ -77,29 +111,79 @@ pub fn place(snapshot: &FleetSnapshot) -> Result<Placement, Refusal> {
     })
 }
 
+/// What follows from a chosen runner without a link: it is away, or offline for longer.
+pub(crate) fn offline(
+    choice: &Choice,
+    (runner, name): (RunnerId, &str),
+    since: Option<Timestamp>,
+    recent: Recent,
+) -> NotPlaced {
+    let (which, other) = (which(choice, name), other(choice));
+    let refused = |state: String| {
+        let message = format!("{which} {state}; start it (gantry-runner run) or {other}");
+        Refusal::new(RefusalCode::Unavailable, message)
+    };
+    match since {
+        None => NotPlaced::Refused(refused("has never been online".to_owned())),
+        Some(since) => {
+            let refusal = refused(format!("is offline since {since:.0}"));
+            match recent.now.since(since) < recent.lease {
+                true => NotPlaced::Away(Away {
+                    runner,
+                    name: name.to_owned(),
+                    since,
+                    refusal,
+                }),
+                false => NotPlaced::Refused(refusal),
+            }
+        }
+    }
+}
+
 fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
-    let Some(choice) = snapshot.choice else {
+    let Some((choice, name)) = snapshot.choice.runner() else {
         let advice = if snapshot.runners.is_empty() {
             "enrol a machine with: gantry-runner enrol --server URL"
         } else {
-            "choose one with: gantry runners use NAME"
+            "choose one for the next message with: gantry runners use NAME"
         };
-        return Err(unavailable(format!("no runner is chosen; {advice}")));
+        return Err(Refusal::new(
+            RefusalCode::Unavailable,
+            format!("no runner was chosen when this turn began; {advice}"),
+        ));
     };
-    snapshot
-        .runners
-        .iter()
-        .find(|runner| runner.id == choice)
-        .ok_or_else(|| {
-            unavailable(
-                "the runner that is chosen does not exist any more; choose another with: gantry \
-                 runners use NAME",
-            )
-        })
+    let found = snapshot.runners.iter().find(|runner| runner.id == choice);
+    found.ok_or_else(|| {
+        let (which, other) = (which(&snapshot.choice, name), other(&snapshot.choice));
+        Refusal::new(
+            RefusalCode::Unavailable,
+            format!("{which} does not exist any more; {other}"),
+        )
+    })
 }
 
-fn unavailable(message: impl Into<String>) -> Refusal {
-    Refusal::new(RefusalCode::Unavailable, message)
+/// The runner, and why it is this one.
+fn which(choice: &Choice, name: &str) -> String {
+    match choice {
+        Choice::Session { .. } => format!("runner {name:?}, to which this session is pinned,"),
+        Choice::None | Choice::User { .. } => format!("runner {name:?}, which is chosen,"),
+    }
+}
+
+/// How to work on another one. A turn stays where it began, so that it counts from the next message.
+fn other(choice: &Choice) -> &'static str {
+    match choice {
+        Choice::Session { .. } => {
+            "choose another for the next message: /runner NAME, or gantry chat --runner NAME"
+        }
+        Choice::None | Choice::User { .. } => {
+            "choose another for the next message with: gantry runners use NAME"
+        }
+    }
+}
+
+fn unavailable(message: String) -> NotPlaced {
+    NotPlaced::Refused(Refusal::new(RefusalCode::Unavailable, message))
 }
 
 #[cfg(test)]

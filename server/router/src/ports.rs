@@ -9,15 +9,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
     Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict, forgotten, lost_to_revocation, lost_to_silence, never_started,
+    TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence,
+    never_started,
 };
 use shared_sandbox::{Outcome, OutputStream};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, TenantId, Timestamp, clock::BootMoment, event::Place,
+    RunnerId, SandboxId, TenantId, Timestamp,
+    clock::BootMoment,
+    event::{Choice, Place},
 };
 
-/// The runners that one user may use, and which one was chosen.
+/// The runners that one turn may use, and which one was chosen when it was claimed.
 #[async_trait]
 pub trait Fleet: Send + Sync {
     /// The fleet as it is stored now.
@@ -37,13 +40,16 @@ pub trait Fleet: Send + Sync {
         let row = snapshot.runners.iter().find(|row| row.id == runner);
         Ok(row.map_or(RunnerState::Offline { since: None }, |row| row.state))
     }
+
+    /// Tells the people who watch the turn what its call waits for.
+    fn tell(&self, words: String);
 }
 
 /// All that placement looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetSnapshot {
-    /// The runner that the user chose.
-    pub choice: Option<RunnerId>,
+    /// The choice that counts.
+    pub choice: Choice,
     /// What policy demands of the sandbox.
     pub demanded: Isolation,
     /// The runners.
@@ -98,7 +104,7 @@ pub trait Intents: Send + Sync {
     fn outputs(&self) -> Arc<dyn Outputs>;
 }
 
-/// Where the output of operations is kept (contract A8–A10).
+/// Where the output of operations is kept (docs/internals/contracts.md#a8 to #a10).
 #[async_trait]
 pub trait Outputs: Send + Sync {
     /// The first bytes that are kept of a stream from this offset on, and where they begin; nothing

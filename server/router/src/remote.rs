@@ -6,6 +6,7 @@ mod cancel;
 mod controls;
 mod cursor;
 mod follow;
+mod reach;
 mod recording;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,9 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use shared_link::server::{self, Linked};
 use shared_sandbox::{CancelAnswer, Operation, Request, Retention, Running, Sandbox};
-use shared_types::{
-    Clock, Digest, Epoch, Generation, Incarnation, OperationId, Refusal, RefusalCode, RunnerId,
-};
+use shared_types::{Clock, Digest, Epoch, Generation, OperationId, Refusal, RefusalCode, RunnerId};
 use tokio::{
     sync::watch,
     time::{Duration, timeout},
@@ -24,7 +23,7 @@ use tokio::{
 use crate::{
     frame,
     links::{Connection, Links},
-    placement::{self, Placement},
+    placement::Placement,
     ports::{Fleet, Intents, NewIntent, PlaceError, PortError, StoredIntent},
 };
 
@@ -34,7 +33,7 @@ const LINKING_WITHIN: Duration = Duration::from_secs(5);
 /// After how long something may be tried again that is as it should be soon.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// A sandbox on an enrolled runner: the one that its user chose.
+/// A sandbox on an enrolled runner: the one that was chosen when the turn was claimed.
 #[derive(Clone)]
 pub struct RemoteSandbox {
     links: Links,
@@ -43,6 +42,7 @@ pub struct RemoteSandbox {
     clock: Arc<dyn Clock>,
     /// How the runner that was asked for last is connected.
     watched: Arc<Mutex<Option<(RunnerId, Watch)>>>,
+    waiting: Arc<reach::WaitingCalls>,
 }
 
 /// Follows how a runner is connected.
@@ -68,6 +68,7 @@ impl RemoteSandbox {
             intents,
             clock,
             watched: Arc::default(),
+            waiting: Arc::default(),
         }
     }
 
@@ -78,12 +79,7 @@ impl RemoteSandbox {
         operation: &Operation,
         digest: Digest,
     ) -> Result<(StoredIntent, Generation), Refusal> {
-        let snapshot = self.fleet.snapshot().await;
-        let snapshot = snapshot.map_err(|error| not_stored("read the fleet", &error))?;
-        let Placement { place, incarnation } = placement::place(&snapshot)?;
-        let link = self
-            .linked_now(place.runner, &place.runner_name, &incarnation)
-            .await?;
+        let (Placement { place, incarnation }, link) = self.reach().await?;
         let start_within = operation.limits.start_within;
         let start_by = self.clock.boot_moment().after(start_within);
         let intent = StoredIntent {
@@ -116,33 +112,9 @@ impl RemoteSandbox {
             )),
             Err(PlaceError::Conflict) => Err(conflict()),
             Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
-            Err(PlaceError::Barred) => Err(revoked(&intent.place.runner_name)),
+            Err(PlaceError::Barred) => Err(removed(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
-    }
-
-    /// The store says that the runner is online; refuses where this replica knows better.
-    async fn linked_now(
-        &self,
-        runner: RunnerId,
-        name: &str,
-        incarnation: &Incarnation,
-    ) -> Result<Generation, Refusal> {
-        let message = match self.settled_connection(runner).await {
-            Connection::Online(link) if link.incarnation() == incarnation => {
-                return Ok(link.generation());
-            }
-            Connection::Online(_) | Connection::Linking => return Err(linked_anew(name)),
-            Connection::Offline { since } => {
-                let since = since.unwrap_or_else(|| self.clock.now());
-                format!(
-                    "runner {name:?}, which is chosen, is offline since {since:.0}; start it \
-                     (gantry-runner run) or choose another with: gantry runners use NAME"
-                )
-            }
-            Connection::Revoked => return Err(revoked(name)),
-        };
-        Err(Refusal::new(RefusalCode::Unavailable, message))
     }
 
     /// How the runner is connected, once a link that is just being made carries operations.
@@ -293,12 +265,12 @@ fn asks_for_all(request: &Request) -> bool {
 }
 
 fn linked_anew(name: &str) -> Refusal {
-    let message = format!("runner {name:?}, which is chosen, has just linked anew");
+    let message = format!("runner {name:?} has just linked anew");
     Refusal::new(RefusalCode::Unavailable, message).retry_after(RETRY_AFTER)
 }
 
-fn revoked(name: &str) -> Refusal {
-    let message = format!("runner {name:?}, which is chosen, was revoked");
+fn removed(name: &str) -> Refusal {
+    let message = format!("runner {name:?} was removed; choose another for the next message");
     Refusal::new(RefusalCode::Unavailable, message)
 }
 

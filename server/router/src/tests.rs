@@ -1,5 +1,6 @@
 //! The router against scripted runners over in-memory channels and a store in memory.
 
+mod away;
 mod background;
 mod double;
 mod links;

@@ -1,4 +1,5 @@
-//! `[connections]`: how patient the port is with whoever connects.
+//! `[connections]`: how patient the port is with a connection, and what it lets strangers have:
+//! connections on which no credential was shown yet.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -8,6 +9,12 @@ use server_api::Limits;
 
 /// The shortest and the longest that any of the times may be, in milliseconds.
 const ANY_MS: RangeInclusive<u32> = 50..=3_600_000;
+
+/// Connections without a credential that one address may be allowed.
+const ANY_STRANGERS: RangeInclusive<u32> = 1..=16_384;
+
+/// Memory that all of them may be allowed, in MiB: the least is enough for an enrolment.
+const ANY_STRANGERS_MIB: RangeInclusive<u32> = 1..=16_384;
 
 /// The section of the file; what it leaves out is [`Limits::default`].
 #[derive(Default, Deserialize)]
@@ -25,13 +32,17 @@ pub(super) struct ConnectionsSection {
     keep_alive_every_ms: Option<u32>,
     /// How long it may take to answer [default: 20000].
     keep_alive_within_ms: Option<u32>,
+    /// Connections without a credential that may come from one address [default: 1024].
+    strangers_per_address: Option<u32>,
+    /// Memory that all connections without a credential may hold, in MiB [default: 64].
+    strangers_hold_mib: Option<u32>,
 }
 
 impl ConnectionsSection {
-    /// The times, checked.
+    /// The times and the bounds, checked.
     ///
     /// # Errors
-    /// If one is too short or too long.
+    /// If one is too small or too large.
     pub(super) fn limits(&self) -> anyhow::Result<Limits> {
         let mut limits = Limits::default();
         for (key, wanted, limit) in [
@@ -76,6 +87,26 @@ impl ConnectionsSection {
                 ),
             }
         }
+        if let Some(strangers) = self.strangers_per_address {
+            if !ANY_STRANGERS.contains(&strangers) {
+                bail!(
+                    "strangers_per_address under [connections] in gantry.toml is a number of connections from {} to {}",
+                    ANY_STRANGERS.start(),
+                    ANY_STRANGERS.end()
+                );
+            }
+            limits.strangers_per_address = strangers as usize;
+        }
+        if let Some(mib) = self.strangers_hold_mib {
+            if !ANY_STRANGERS_MIB.contains(&mib) {
+                bail!(
+                    "strangers_hold_mib under [connections] in gantry.toml is a number of MiB from {} to {}",
+                    ANY_STRANGERS_MIB.start(),
+                    ANY_STRANGERS_MIB.end()
+                );
+            }
+            limits.strangers_hold_bytes = mib as usize * 1024 * 1024;
+        }
         Ok(limits)
     }
 }
@@ -115,6 +146,7 @@ mod tests {
             taken_within,
             keep_alive_every,
             keep_alive_within,
+            ..
         } = limits(&text).expect("they are fine");
         let set = [
             first_request_within,
@@ -125,5 +157,21 @@ mod tests {
             keep_alive_within,
         ];
         assert_eq!(set.map(|time| time.as_millis()), [50, 51, 52, 53, 54, 55]);
+    }
+
+    #[test]
+    fn what_strangers_may_have_is_set_and_bounded() {
+        let set =
+            limits("strangers_per_address = 16\nstrangers_hold_mib = 8\n").expect("it is fine");
+        assert_eq!(
+            (set.strangers_per_address, set.strangers_hold_bytes),
+            (16, 8 * 1024 * 1024)
+        );
+        for key in ["strangers_per_address", "strangers_hold_mib"] {
+            for wrong in [0, 16_385] {
+                let error = limits(&format!("{key} = {wrong}")).expect_err("it is refused");
+                assert!(error.to_string().starts_with(key), "{error}");
+            }
+        }
     }
 }

@@ -77,10 +77,11 @@ impl Bench {
                 user: self.owner,
                 title: String::new(),
                 model: "none".to_owned(),
+                pin: None,
             };
             let made = self
                 .store
-                .create_session(self.tenant, &session, clock.now());
+                .create_session(self.tenant, &session, u64::MAX, clock.now());
             sessions.push(made.await?.id);
         }
         let began = clock.monotonic();

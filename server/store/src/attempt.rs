@@ -1,7 +1,8 @@
 //! Failed attempts to get in, kept over restarts so that guessing does not begin anew with each.
 //!
-//! Without a tenant: who tries has not said who they are. Each record is a synced write, so refuse
-//! an address that is over its limit before recording the next attempt.
+//! Without a tenant: who tries has not said who they are. Each record is a synced write, so an
+//! attempt beyond the limit is refused and not recorded. To count and to record is one transaction:
+//! attempts that are made at once cannot pass the limit together.
 
 use std::time::Duration;
 
@@ -25,8 +26,10 @@ pub const ATTEMPTS_KEPT_AT_MOST: u64 = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptKind {
-    /// To sign in with a code.
+    /// To sign in with a code; counted by network address.
     SignIn,
+    /// To sign in with a code; counted by the code, wherever it is tried.
+    SignInCode,
     /// To enrol a runner with a join token.
     Enrol,
 }
@@ -62,27 +65,48 @@ impl Store {
         at_most: u64,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        bounded("the address", address, MAX_NAME_BYTES)?;
+        let counted = [(kind, address)];
+        self.record_attempts_within(&counted, since, at_most, now)
+            .await
+    }
+
+    /// Remembers one failed attempt that is counted in several places, such as the address and the
+    /// code, unless one of them had `at_most` at or after `since`; answers whether it did. Nothing
+    /// is remembered of an attempt that is not let through.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for a place of more than 63 bytes.
+    pub async fn record_attempts_within(
+        &self,
+        counted: &[(AttemptKind, &str)],
+        since: Timestamp,
+        at_most: u64,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        for (_, place) in counted {
+            bounded("the address", place, MAX_NAME_BYTES)?;
+        }
         // Those that a flood consists of write nothing, and wait for no writer.
         let mut connection = self.readers().acquire().await?;
-        if count(&mut connection, kind, address, since).await? >= at_most {
+        if !all_within(&mut connection, counted, since, at_most).await? {
             return Ok(false);
         }
         drop(connection);
         let mut tx = self.write().await?;
-        if count(&mut tx, kind, address, since).await? >= at_most {
+        if !all_within(&mut tx, counted, since, at_most).await? {
             return Ok(false);
         }
-        record(&mut tx, kind, address, now).await?;
+        for (kind, place) in counted {
+            record(&mut tx, *kind, place, now).await?;
+        }
         tx.commit().await?;
         Ok(true)
     }
 
-    /// How many attempts of this kind came from the address at or after `since`.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn count_attempts(
+    /// How many attempts of this kind came from the address at or after `since`. For tests: to
+    /// decide by it and then to record is a race.
+    #[cfg(test)]
+    pub(crate) async fn count_attempts(
         &self,
         kind: AttemptKind,
         address: &str,
@@ -91,6 +115,20 @@ impl Store {
         let mut connection = self.readers().acquire().await?;
         count(&mut connection, kind, address, since).await
     }
+}
+
+async fn all_within(
+    connection: &mut Connection,
+    counted: &[(AttemptKind, &str)],
+    since: Timestamp,
+    at_most: u64,
+) -> Result<bool, StoreError> {
+    for (kind, place) in counted {
+        if count(connection, *kind, place, since).await? >= at_most {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 async fn record(

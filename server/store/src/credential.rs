@@ -1,4 +1,8 @@
 //! API keys and terminal sign-ins. Only the hash of a secret is stored.
+//!
+//! A key that a key made ends with it, so that removing a key takes back all that its holder could
+//! have made of it. What a sign-in made stays: a person signs out of a terminal, and the programs that
+//! got their keys there go on.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,6 +17,9 @@ use crate::{
     database::{Connection, MAX_PAGE, Row, page},
     error::bounded,
 };
+
+/// Most API keys of a user that hold at once.
+pub const KEYS_OF_USER_AT_MOST: u64 = 100;
 
 /// What a credential is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -35,6 +42,8 @@ pub struct NewCredential {
     pub name: String,
     /// The hash of its secret.
     pub hash: TokenHash,
+    /// The credential with which it is made; it must still hold.
+    pub made_by: Option<CredentialId>,
 }
 
 /// A credential.
@@ -54,6 +63,8 @@ pub struct CredentialRow {
     pub created_at: Timestamp,
     /// When it was last used, as far as that was recorded.
     pub last_used_at: Option<Timestamp>,
+    /// The credential with which it was made, where that is known.
+    pub made_by: Option<CredentialId>,
 }
 
 impl Store {
@@ -61,7 +72,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a
-    /// name of more than 63 bytes; [`StoreError::Conflict`] if the secret exists.
+    /// name of more than 63 bytes; [`StoreError::Conflict`] if the secret exists, or what makes it
+    /// was revoked; [`StoreError::Full`] if the user has [`KEYS_OF_USER_AT_MOST`] keys.
     pub async fn insert_credential(
         &self,
         tenant: TenantId,
@@ -70,6 +82,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<CredentialRow, StoreError> {
         let mut tx = self.write().await?;
+        if let Some(maker) = credential.made_by {
+            require_maker(&mut tx, tenant, maker).await?;
+        }
+        if credential.kind == CredentialKind::ApiKey {
+            require_room(&mut tx, tenant, user).await?;
+        }
         let row = insert(&mut tx, tenant, user, credential, now).await?;
         tx.commit().await?;
         Ok(row)
@@ -84,7 +102,8 @@ impl Store {
         hash: &TokenHash,
     ) -> Result<Option<CredentialRow>, StoreError> {
         let row: Option<Row> = sqlx::query(
-            "SELECT tenant_id, id, user_id, kind, name, hash, created_at, last_used_at
+            "SELECT tenant_id, id, user_id, kind, name, hash, created_at, last_used_at,
+                 made_by
              FROM credentials WHERE hash = $1 AND revoked_at IS NULL",
         )
         .bind(hash.to_string())
@@ -106,7 +125,7 @@ impl Store {
         credential: CredentialId,
     ) -> Result<CredentialRow, StoreError> {
         let row = sqlx::query_as(
-            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
              FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
         )
         .bind(tenant.to_string())
@@ -126,7 +145,7 @@ impl Store {
         user: UserId,
     ) -> Result<Vec<CredentialRow>, StoreError> {
         let rows = sqlx::query_as(
-            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
              FROM credentials WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL
              ORDER BY created_at DESC, id DESC LIMIT $3",
         )
@@ -163,7 +182,8 @@ impl Store {
         tx.commit().await
     }
 
-    /// Ends a credential: it is not found by its hash any more.
+    /// Ends a credential, and with a key the keys that it made: they are not found by their hashes
+    /// any more.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], also where it is revoked already.
@@ -175,26 +195,85 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
-        let revoked = sqlx::query(
-            "UPDATE credentials SET revoked_at = $1
-             WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
+        let revoked: Vec<Row> = sqlx::query(
+            "WITH RECURSIVE ended (id, kind) AS (
+                 SELECT id, kind FROM credentials
+                 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
+                 UNION
+                 SELECT made.id, made.kind FROM credentials AS made
+                 JOIN ended ON made.made_by = ended.id AND ended.kind = $3
+                 WHERE made.tenant_id = $1 AND made.revoked_at IS NULL
+             )
+             UPDATE credentials SET revoked_at = $4
+             WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id",
         )
-        .bind(now.as_micros())
         .bind(tenant.to_string())
         .bind(credential.to_string())
-        .execute(&mut *tx)
+        .bind(word(&CredentialKind::ApiKey))
+        .bind(now.as_micros())
+        .fetch_all(&mut *tx)
         .await?;
-        if revoked.rows_affected() == 0 {
+        if revoked.is_empty() {
             return Err(StoreError::NotFound);
         }
-        let entry = AuditEntry {
-            actor: Actor::User(by),
-            kind: "credential.revoked",
-            subject: credential.to_string(),
-            detail: json!({}),
-        };
-        audit::record(&mut tx, tenant, &entry, now).await?;
+        for row in revoked {
+            let revoked: CredentialId = row.parsed("id")?;
+            let detail = match revoked == credential {
+                true => json!({}),
+                false => json!({ "with": credential }),
+            };
+            let entry = AuditEntry {
+                actor: Actor::User(by),
+                kind: "credential.revoked",
+                subject: revoked.to_string(),
+                detail,
+            };
+            audit::record(&mut tx, tenant, &entry, now).await?;
+        }
         tx.commit().await
+    }
+}
+
+/// A key could otherwise outlive its maker by being made while that one is revoked.
+async fn require_maker(
+    tx: &mut Connection,
+    tenant: TenantId,
+    maker: CredentialId,
+) -> Result<(), StoreError> {
+    let holds: Option<Row> = sqlx::query(
+        "SELECT id FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+    )
+    .bind(tenant.to_string())
+    .bind(maker.to_string())
+    .fetch_optional(tx)
+    .await?;
+    match holds {
+        Some(_) => Ok(()),
+        None => Err(StoreError::Conflict(
+            "the credential that makes it was revoked, sign in again",
+        )),
+    }
+}
+
+async fn require_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+) -> Result<(), StoreError> {
+    let row: Row = sqlx::query(
+        "SELECT COUNT(*) AS keys FROM credentials
+         WHERE tenant_id = $1 AND user_id = $2 AND kind = $3 AND revoked_at IS NULL",
+    )
+    .bind(tenant.to_string())
+    .bind(user.to_string())
+    .bind(word(&CredentialKind::ApiKey))
+    .fetch_one(tx)
+    .await?;
+    match row.count("keys")? < KEYS_OF_USER_AT_MOST {
+        true => Ok(()),
+        false => Err(StoreError::Full(
+            "this user has 100 keys, as many as one may have; remove some with: gantry keys remove",
+        )),
     }
 }
 
@@ -207,8 +286,8 @@ pub(crate) async fn insert(
 ) -> Result<CredentialRow, StoreError> {
     bounded("the credential's name", &credential.name, MAX_NAME_BYTES)?;
     sqlx::query(
-        "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at, made_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(tenant.to_string())
     .bind(credential.id.to_string())
@@ -217,6 +296,7 @@ pub(crate) async fn insert(
     .bind(&credential.name)
     .bind(credential.hash.to_string())
     .bind(now.as_micros())
+    .bind(credential.made_by.map(|maker| maker.to_string()))
     .execute(&mut *tx)
     .await?;
     let made = AuditEntry {
@@ -234,6 +314,7 @@ pub(crate) async fn insert(
         name: credential.name.clone(),
         created_at: now,
         last_used_at: None,
+        made_by: credential.made_by,
     })
 }
 
@@ -247,6 +328,7 @@ impl FromRow<'_, Row> for CredentialRow {
             name: row.text("name")?,
             created_at: row.time("created_at")?,
             last_used_at: row.maybe_time("last_used_at")?,
+            made_by: row.maybe_parsed("made_by")?,
         })
     }
 }

@@ -37,6 +37,28 @@ pub enum StoreError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl StoreError {
+    /// Whether the same read or write may succeed later, because the database does not answer now.
+    /// A row that this program cannot read stays as it is.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Full(_) => true,
+            Self::Unavailable(source) => !matches!(
+                source.downcast_ref::<sqlx::Error>(),
+                Some(
+                    sqlx::Error::ColumnDecode { .. }
+                        | sqlx::Error::ColumnNotFound(_)
+                        | sqlx::Error::Decode(_)
+                )
+            ),
+            Self::NotFound
+            | Self::Conflict(_)
+            | Self::StaleEpoch { .. }
+            | Self::TooLarge { .. } => false,
+        }
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let kind = error.as_database_error().map(|error| error.kind());

@@ -179,7 +179,7 @@ async fn take_effect(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     match event {
-        Event::AnswerRecorded { .. } => turn::must_run(turn_state),
+        Event::AnswerRecorded { .. } | Event::ResultsLeftOut { .. } => turn::must_run(turn_state),
         Event::CallEnded {
             turn,
             step,

@@ -1,19 +1,23 @@
-//! What placement looks at: the runner that a user chose, and what the tenant demands of it.
+//! What placement looks at: the runner that a turn works on, and what the tenant demands of it.
 
-use shared_types::{Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, UserId};
+use shared_types::{
+    Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, event::Choice,
+};
 
-use crate::{Store, StoreError, columns::Columns as _, database::Row};
+use crate::{Store, StoreError, columns::Columns as _, database::Row, turn};
 
-/// What a user's work may go to.
+/// Where a turn's calls may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetRow {
     /// What a sandbox must be proved to keep apart.
     pub demanded: Isolation,
-    /// The runner that the user chose.
+    /// The choice that was recorded when the turn was claimed.
+    pub choice: Choice,
+    /// The runner that was chosen, as it is now.
     pub chosen: Option<ChosenRunner>,
 }
 
-/// The runner that a user chose.
+/// The runner that was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenRunner {
     /// Its id.
@@ -35,33 +39,35 @@ pub struct ChosenRunner {
 }
 
 impl Store {
-    /// What a user's work may go to, in one statement: it is read before every operation.
+    /// Where a turn's calls may go, in one statement: it is read before every operation.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such user.
-    pub async fn fleet(&self, tenant: TenantId, user: UserId) -> Result<FleetRow, StoreError> {
+    /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
+    pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
         let row: Row = sqlx::query(
-            "SELECT demanded_isolation, runners.id AS runner_id, runners.name AS runner_name,
-                 revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
+            "SELECT demanded_isolation, chosen_by, runners.id AS chosen_runner_id,
+                 runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  sandboxes.id AS sandbox_id, isolation
-             FROM users JOIN tenants ON tenants.id = users.tenant_id
+             FROM turns JOIN tenants ON tenants.id = turns.tenant_id
              LEFT JOIN runners
-                 ON runners.tenant_id = users.tenant_id AND runners.id = active_runner_id
+                 ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id
              LEFT JOIN sandboxes
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
                      AND sandboxes.generation = runners.generation
-             WHERE users.tenant_id = $1 AND users.id = $2 ORDER BY sandboxes.name LIMIT 1",
+             WHERE turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL
+             ORDER BY sandboxes.name LIMIT 1",
         )
         .bind(tenant.to_string())
-        .bind(user.to_string())
+        .bind(turn.to_string())
         .fetch_one(self.readers())
         .await?;
-        let chosen = match row.maybe_parsed("runner_id")? {
+        let chosen = match row.maybe_parsed("chosen_runner_id")? {
             Some(id) => Some(chosen(id, &row)?),
             None => None,
         };
         Ok(FleetRow {
             demanded: row.parsed("demanded_isolation")?,
+            choice: turn::choice(&row)?,
             chosen,
         })
     }
@@ -72,7 +78,7 @@ fn chosen(id: RunnerId, row: &Row) -> Result<ChosenRunner, sqlx::Error> {
     let sandbox = row.maybe_parsed("sandbox_id")?;
     Ok(ChosenRunner {
         id,
-        name: row.text("runner_name")?,
+        name: row.text("chosen_runner_name")?,
         revoked: row.maybe_time("revoked_at")?.is_some(),
         locked: row.maybe_time("locked_at")?.is_some(),
         online: row.maybe_text("replica_id")?.is_some(),

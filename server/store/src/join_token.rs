@@ -18,6 +18,9 @@ use crate::{
     runner::bounded_labels,
 };
 
+/// Most join tokens of a user with which runners may still enrol.
+pub const JOIN_TOKENS_OF_USER_AT_MOST: u64 = 200;
+
 /// A join token to be made.
 #[derive(Debug, Clone)]
 pub struct NewJoinToken {
@@ -89,7 +92,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the owner is not in this tenant; [`StoreError::TooLarge`] for
-    /// long names and labels.
+    /// long names and labels; [`StoreError::Full`] if [`JOIN_TOKENS_OF_USER_AT_MOST`] of the
+    /// owner's are still good.
     pub async fn create_join_token(
         &self,
         tenant: TenantId,
@@ -99,6 +103,7 @@ impl Store {
         bounded("the runner's name", &token.name, MAX_NAME_BYTES)?;
         bounded_labels(&token.labels)?;
         let mut tx = self.write().await?;
+        require_room(&mut tx, tenant, token.owner, now).await?;
         sqlx::query(
             "INSERT INTO join_tokens
                  (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
@@ -145,6 +150,29 @@ impl Store {
     ) -> Result<Option<JoinTokenRow>, StoreError> {
         let mut connection = self.readers().acquire().await?;
         by_hash(&mut connection, hash).await
+    }
+}
+
+async fn require_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    owner: UserId,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let row: Row = sqlx::query(
+        "SELECT COUNT(*) AS good FROM join_tokens
+         WHERE tenant_id = $1 AND owner_id = $2 AND expires_at > $3 AND used < uses",
+    )
+    .bind(tenant.to_string())
+    .bind(owner.to_string())
+    .bind(now.as_micros())
+    .fetch_one(tx)
+    .await?;
+    match row.count("good")? < JOIN_TOKENS_OF_USER_AT_MOST {
+        true => Ok(()),
+        false => Err(StoreError::Full(
+            "200 join tokens of this user are still good, as many as may be; use them, or wait until some expire",
+        )),
     }
 }
 

@@ -41,26 +41,26 @@ mod user;
 
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditRow};
-pub use credential::{CredentialKind, CredentialRow, NewCredential};
+pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{MAX_PAGE, Store};
 pub use error::{OpenError, StoreError};
 pub use fleet::{ChosenRunner, FleetRow};
-pub use join_token::{JoinTokenRow, NewJoinToken};
+pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
     MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use runner::{
-    EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow, LostOutcome,
-    NewRunner, RunnerRow,
+    ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
+    LostOutcome, NewRunner, RunnerRow, ShownState,
 };
 pub use sandbox::{NewSandbox, SandboxRow};
-pub use session::{NewSession, SessionRow};
+pub use session::{NewSession, Pin, SessionRow};
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use turn::{
-    Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, Sent, TurnRow, TurnState,
-    UnfinishedTurn,
+    Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST,
+    Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn,
 };
 pub use user::{NewUser, Role, UserRow};
 

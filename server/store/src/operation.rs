@@ -6,7 +6,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
-    SessionId, TenantId, Timestamp, TurnId,
+    SessionId, TenantId, Timestamp, TurnId, UserId,
     clock::BootMoment,
     event::{EventBody, Place},
     limits::MAX_NAME_BYTES,
@@ -17,7 +17,7 @@ use sqlx::FromRow as _;
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, Row},
+    database::{Connection, Row, page},
     error::bounded,
     event, runner, session, turn,
 };
@@ -192,6 +192,37 @@ impl Store {
     ) -> Result<OperationRow, StoreError> {
         let mut connection = self.readers().acquire().await?;
         find(&mut connection, tenant, operation).await
+    }
+
+    /// The user's operations whose ids begin so, each with its session, by id, `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn operations_beginning(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+        let rows: Vec<Row> = sqlx::query(
+            "SELECT operations.id, session_id FROM operations
+             JOIN sessions ON sessions.tenant_id = operations.tenant_id AND sessions.id = session_id
+             WHERE operations.tenant_id = $1 AND sessions.user_id = $2
+                 AND operations.id >= $3 AND operations.id < $4
+             ORDER BY operations.id LIMIT $5",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(beginning)
+        .bind(session::past(beginning))
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        let found = rows
+            .iter()
+            .map(|row| Ok((row.parsed("id")?, row.parsed("session_id")?)));
+        Ok(found.collect::<Result<_, sqlx::Error>>()?)
     }
 
     /// One operation and the place where it runs, in one statement: it is read again and again

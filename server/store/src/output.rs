@@ -86,7 +86,7 @@ pub struct Outputs {
 impl KeptOutput {
     /// The first offset after it.
     pub fn end(&self) -> u64 {
-        self.offset + self.data.len() as u64
+        self.offset.saturating_add(self.data.len() as u64)
     }
 }
 

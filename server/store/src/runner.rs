@@ -32,7 +32,7 @@ macro_rules! select_runners {
             "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
-                 ephemeral
+                 ephemeral, join_state, went_back_at, loses_unlisted
              FROM runners ",
             $rest
         )
@@ -44,7 +44,7 @@ mod leave;
 mod link; // below the macro, so that it can use it
 mod silence;
 
-pub use join_state::JoinState;
+pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
 pub(crate) use silence::micros;
@@ -111,6 +111,12 @@ pub struct RunnerRow {
     pub accepted_sequence: u64,
     /// When it was seen that its folder was copied; it links no more.
     pub locked_at: Option<Timestamp>,
+    /// The join state that its newest link has used.
+    pub join_state: u64,
+    /// When it showed that the database is an older copy.
+    pub went_back_at: Option<Timestamp>,
+    /// Whether the next claim of its link loses all that it does not remember, for that reason.
+    pub loses_unlisted: bool,
 }
 
 /// A link that is held.
@@ -134,6 +140,9 @@ pub enum EnrolRefusal {
     /// Its time is over.
     #[error("enrol: this join token has expired, make a new one")]
     Expired,
+    /// A runner has this key: the request came twice. The token stays good.
+    #[error("enrol: a runner with this key is enrolled already")]
+    KeyTaken,
     /// Another runner has the name. The token stays good.
     #[error("enrol: another runner is called {0:?}, choose another name or revoke that runner")]
     NameTaken(String),
@@ -284,6 +293,15 @@ async fn insert(
     bounded("the runner's name", name, MAX_NAME_BYTES)?;
     bounded("the host's name", &runner.hostname, MAX_HOST_BYTES)?;
     bounded("the runner's version", &runner.version, MAX_HOST_BYTES)?;
+    let same_key =
+        sqlx::query("SELECT 1 FROM runners WHERE tenant_id = $1 AND public_key = $2 LIMIT 1")
+            .bind(token.tenant.to_string())
+            .bind(runner.public_key.to_vec())
+            .fetch_optional(&mut *tx)
+            .await?;
+    if same_key.is_some() {
+        return Err(EnrolRefusal::KeyTaken);
+    }
     let inserted = sqlx::query(
         "INSERT INTO runners (tenant_id, id, owner_id, name, labels, public_key, hostname, os,
              architecture, version, features, enrolled_at, ephemeral)
@@ -398,6 +416,9 @@ impl FromRow<'_, Row> for RunnerRow {
             journal_sequence: row.count("journal_sequence")?,
             accepted_sequence: row.count("accepted_sequence")?,
             locked_at: row.maybe_time("locked_at")?,
+            join_state: row.count("join_state")?,
+            went_back_at: row.maybe_time("went_back_at")?,
+            loses_unlisted: row.count("loses_unlisted")? == 1,
         })
     }
 }

@@ -2,7 +2,8 @@
 //! newest number it keeps.
 
 use shared_types::{
-    Epoch, Event, SessionId, TenantId, Timestamp, TurnId, UserId, limits::MAX_MESSAGE_BYTES,
+    Epoch, Event, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    limits::MAX_MESSAGE_BYTES,
 };
 use sqlx::FromRow;
 
@@ -17,7 +18,9 @@ use crate::{
 macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, user_id, title, created_at, updated_at, last_seq, epoch,
+            "SELECT id, user_id, title, created_at, updated_at, last_seq, epoch, pinned_runner_id,
+                 (SELECT runners.name FROM runners WHERE runners.tenant_id = sessions.tenant_id
+                     AND runners.id = sessions.pinned_runner_id) AS pinned_runner_name,
                  (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
                      AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn
              FROM sessions ",
@@ -37,6 +40,17 @@ pub struct NewSession {
     pub title: String,
     /// The name of the model, as people see it.
     pub model: String,
+    /// The runner on which it works, whatever its user chooses.
+    pub pin: Option<RunnerId>,
+}
+
+/// The runner on which a session works, whatever its user chooses. It may have been revoked since.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The runner.
+    pub runner: RunnerId,
+    /// Its name.
+    pub name: String,
 }
 
 /// A session.
@@ -58,22 +72,26 @@ pub struct SessionRow {
     pub epoch: Epoch,
     /// The turn that is under way.
     pub running_turn: Option<TurnId>,
+    /// The runner to which it is pinned.
+    pub pin: Option<Pin>,
 }
 
 impl Store {
-    /// Begins a session, with its first event.
+    /// Begins a session, with its first event, unless the user has `at_most` already.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if the user is not in this tenant; [`StoreError::TooLarge`] for a
-    /// title of more bytes than a message.
+    /// [`StoreError::NotFound`] if the user or the pinned runner is not in this tenant;
+    /// [`StoreError::TooLarge`] for a title of more bytes than a message; [`StoreError::Full`].
     pub async fn create_session(
         &self,
         tenant: TenantId,
         session: &NewSession,
+        at_most: u64,
         now: Timestamp,
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
         let mut tx = self.write().await?;
+        require_room(&mut tx, tenant, session.user, at_most).await?;
         sqlx::query(
             "INSERT INTO sessions
                  (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch)
@@ -92,6 +110,7 @@ impl Store {
         };
         let place = next(&mut tx, tenant, session.id, 1, now).await?;
         event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
+        let pin = pin(&mut tx, tenant, session.id, session.pin).await?;
         tx.commit().await?;
         Ok(SessionRow {
             id: session.id,
@@ -102,7 +121,25 @@ impl Store {
             last_seq: place.seq,
             epoch: place.epoch,
             running_turn: None,
+            pin,
         })
+    }
+
+    /// Pins the session to a runner, or to none: its turns that were not claimed yet work there.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the tenant has no such session, or no such runner that is not
+    /// revoked.
+    pub async fn pin_session(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        runner: Option<RunnerId>,
+    ) -> Result<Option<Pin>, StoreError> {
+        let mut tx = self.write().await?;
+        let pin = pin(&mut tx, tenant, session, runner).await?;
+        tx.commit().await?;
+        Ok(pin)
     }
 
     /// One session.
@@ -141,6 +178,89 @@ impl Store {
         .fetch_all(self.readers())
         .await?;
         Ok(rows)
+    }
+
+    /// The user's sessions whose ids begin so, by id, `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn sessions_beginning(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        let rows = sqlx::query_as(select_sessions!(
+            "WHERE tenant_id = $1 AND user_id = $2 AND id >= $3 AND id < $4 ORDER BY id LIMIT $5"
+        ))
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(beginning)
+        .bind(past(beginning))
+        .bind(page(limit))
+        .fetch_all(self.readers())
+        .await?;
+        Ok(rows)
+    }
+}
+
+/// A text behind every id that begins so: no id has a tilde, and every letter of one is before it.
+pub(crate) fn past(beginning: &str) -> String {
+    format!("{beginning}~")
+}
+
+async fn pin(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    runner: Option<RunnerId>,
+) -> Result<Option<Pin>, StoreError> {
+    let pin = match runner {
+        Some(runner) => {
+            let row: Row = sqlx::query(
+                "SELECT name FROM runners
+                 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+            )
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .fetch_one(&mut *tx)
+            .await?;
+            let name = row.text("name")?;
+            Some(Pin { runner, name })
+        }
+        None => None,
+    };
+    let set =
+        sqlx::query("UPDATE sessions SET pinned_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
+            .bind(runner.map(|id| id.to_string()))
+            .bind(tenant.to_string())
+            .bind(session.to_string())
+            .execute(tx)
+            .await?;
+    match set.rows_affected() {
+        0 => Err(StoreError::NotFound),
+        _ => Ok(pin),
+    }
+}
+
+async fn require_room(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+    at_most: u64,
+) -> Result<(), StoreError> {
+    let row: Row =
+        sqlx::query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2")
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .fetch_one(tx)
+            .await?;
+    match row.count("begun")? < at_most {
+        true => Ok(()),
+        false => Err(StoreError::Full(
+            "this user has as many sessions as one may have; go on with one of them, or have the operator raise sessions_at_most under [limits] in gantry.toml",
+        )),
     }
 }
 
@@ -208,6 +328,17 @@ impl FromRow<'_, Row> for SessionRow {
             last_seq: row.count("last_seq")?,
             epoch: Epoch(row.count("epoch")?),
             running_turn: row.maybe_parsed("running_turn")?,
+            pin: pinned(row)?,
         })
     }
+}
+
+fn pinned(row: &Row) -> Result<Option<Pin>, sqlx::Error> {
+    Ok(match row.maybe_parsed("pinned_runner_id")? {
+        Some(runner) => Some(Pin {
+            runner,
+            name: row.text("pinned_runner_name")?,
+        }),
+        None => None,
+    })
 }

@@ -1,11 +1,14 @@
 //! One-time codes with which a person signs in. Only the hash of a code is stored.
 
 use serde_json::json;
-use shared_types::{Digest, TenantId, Timestamp, UserId};
+use shared_types::{Digest, TenantId, Timestamp, UserId, token::TokenHash};
 
 use crate::{
     Actor, AuditEntry, CredentialRow, NewCredential, Store, StoreError, UserRow, audit,
-    columns::Columns as _, credential, database::Row, user,
+    columns::Columns as _,
+    credential,
+    database::{Connection, Row},
+    user,
 };
 
 /// A code to be made.
@@ -87,22 +90,12 @@ impl Store {
         credential: &NewCredential,
         now: Timestamp,
     ) -> Result<(UserRow, CredentialRow), RedeemRefusal> {
+        // Guesses take the same reads whatever is wrong with them, and wait for no writer.
+        let mut connection = self.readers().acquire().await?;
+        usable(&mut connection, hash, now).await?;
+        drop(connection);
         let mut tx = self.write().await?;
-        let code: Option<Row> = sqlx::query(
-            "SELECT tenant_id, user_id, expires_at, used_at FROM sign_in_codes WHERE hash = $1",
-        )
-        .bind(hash.to_string())
-        .fetch_optional(&mut *tx)
-        .await?;
-        let code = code.ok_or(RedeemRefusal::Unknown)?;
-        let tenant: TenantId = code.parsed("tenant_id")?;
-        let user: UserId = code.parsed("user_id")?;
-        if code.maybe_time("used_at")?.is_some() {
-            return Err(RedeemRefusal::Spent);
-        }
-        if code.time("expires_at")? <= now {
-            return Err(RedeemRefusal::Expired);
-        }
+        let (tenant, user) = usable(&mut tx, hash, now).await?;
         let used = sqlx::query(
             "UPDATE sign_in_codes SET used_at = $1
              WHERE tenant_id = $2 AND user_id = $3 AND hash = $4 AND used_at IS NULL",
@@ -121,4 +114,31 @@ impl Store {
         tx.commit().await?;
         Ok((user, credential))
     }
+}
+
+/// Whose code this is, if it can be used now.
+async fn usable(
+    connection: &mut Connection,
+    hash: &Digest,
+    now: Timestamp,
+) -> Result<(TenantId, UserId), RedeemRefusal> {
+    let code: Option<Row> = sqlx::query(
+        "SELECT tenant_id, user_id, hash, expires_at, used_at FROM sign_in_codes WHERE hash = $1",
+    )
+    .bind(hash.to_string())
+    .fetch_optional(connection)
+    .await?;
+    let code = code.ok_or(RedeemRefusal::Unknown)?;
+    // The index found it; this comparison takes the same time for every hash.
+    let (stored, given) = (code.text("hash")?, hash.to_string());
+    if TokenHash::from_hex(&stored) != TokenHash::from_hex(&given) {
+        return Err(RedeemRefusal::Unknown);
+    }
+    if code.maybe_time("used_at")?.is_some() {
+        return Err(RedeemRefusal::Spent);
+    }
+    if code.time("expires_at")? <= now {
+        return Err(RedeemRefusal::Expired);
+    }
+    Ok((code.parsed("tenant_id")?, code.parsed("user_id")?))
 }

@@ -16,7 +16,9 @@ macro_rules! on_every_backend {
     };
 }
 
+mod choices;
 mod fixture;
+mod join_states;
 mod opening;
 mod operations;
 mod people;

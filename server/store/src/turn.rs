@@ -3,7 +3,7 @@
 
 use shared_types::{
     Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    event::TurnOutcome,
+    event::{Choice, TurnOutcome},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
@@ -15,12 +15,18 @@ use crate::{
     event, session,
 };
 
+mod failures;
 mod row;
 
+pub use failures::TurnFailures;
+pub(crate) use row::choice;
 pub use row::{TurnRow, TurnState, UnfinishedTurn};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
+
+/// Most turns of a user that wait or run, in all sessions.
+pub const QUEUED_TURNS_OF_USER_AT_MOST: u64 = 256;
 
 /// Letters of the first message that become a session's title.
 const TITLE_LETTERS: usize = 60;
@@ -29,7 +35,11 @@ macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
-                 claimed_epoch, cancel_requested_at, ended_at, outcome, reason FROM turns ",
+                 claimed_epoch, cancel_requested_at, ended_at, outcome, reason, chosen_by,
+                 chosen_runner_id,
+                 (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
+                     AND runners.id = turns.chosen_runner_id) AS chosen_runner_name
+             FROM turns ",
             $rest
         )
     };
@@ -99,7 +109,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;
-    /// [`StoreError::Full`] if [`QUEUED_TURNS_AT_MOST`] turns wait.
+    /// [`StoreError::Full`] if [`QUEUED_TURNS_AT_MOST`] turns of the session wait, or
+    /// [`QUEUED_TURNS_OF_USER_AT_MOST`] of the user's.
     pub async fn send_input(
         &self,
         tenant: TenantId,
@@ -145,8 +156,9 @@ impl Store {
     }
 
     /// Takes the session's next turn: the one that runs without a worker, else the oldest that
-    /// waits. Raises the session's epoch, so that an earlier worker's writes fail. `None` if
-    /// there is nothing to do; then nothing is written.
+    /// waits. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
+    /// records where the turn's calls go, and later ones keep that. `None` if there is nothing to
+    /// do; then nothing is written.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
@@ -168,11 +180,17 @@ impl Store {
             return Err(StoreError::Conflict("a turn of the session runs already"));
         }
         let epoch = Epoch(next.epoch.0 + 1);
+        let choice = match &turn.choice {
+            Some(kept) => kept.clone(),
+            None => chosen_now(&mut tx, tenant, session).await?,
+        };
+        turn.choice = Some(choice.clone());
         raise(&mut tx, tenant, &turn, replica, epoch, now).await?;
         let claimed = Event::TurnClaimed {
             turn: turn.id,
             epoch,
             replica,
+            choice: Some(choice),
         };
         event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
         tx.commit().await?;
@@ -378,16 +396,25 @@ async fn require_room(
     session: SessionId,
 ) -> Result<(), StoreError> {
     let row: Row = sqlx::query(
-        "SELECT COUNT(*) AS waiting FROM turns
-         WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'",
+        "SELECT COUNT(*) AS of_user,
+             COUNT(CASE WHEN turns.session_id = $2 THEN 1 END) AS of_session
+         FROM turns JOIN sessions
+             ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
+         WHERE turns.tenant_id = $1 AND turns.state <> 'ended' AND sessions.user_id =
+             (SELECT user_id FROM sessions WHERE tenant_id = $1 AND id = $2)",
     )
     .bind(tenant.to_string())
     .bind(session.to_string())
     .fetch_one(tx)
     .await?;
-    if row.count("waiting")? >= QUEUED_TURNS_AT_MOST {
+    if row.count("of_session")? >= QUEUED_TURNS_AT_MOST {
         return Err(StoreError::Full(
             "64 messages of the session wait, send more when some are answered",
+        ));
+    }
+    if row.count("of_user")? >= QUEUED_TURNS_OF_USER_AT_MOST {
+        return Err(StoreError::Full(
+            "256 messages of this user wait in all sessions; send more when some are answered, or cancel some",
         ));
     }
     Ok(())
@@ -416,7 +443,31 @@ async fn insert(
     Ok(())
 }
 
-/// Gives the turn to the worker and makes its epoch the session's.
+/// The session's pin, else the runner that its user works on.
+async fn chosen_now(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+) -> Result<Choice, StoreError> {
+    let row: Row = sqlx::query(
+        "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
+             CASE WHEN runners.id IS NULL THEN 'none'
+                 WHEN runners.id = sessions.pinned_runner_id THEN 'session'
+                 ELSE 'user' END AS chosen_by
+         FROM sessions
+         JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
+         LEFT JOIN runners ON runners.tenant_id = sessions.tenant_id
+             AND runners.id = COALESCE(pinned_runner_id, active_runner_id)
+         WHERE sessions.tenant_id = $1 AND sessions.id = $2",
+    )
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .fetch_one(tx)
+    .await?;
+    Ok(choice(&row)?)
+}
+
+/// Gives the turn to the worker, with its choice, and makes its epoch the session's.
 async fn raise(
     tx: &mut Connection,
     tenant: TenantId,
@@ -431,13 +482,17 @@ async fn raise(
         .bind(turn.session.to_string())
         .execute(&mut *tx)
         .await?;
+    let runner = turn.choice.as_ref().and_then(Choice::runner);
     sqlx::query(
-        "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3
-         WHERE tenant_id = $4 AND id = $5",
+        "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
+             chosen_by = $4, chosen_runner_id = $5
+         WHERE tenant_id = $6 AND id = $7",
     )
     .bind(now.as_micros())
     .bind(replica.to_string())
     .bind(integer(epoch.0))
+    .bind(turn.choice.as_ref().map(row::chosen_by))
+    .bind(runner.map(|(id, _)| id.to_string()))
     .bind(tenant.to_string())
     .bind(turn.id.to_string())
     .execute(tx)

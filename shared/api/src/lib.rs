@@ -36,8 +36,10 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct SignIn {
         /// The code that the server printed.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub code: String,
         /// What the token is called in lists, such as the terminal's host name.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
         pub device: String,
     }
 
@@ -52,7 +54,6 @@ messages! {
     /// A person or service account.
     pub struct User {
         /// Its id.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub id: UserId,
         /// Its name.
         pub name: String,
@@ -69,8 +70,13 @@ messages! {
         /// The model that answers.
         pub model: Model,
         /// The runner that the person chose.
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
         pub active_runner: Option<RunnerId>,
+        /// The name of that runner, also once it was removed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub active_runner_name: Option<String>,
+        /// Whether the runner that the person chose was removed: work goes to no other one.
+        #[serde(default)]
+        pub active_runner_removed: bool,
     }
 
     /// The model that answers.
@@ -86,27 +92,40 @@ messages! {
     pub struct CreateSession {
         /// What lists show; empty for the beginning of the first message.
         #[serde(default)]
+        #[cfg_attr(feature = "openapi", schema(max_length = 252))]
         pub title: String,
+        /// The name or id of the runner to which the session is pinned; without one, its turns work
+        /// on the runner that the user chose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner: Option<String>,
     }
 
     /// A session in a list.
     pub struct Session {
         /// Its id.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub id: SessionId,
         /// What lists show.
         pub title: String,
         /// When it began.
-        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
         pub created_at: Timestamp,
         /// When something last happened.
-        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
         pub updated_at: Timestamp,
         /// The number of the newest event.
         pub last_seq: u64,
         /// The turn that is under way.
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
         pub running_turn: Option<TurnId>,
+        /// The runner to which it is pinned; absent where the user's choice counts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub runner: Option<PinnedRunner>,
+    }
+
+    /// The runner to which a session is pinned. It may have been removed since: then the session's
+    /// calls are refused until it is pinned to another one or to none.
+    pub struct PinnedRunner {
+        /// Its id.
+        pub id: RunnerId,
+        /// Its name.
+        pub name: String,
     }
 
     /// A user's sessions, the most recently used first.
@@ -119,16 +138,17 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct SendMessage {
         /// The message.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 262144, pattern = r"\S"))]
         pub text: String,
         /// An idempotency key: the same one twice in a session is one turn.
         #[serde(default)]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 128))]
         pub client_id: Option<String>,
     }
 
     /// A message was accepted and will be worked on, whatever happens to the client.
     pub struct MessageAccepted {
         /// The turn that it started.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub turn: TurnId,
         /// The number of its event.
         pub seq: u64,
@@ -137,7 +157,6 @@ messages! {
     /// A wish to stop was recorded.
     pub struct CancelAccepted {
         /// The turn that is being stopped; absent where there was none.
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
         pub turn: Option<TurnId>,
     }
 
@@ -150,9 +169,9 @@ messages! {
     /// A command that went on in the background.
     pub struct Task {
         /// Its number in the session, from 1.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1))]
         pub number: u32,
         /// Its operation, by which its output is read and it is stopped.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub operation: OperationId,
         /// The tool that was asked for.
         pub tool: String,
@@ -161,11 +180,24 @@ messages! {
         /// The name of its runner at that time.
         pub runner: String,
         /// When it was begun.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub started_at: Timestamp,
         /// How it ended, for people; absent while it runs, as far as is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub ended: Option<String>,
+    }
+
+    /// A user's operations, by id.
+    pub struct Operations {
+        /// The operations.
+        pub operations: Vec<Operation>,
+    }
+
+    /// An operation in a list.
+    pub struct Operation {
+        /// Its id.
+        pub id: OperationId,
+        /// The session whose call it is.
+        pub session: SessionId,
     }
 
     /// What became of a wish to stop an operation.
@@ -178,7 +210,6 @@ messages! {
     /// A page of a session's log.
     pub struct Events {
         /// The events, by number.
-        #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
         pub events: Vec<SessionEvent>,
         /// Whether there are more after the last one.
         pub more: bool,
@@ -187,9 +218,9 @@ messages! {
     /// A run of bytes that an operation wrote.
     pub struct Output {
         /// The operation.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub operation: OperationId,
         /// `stdout` or `stderr`.
+        #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
         pub stream: String,
         /// Where the bytes stand in the stream, from 0. What lies between the offset that was asked
         /// for and this one is not kept.
@@ -208,24 +239,29 @@ messages! {
     /// An enrolled runner.
     pub struct Runner {
         /// Its id.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub id: RunnerId,
         /// Its name, unique in the tenant.
         pub name: String,
         /// Whether it is connected now.
         pub online: bool,
         /// When it was last heard of; absent before its first connect.
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
         pub last_seen: Option<Timestamp>,
         /// Whether the asking user chose it.
         pub active: bool,
         /// Whether it is locked, because its folder was copied: remove it and enrol it anew.
         #[serde(default)]
         pub locked: bool,
+        /// When it showed that the server's database was restored from an older copy, within the last
+        /// week.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub server_went_back: Option<Timestamp>,
         /// Why its links are refused, which speak a version of the protocol that is too old, and what to
         /// do about that; absent where they are not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub refused: Option<String>,
+        /// Whether it is removed when it leaves for good or stays away.
+        #[serde(default)]
+        pub ephemeral: bool,
         /// What its sandbox is proved to keep apart: `none`, or properties joined by `+`.
         pub isolation: String,
         /// The directory that it works in, for people.
@@ -251,6 +287,7 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct UseRunner {
         /// Its name or its id.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
         pub runner: String,
     }
 
@@ -259,6 +296,7 @@ messages! {
     pub struct CreateJoinToken {
         /// The name that the runner will have; empty lets the runner say.
         #[serde(default)]
+        #[cfg_attr(feature = "openapi", schema(max_length = 63, pattern = r"^([a-z0-9]([a-z0-9._-]*[a-z0-9])?)?$"))]
         pub name: String,
         /// How many seconds it can be used, from 1 to 2592000 (30 days); absent for 600.
         // Left out where it is absent: a server that does not know it yet would refuse it.
@@ -285,12 +323,10 @@ messages! {
     /// A join token; shown once.
     pub struct JoinToken {
         /// Its id.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub id: JoinTokenId,
         /// The token.
         pub token: String,
         /// Until when it can be used.
-        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
         pub expires_at: Timestamp,
     }
 
@@ -298,6 +334,7 @@ messages! {
     #[serde(deny_unknown_fields)]
     pub struct CreateKey {
         /// What it is called in lists.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
         pub name: String,
     }
 
@@ -312,15 +349,17 @@ messages! {
     /// A key or sign-in in a list.
     pub struct Key {
         /// Its id.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         pub id: CredentialId,
         /// What it is called.
         pub name: String,
         /// `api_key` or `sign_in`.
         pub kind: String,
         /// When it was made.
-        #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
         pub created_at: Timestamp,
+        /// The key or sign-in with which it was made, where that is known. What a key made ends
+        /// with that key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub made_by: Option<CredentialId>,
     }
 
     /// A user's keys and sign-ins.
@@ -328,6 +367,17 @@ messages! {
         /// The keys, the newest first.
         pub keys: Vec<Key>,
     }
+}
+
+/// A stream of an operation.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum StreamName {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
 }
 
 impl CreateJoinToken {
@@ -352,7 +402,6 @@ pub enum ClientMessage {
     /// Send everything of this session after that event, then what happens.
     Subscribe {
         /// The session.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         session: SessionId,
         /// The number of the last event that the client has; 0 for none.
         after: u64,
@@ -360,7 +409,6 @@ pub enum ClientMessage {
     /// Send no more of this session.
     Unsubscribe {
         /// The session.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         session: SessionId,
     },
 }
@@ -373,16 +421,13 @@ pub enum ServerMessage {
     /// An event of the log, in order and without gaps.
     Event {
         /// The session.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         session: SessionId,
         /// The event.
-        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
         event: Box<SessionEvent>,
     },
     /// Something that is under way; it is not in the log, and what it becomes will be.
     Live {
         /// The session.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         session: SessionId,
         /// What is under way.
         live: Live,
@@ -390,7 +435,6 @@ pub enum ServerMessage {
     /// Every event up to this one was sent; what follows happens now.
     CaughtUp {
         /// The session.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         session: SessionId,
         /// The number of the newest event.
         seq: u64,
@@ -398,7 +442,6 @@ pub enum ServerMessage {
     /// A subscription could not be served, or a message was not understood.
     Problem {
         /// The session, where one was named.
-        #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
         session: Option<SessionId>,
         /// What happened.
         problem: Problem,
@@ -411,10 +454,23 @@ pub enum ServerMessage {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Live {
+    /// The model thinks before it speaks.
+    Reasoning {
+        /// The turn.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// Which attempt at it, from 1; a higher one starts the thoughts anew.
+        attempt: u32,
+        /// Where the thoughts stand, in bytes from 0.
+        offset: u64,
+        /// The thoughts.
+        text: String,
+    },
     /// The model speaks.
     Text {
         /// The turn.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         turn: TurnId,
         /// The model call, from 1.
         step: u32,
@@ -428,16 +484,15 @@ pub enum Live {
     /// A command writes.
     Output {
         /// The turn.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         turn: TurnId,
         /// The model call, from 1.
         step: u32,
         /// The place of the call in the answer, from 0.
         ordinal: u32,
         /// The operation.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         operation: OperationId,
         /// `stdout` or `stderr`.
+        #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
         stream: String,
         /// Where the bytes stand in the stream, from 0; a jump is a gap.
         offset: u64,
@@ -449,7 +504,6 @@ pub enum Live {
     /// The model is tried again, the runner is waited for, and the like: for people.
     Notice {
         /// The turn.
-        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         turn: TurnId,
         /// The words.
         text: String,

@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, OperationCancelled, Output, Runner, Runners, SendMessage, Session,
-    Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    Keys, Me, MessageAccepted, Operation, OperationCancelled, Operations, Output, Runner, Runners,
+    SendMessage, Session, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{CredentialId, Entropy, OperationId, RunnerId, SessionId};
@@ -110,6 +110,40 @@ impl Client {
         Ok(found.sessions)
     }
 
+    /// The sessions whose ids begin so, by id, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn sessions_beginning(
+        &self,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<Session>, ClientError> {
+        let query = [
+            ("prefix", beginning.to_owned()),
+            ("limit", limit.to_string()),
+        ];
+        let found: Sessions = self.http.get(&["sessions"], &query).await?;
+        Ok(found.sessions)
+    }
+
+    /// The operations whose ids begin so, by id, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn operations_beginning(
+        &self,
+        beginning: &str,
+        limit: u32,
+    ) -> Result<Vec<Operation>, ClientError> {
+        let query = [
+            ("prefix", beginning.to_owned()),
+            ("limit", limit.to_string()),
+        ];
+        let found: Operations = self.http.get(&["operations"], &query).await?;
+        Ok(found.operations)
+    }
+
     /// Begins a session.
     ///
     /// # Errors
@@ -117,8 +151,46 @@ impl Client {
     pub async fn create_session(&self, title: &str) -> Result<Session, ClientError> {
         let body = CreateSession {
             title: title.to_owned(),
+            runner: None,
         };
         self.http.call(Method::POST, &["sessions"], &body).await
+    }
+
+    /// Begins a session that is pinned to a runner, by name or id.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_session_on(
+        &self,
+        runner: &str,
+        title: &str,
+    ) -> Result<Session, ClientError> {
+        let body = CreateSession {
+            title: title.to_owned(),
+            runner: Some(runner.to_owned()),
+        };
+        self.http.call(Method::POST, &["sessions"], &body).await
+    }
+
+    /// Pins a session to a runner, by name or id. It counts from the next turn.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn pin_session(&self, id: SessionId, runner: &str) -> Result<Session, ClientError> {
+        let body = UseRunner {
+            runner: runner.to_owned(),
+        };
+        let path = ["sessions", &id.to_string(), "runner"];
+        self.http.call(Method::PUT, &path, &body).await
+    }
+
+    /// Lets a session work on the runner that the user chose. It counts from the next turn.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn unpin_session(&self, id: SessionId) -> Result<(), ClientError> {
+        let path = ["sessions", &id.to_string(), "runner"];
+        self.http.delete(&path).await
     }
 
     /// One session.

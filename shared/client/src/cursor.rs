@@ -67,11 +67,19 @@ pub enum Broken {
 
 #[derive(Debug)]
 struct Text {
+    voice: Voice,
     turn: TurnId,
     step: u32,
     attempt: u32,
     end: u64,
     ahead: BTreeMap<u64, String>,
+}
+
+/// One of the texts of an answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Voice {
+    Reasoning,
+    Text,
 }
 
 #[derive(Debug)]
@@ -190,8 +198,26 @@ impl Cursor {
                 offset,
                 text,
             } => {
-                let (offset, text) = self.text((turn, step), attempt, offset, text)?;
+                let place = (Voice::Text, turn, step);
+                let (offset, text) = self.text(place, attempt, offset, text)?;
                 Some(Live::Text {
+                    turn,
+                    step,
+                    attempt,
+                    offset,
+                    text,
+                })
+            }
+            Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            } => {
+                let place = (Voice::Reasoning, turn, step);
+                let (offset, text) = self.text(place, attempt, offset, text)?;
+                Some(Live::Reasoning {
                     turn,
                     step,
                     attempt,
@@ -210,7 +236,7 @@ impl Cursor {
     /// The part of a piece of text that is new, with what waited behind it.
     fn text(
         &mut self,
-        (turn, step): (TurnId, u32),
+        (voice, turn, step): (Voice, TurnId, u32),
         attempt: u32,
         offset: u64,
         text: String,
@@ -221,12 +247,12 @@ impl Cursor {
         {
             return None;
         }
-        let known = |text: &&mut Text| (text.turn, text.step) == (turn, step);
+        let known = |text: &&mut Text| (text.voice, text.turn, text.step) == (voice, turn, step);
         match self.texts.iter_mut().find(known) {
             Some(known) if attempt < known.attempt => None,
             Some(known) => {
                 if attempt > known.attempt {
-                    *known = Text::new(turn, step, attempt);
+                    *known = Text::new(voice, turn, step, attempt);
                 }
                 known.take(offset, text)
             }
@@ -234,7 +260,7 @@ impl Cursor {
                 if self.texts.len() == MAX_TEXTS {
                     self.texts.pop_front();
                 }
-                self.texts.push_back(Text::new(turn, step, attempt));
+                self.texts.push_back(Text::new(voice, turn, step, attempt));
                 self.texts.back_mut()?.take(offset, text)
             }
         }
@@ -274,7 +300,7 @@ impl Cursor {
             ordinal,
             operation,
             stream,
-            offset: offset + known,
+            offset: offset.saturating_add(known),
             text: pieces::without(text, bytes, known),
             bytes: bytes - known,
         })
@@ -343,8 +369,9 @@ impl Settled {
 }
 
 impl Text {
-    fn new(turn: TurnId, step: u32, attempt: u32) -> Self {
+    fn new(voice: Voice, turn: TurnId, step: u32, attempt: u32) -> Self {
         Self {
+            voice,
             turn,
             step,
             attempt,
@@ -381,7 +408,7 @@ impl Text {
             return String::new();
         }
         text.drain(..known);
-        self.end += text.len() as u64;
+        self.end = self.end.saturating_add(text.len() as u64);
         text
     }
 }

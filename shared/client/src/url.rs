@@ -1,6 +1,7 @@
 //! Where the server is: the checks of a base address, and the addresses below it.
 
-use url::{Host, Url};
+use shared_types::address::is_loopback_host;
+use url::Url;
 
 use crate::ClientError;
 
@@ -30,7 +31,10 @@ impl Base {
         if url.query().is_some() || url.fragment().is_some() {
             return wrong("it must end before any ? or #");
         }
-        if url.scheme() == "http" && !is_loopback(url) && !plain_text_allowed {
+        if url.scheme() == "http"
+            && !url.host_str().is_some_and(is_loopback_host)
+            && !plain_text_allowed
+        {
             return wrong(
                 "plain text to another host would show the token to the network; \
                  use https, or allow plain text explicitly",
@@ -70,15 +74,6 @@ impl Base {
         url.set_scheme(scheme)
             .expect("http and ws are both special schemes");
         url
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The writing end of an operation's input: what is kept until the other end has taken it, and
-//! what is to be sent next (contract A13).
+//! what is to be sent next (docs/internals/contracts.md#a13).
 //!
 //! The other end says where it stands when a connection begins, and as it takes more. Everything
 //! that it has not taken is kept, at most a window of it, and sent again over the next connection.
@@ -117,7 +117,7 @@ impl Feed {
         let offset = self.sent?;
         let place = usize::try_from(offset - self.taken).ok()?;
         let data = self.kept.piece(place, max);
-        let up_to = offset + data.len() as u64;
+        let up_to = offset.saturating_add(data.len() as u64);
         let end = self.ended && up_to == self.end();
         if data.is_empty() && (!end || self.end_sent) {
             return None;
@@ -128,7 +128,7 @@ impl Feed {
     }
 
     fn end(&self) -> u64 {
-        self.taken + self.kept.len() as u64
+        self.taken.saturating_add(self.kept.len() as u64)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signs of life in both directions (contract A14).
+//! Signs of life in both directions (docs/internals/contracts.md#a14).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The reading end of one output stream of an operation: what arrives, what is a repeat, what is
-//! a broken promise, and when the writer may send more (contract A7, A8, A10).
+//! a broken promise, and when the writer may send more (docs/internals/contracts.md#a7, #a8, #a10).
 //!
 //! It holds offsets only, neither bytes nor time, so the same rules run in the server and in
 //! simulations. Three offsets are all there is: what was received, what the reader took, and how
@@ -7,6 +7,7 @@
 //! is gaps.
 
 use bytes::{Buf, Bytes};
+use shared_types::limits::MAX_NUMBER;
 
 /// The reading end of one output stream.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ pub enum Violation {
         to: u64,
     },
     /// An offset that no stream can reach.
-    #[error("output at offset {offset} ends beyond the largest offset")]
+    #[error("output from offset {offset} ends beyond the largest offset")]
     Overflow {
         /// Where it began.
         offset: u64,
@@ -90,6 +91,7 @@ impl Received {
     ) -> Result<Option<(u64, Bytes)>, Violation> {
         let end = offset
             .checked_add(data.len() as u64)
+            .filter(|end| *end <= MAX_NUMBER)
             .ok_or(Violation::Overflow { offset })?;
         self.without_hole(offset)?;
         if end > self.granted.max(self.next) {
@@ -116,6 +118,9 @@ impl Received {
     pub fn gap(&mut self, from: u64, to: u64) -> Result<Option<(u64, u64)>, Violation> {
         if from >= to {
             return Err(Violation::EmptyGap { from, to });
+        }
+        if to > MAX_NUMBER {
+            return Err(Violation::Overflow { offset: from });
         }
         self.without_hole(from)?;
         if to <= self.next {

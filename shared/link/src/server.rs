@@ -25,7 +25,9 @@ pub use link::{
     Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,
 };
 pub use passing::{Answer, Controlled};
-pub use refusals::{forgotten, lost_to_revocation, lost_to_silence, never_started};
+pub use refusals::{
+    forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
+};
 pub use slot::{Connection, Slot, TurnedAway};
 pub use stored::{RunnerState, Settled, StoredIntent};
 pub use subscriptions::Post;

@@ -6,11 +6,13 @@
 mod control;
 mod ended;
 mod exit;
+mod numbers;
 mod outcome;
 mod request;
 
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use ended::ended;
+pub(crate) use numbers::{believed, number};
 pub(crate) use outcome::outcome;
 pub use outcome::{Expects, expected};
 pub(crate) use request::read_request;
@@ -18,17 +20,25 @@ pub use request::request;
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode};
+use shared_types::{
+    Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, clean::clean_line,
+    limits::MAX_PEER_TEXT,
+};
 
 /// What a runner said cannot be read; the link cannot be trusted any further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[error("{}", words(.0))]
 pub struct Malformed(pub(crate) String);
 
 impl Malformed {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
+}
+
+/// Words of the other end, as they may stand in logs, lists and terminals.
+pub(crate) fn words(text: &str) -> String {
+    clean_line(text, MAX_PEER_TEXT)
 }
 
 /// The frame that stops an operation.

@@ -125,6 +125,9 @@ pub struct Globbed {
     pub paths: Vec<String>,
     /// Whether there are more than were asked for.
     pub more: bool,
+    /// How many `.gitignore` files were too large to be read, so that what they name is here too.
+    #[serde(default)]
+    pub unread_rules: u32,
 }
 
 /// Lines that fit a pattern.
@@ -134,6 +137,9 @@ pub struct Grepped {
     pub matches: Vec<GrepMatch>,
     /// Whether there are more than were asked for.
     pub more: bool,
+    /// How many `.gitignore` files were too large to be read, so that what they name is here too.
+    #[serde(default)]
+    pub unread_rules: u32,
 }
 
 /// A line that fits a pattern.

@@ -120,7 +120,8 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// What is kept of a process's output until it is durable with whoever asked (contract A8).
+/// How much of a process's output is kept until it is durable with the caller
+/// (docs/internals/contracts.md#a8).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retention {

@@ -42,7 +42,7 @@ pub trait Sandbox: Send + Sync {
     async fn leave(&self, operation: OperationId);
 }
 
-/// A request with everything that identifies and bounds it (contract A1–A4).
+/// A request with everything that identifies and bounds it (docs/internals/contracts.md#a1 to #a4).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
     /// Derived from tenant, owner and key; the same whoever computes it.
@@ -144,7 +144,7 @@ impl fmt::Display for OutputStream {
     }
 }
 
-/// What became of a wish to stop (contract A17): exactly one of these.
+/// What became of a wish to stop (docs/internals/contracts.md#a17): exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelAnswer {

@@ -4,6 +4,7 @@
 //! kept here and rendered on demand; the HTTP server that shows them is the binary's own, so
 //! that no second port listens.
 
+mod bounded;
 mod logs;
 mod metrics;
 

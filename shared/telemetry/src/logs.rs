@@ -5,13 +5,18 @@ use std::{
     io::{IsTerminal, stderr},
     os::{fd::AsFd, unix::fs::MetadataExt},
     str::FromStr,
+    sync::Arc,
 };
 
+use shared_types::Clock;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-use crate::TelemetryError;
+use crate::{
+    TelemetryError,
+    bounded::{Bounded, RunnerSpans, people},
+};
 
 /// What is logged where nobody says otherwise.
 const DEFAULT_FILTER: &str = "info";
@@ -46,7 +51,8 @@ impl FromStr for LogFormat {
 }
 
 /// Starts to log to stderr. `filter` is a level or pairs of target and level with commas between
-/// them (`info,server_store=debug`); without one, everything from `info` up is logged.
+/// them (`info,server_store=debug`); without one, everything from `info` up is logged. Lines are cleaned,
+/// cut and, about one runner, counted by `clock` (see `bounded`).
 /// `journal_stream` is what [`JOURNAL_STREAM`] says.
 ///
 /// # Errors
@@ -55,21 +61,31 @@ pub fn init_logs(
     format: LogFormat,
     filter: Option<&str>,
     journal_stream: Option<&str>,
+    clock: Arc<dyn Clock>,
 ) -> Result<(), TelemetryError> {
     let registry = Registry::default().with(parse_filter(filter)?);
-    let text = || {
-        let colours = stderr().is_terminal();
-        layer().with_ansi(colours).with_writer(stderr)
-    };
+    let colours = stderr().is_terminal();
+    let text = || layer().with_ansi(colours).with_writer(stderr);
     let lines = match format {
-        LogFormat::Text if leads_to(journal_stream, stderr()) => text().without_time().boxed(),
-        LogFormat::Text => text().boxed(),
+        LogFormat::Text if leads_to(journal_stream, stderr()) => {
+            let format = people(colours).without_time();
+            text()
+                .event_format(Bounded::new(format, false, clock))
+                .boxed()
+        }
+        LogFormat::Text => {
+            let format = people(colours);
+            text()
+                .event_format(Bounded::new(format, false, clock))
+                .boxed()
+        }
         LogFormat::Json => {
-            let lines = layer().json().flatten_event(true);
-            lines.with_writer(stderr).boxed()
+            let lines = layer().json().flatten_event(true).with_writer(stderr);
+            let bounded = |format| Bounded::new(format, true, clock);
+            lines.map_event_format(bounded).boxed()
         }
     };
-    let started = registry.with(lines).try_init();
+    let started = registry.with(lines).with(RunnerSpans).try_init();
     started.map_err(|_| TelemetryError::Repeated("logs"))
 }
 
@@ -165,8 +181,10 @@ mod tests {
 
     #[test]
     fn logs_are_set_up_once_per_process() {
-        init_logs(LogFormat::Json, Some("off"), None).expect("the first time works");
-        let error = init_logs(LogFormat::Text, None, None).expect_err("the second does not");
+        let clock = || Arc::new(shared_types::SystemClock::new());
+        init_logs(LogFormat::Json, Some("off"), None, clock()).expect("the first time works");
+        let error =
+            init_logs(LogFormat::Text, None, None, clock()).expect_err("the second does not");
         assert!(matches!(error, TelemetryError::Repeated("logs")));
     }
 }

@@ -31,6 +31,7 @@ const KEY_FILE: &str = "certificate.key";
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     certificate_sha256: [u8; 32],
+    names: Vec<String>,
 }
 
 impl ServerTls {
@@ -63,6 +64,7 @@ impl ServerTls {
         let key =
             PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|_| not_pem(key, "private key"))?;
         let certificate_sha256 = *Digest::of(&certificates[0]).as_bytes();
+        let names = dns_names(&certificates[0]);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -71,7 +73,13 @@ impl ServerTls {
         Ok(Self {
             config: Arc::new(config),
             certificate_sha256,
+            names,
         })
+    }
+
+    /// The DNS names in the leaf certificate; one may begin with `*.`.
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// For a `tokio_rustls::TlsAcceptor`; offers `h2` and `http/1.1`.
@@ -89,8 +97,16 @@ impl ServerTls {
         Self {
             config: Arc::new(config),
             certificate_sha256,
+            names: Vec::new(),
         }
     }
+}
+
+/// None where the certificate cannot be read: then clients cannot verify it by a name either.
+fn dns_names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let leaf = webpki::EndEntityCert::try_from(certificate);
+    let names = leaf.iter().flat_map(|leaf| leaf.valid_dns_names());
+    names.map(str::to_owned).collect()
 }
 
 fn make(directory: &Path, names: &[String]) -> Result<(), TlsError> {

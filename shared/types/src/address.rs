@@ -1,20 +1,18 @@
-//! Ranges of network addresses.
+//! Network addresses: ranges of them, and whether a host is this machine.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
+use ipnet::IpNet;
+
 /// All addresses that begin with the same bits (RFC 4632), such as `10.0.0.0/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddressRange {
-    network: IpAddr,
-    bits: u8,
-}
+pub struct AddressRange(IpNet);
 
 impl AddressRange {
     /// Whether the address lies in the range. An IPv4 address that is written as one of IPv6 is
     /// the same.
     pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.network.is_ipv4() && first(address, self.bits) == self.network
+        self.0.contains(&address.to_canonical())
     }
 }
 
@@ -28,40 +26,33 @@ impl FromStr for AddressRange {
 
     /// One address alone is a range of itself.
     fn from_str(text: &str) -> Result<Self, NotARange> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse().map_err(|_| NotARange)?)),
-            None => (text, None),
+        let range = match text.parse::<IpNet>() {
+            Ok(range) => range,
+            Err(_) => text.parse::<IpAddr>().map_err(|_| NotARange)?.into(),
         };
-        let address: IpAddr = address.parse().map_err(|_| NotARange)?;
-        let all = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.unwrap_or(all);
-        if bits > all {
-            return Err(NotARange);
-        }
-        Ok(Self {
-            network: first(address, bits),
-            bits,
-        })
+        Ok(Self(range.trunc()))
     }
 }
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.network, self.bits)
+        self.0.fmt(f)
     }
 }
 
-/// The address with all but its first `bits` bits cleared.
-fn first(address: IpAddr, bits: u8) -> IpAddr {
-    let bits = u32::from(bits);
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
-            IpAddr::V4((address.to_bits() & mask).into())
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-            IpAddr::V6((address.to_bits() & mask).into())
+/// Whether the host of a URL (a name, `127.0.0.1`, `::1` or `[::1]`) is this machine, so that
+/// nothing sent there crosses a network. Names below `localhost` are this machine by RFC 6761,
+/// section 6.3.
+pub fn is_loopback_host(host: &str) -> bool {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'))
+        .unwrap_or(host);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => {
+            let name = host.to_ascii_lowercase();
+            name == "localhost" || name.ends_with(".localhost")
         }
     }
 }
@@ -101,6 +92,31 @@ mod tests {
             "10.0.0.0/-1",
         ] {
             assert_eq!(text.parse::<AddressRange>(), Err(NotARange), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_localhost_and_what_lies_below_it_and_the_loopback_addresses() {
+        for host in [
+            "localhost",
+            "LOCALHOST",
+            "a.localhost",
+            "127.0.0.1",
+            "127.9.9.9",
+            "::1",
+        ] {
+            assert!(is_loopback_host(host), "{host}");
+        }
+        assert!(is_loopback_host("[::1]") && is_loopback_host("[::ffff:127.0.0.1]"));
+        for host in [
+            "localhost.example.com",
+            "notlocalhost",
+            "10.0.0.1",
+            "[::2]",
+            "0.0.0.0",
+            "",
+        ] {
+            assert!(!is_loopback_host(host), "{host}");
         }
     }
 }

@@ -1,10 +1,11 @@
-//! The event log of a session: what happened, numbered from 1, never edited (contract D).
+//! The event log of a session: what happened, numbered from 1, never edited
+//! (docs/internals/contracts.md#d-the-event-log).
 //!
 //! What people see and what the model is sent are projections of it. Each event carries its
 //! kind and version; a reader keeps a kind or a version that it does not know and skips it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, TurnId, UserId,
@@ -83,6 +84,7 @@ impl<'de> Deserialize<'de> for EventBody {
 /// What can happen in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Event {
     /// The session exists.
     #[serde(rename = "session.created")]
@@ -111,9 +113,14 @@ pub enum Event {
         /// The turn.
         turn: TurnId,
         /// The epoch that fences every earlier worker.
+        #[cfg_attr(feature = "openapi", schema(value_type = u64))]
         epoch: Epoch,
         /// Where the worker runs.
         replica: ReplicaId,
+        /// Where the turn's calls go, as it was when the turn was first claimed; absent where an
+        /// earlier release claimed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<Choice>,
     },
     /// The model answered; committed before any of its tools starts.
     #[serde(rename = "answer.recorded")]
@@ -126,8 +133,14 @@ pub enum Event {
         model: String,
         /// What it said.
         text: String,
+        /// Its thoughts before it spoke, for people; no part of `text`.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reasoning: String,
         /// The tools that it asked for, in its order.
         calls: Vec<ToolCall>,
+        /// The vendor's own parts of the answer.
+        #[serde(default, skip_serializing_if = "Opaque::is_empty")]
+        opaque: Opaque,
         /// Whether the answer is whole.
         finish: Finish,
         /// The tokens that it cost.
@@ -160,15 +173,38 @@ pub enum Event {
         outcome: CallOutcome,
         /// What the model is told, bounded.
         text: String,
+        /// Whether it was not run because no runner could be given it: this ends the turn.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unplaced: bool,
         /// The task as which it goes on in the background, from 1 in each session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<u32>,
+        /// What the call still waited for when it ended: to ask for the same again is to wait on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        awaits: Option<Awaited>,
         /// The time that it was given, in milliseconds.
         budget_ms: u64,
         /// The time that it took, in milliseconds.
         duration_ms: u64,
         /// Whether it took longer than it was given.
         overran: bool,
+    },
+    /// From here on the model is sent the conversation without the results of its oldest tool calls,
+    /// because it is too long; recorded before the model is asked.
+    #[serde(rename = "results.left_out")]
+    ResultsLeftOut {
+        /// The turn.
+        turn: TurnId,
+        /// The model call that needs the room, from 1.
+        step: u32,
+        /// How many calls of the conversation, counted from its oldest, are sent in short.
+        through: u32,
+        /// How many of them had a long result or long arguments; the others are sent as they were.
+        results: u32,
+        /// By how many bytes these became shorter.
+        bytes: u64,
+        /// Why.
+        because: LeftOutBecause,
     },
     /// Someone asked to stop the turn.
     #[serde(rename = "cancel.requested")]
@@ -207,13 +243,14 @@ impl Event {
     pub const VERSION: u32 = 1;
 
     /// The kinds that this reader knows.
-    pub const KINDS: [&'static str; 9] = [
+    pub const KINDS: [&'static str; 10] = [
         "session.created",
         "input.accepted",
         "turn.claimed",
         "answer.recorded",
         "call.placed",
         "call.ended",
+        "results.left_out",
         "cancel.requested",
         "turn.ended",
         "operation.settled",
@@ -228,6 +265,7 @@ impl Event {
             Self::AnswerRecorded { .. } => "answer.recorded",
             Self::CallPlaced { .. } => "call.placed",
             Self::CallEnded { .. } => "call.ended",
+            Self::ResultsLeftOut { .. } => "results.left_out",
             Self::CancelRequested { .. } => "cancel.requested",
             Self::TurnEnded { .. } => "turn.ended",
             Self::OperationSettled { .. } => "operation.settled",
@@ -243,6 +281,7 @@ impl Event {
             | Self::AnswerRecorded { turn, .. }
             | Self::CallPlaced { turn, .. }
             | Self::CallEnded { turn, .. }
+            | Self::ResultsLeftOut { turn, .. }
             | Self::CancelRequested { turn, .. }
             | Self::TurnEnded { turn, .. } => Some(*turn),
         }
@@ -251,6 +290,7 @@ impl Event {
 
 /// One request of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolCall {
     /// The vendor's id, which its wire format wants back with the result; never our identity.
     pub vendor_id: String,
@@ -258,11 +298,38 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: meant to be JSON, not trusted to be.
     pub arguments: String,
+    /// The vendor's own fields of the call, such as a signature of the thoughts behind it. The
+    /// model that wrote them gets them back unchanged; nothing else reads them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub opaque: Map<String, Value>,
+}
+
+/// The vendor's own parts of an answer. The model that wrote them gets them back unchanged;
+/// nothing else reads them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Opaque {
+    /// What stood before the text and is no part of it: thoughts between tags, with the tags.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub before_text: String,
+    /// The fields of the message that the wire format does not know.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    pub fields: Map<String, Value>,
+}
+
+impl Opaque {
+    /// Whether there is nothing to send back.
+    pub fn is_empty(&self) -> bool {
+        self.before_text.is_empty() && self.fields.is_empty()
+    }
 }
 
 /// Whether the model's answer is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Finish {
     /// It is whole.
     Complete,
@@ -274,6 +341,7 @@ pub enum Finish {
 
 /// Tokens of one model call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Usage {
     /// Tokens that were sent.
     pub input: u64,
@@ -285,6 +353,7 @@ pub struct Usage {
 
 /// Where an operation runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Place {
     /// The runner.
     pub runner: RunnerId,
@@ -293,12 +362,48 @@ pub struct Place {
     /// The sandbox on it.
     pub sandbox: SandboxId,
     /// What the sandbox is proved to keep apart.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub isolation: Isolation,
+}
+
+/// The runner on which a turn works, and where that choice comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Choice {
+    /// No runner was chosen.
+    #[default]
+    None,
+    /// The session is pinned to this runner.
+    Session {
+        /// The runner.
+        runner: RunnerId,
+        /// Its name.
+        name: String,
+    },
+    /// The session's user works on this runner.
+    User {
+        /// The runner.
+        runner: RunnerId,
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Choice {
+    /// The runner and its name, where one is chosen.
+    pub fn runner(&self) -> Option<(RunnerId, &str)> {
+        match self {
+            Self::None => None,
+            Self::Session { runner, name } | Self::User { runner, name } => Some((*runner, name)),
+        }
+    }
 }
 
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CallOutcome {
     /// It did what was asked; for a command, whatever its exit code.
     Completed,
@@ -316,9 +421,32 @@ pub enum CallOutcome {
     Background,
 }
 
+/// Why results are left out of what the model is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum LeftOutBecause {
+    /// The request came near the model's window, as the server estimates it.
+    NearWindow,
+    /// The model refused the request as too long.
+    Refused,
+}
+
+/// What a call waited for in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Awaited {
+    /// The runner, which is away and may come back at any moment.
+    Runner,
+    /// The command, which still runs.
+    Command,
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum TurnOutcome {
     /// The model had nothing more to do.
     Completed,
@@ -361,6 +489,18 @@ mod tests {
             serde_json::from_value::<SessionEvent>(json).expect("it reads back"),
             ended()
         );
+    }
+
+    #[test]
+    fn an_answer_of_a_log_without_opaque_parts_reads_and_writes_as_before() {
+        let json = serde_json::json!({
+            "seq": 3, "at": "1970-01-01T00:00:00.000000Z", "type": "answer.recorded", "v": 1,
+            "turn": "trn_00000000000000000000000005", "step": 1, "model": "m", "text": "hi",
+            "calls": [{ "vendor_id": "c", "name": "List", "arguments": "{}" }],
+            "finish": "complete", "usage": { "input": 1, "cached": 0, "output": 1 },
+        });
+        let event: SessionEvent = serde_json::from_value(json.clone()).expect("it reads");
+        assert_eq!(serde_json::to_value(event).expect("it is JSON again"), json);
     }
 
     #[test]

@@ -60,6 +60,17 @@ macro_rules! ids {
             }
         }
 
+        #[cfg(feature = "openapi")]
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let pattern = concat!("^", $prefix, "_[0-7][0-9a-hjkmnp-tv-z]{25}$");
+                crate::schema::text(Some(pattern), None, "An id.")
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        impl utoipa::ToSchema for $name {}
+
         impl Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)

@@ -1,22 +1,29 @@
-//! The words of the project as types: ids, time, events, operations, limits, tokens.
+//! The words of the project as types: ids, time, addresses, events, operations, limits, tokens.
 //!
 //! Rank 0: every other crate may import this one, and it imports none of ours. It does no IO;
 //! the only ambient things it names are the system's clock and random source, behind the
 //! [`Clock`] and [`Entropy`] that `main` hands down.
 
 pub mod address;
+pub mod backoff;
+pub mod clean;
 pub mod clock;
+mod duration_text;
 pub mod entropy;
 pub mod event;
+pub mod human;
 pub mod ids;
 pub mod isolation;
 pub mod limits;
 pub mod operation;
 pub mod refusal;
+#[cfg(feature = "openapi")]
+mod schema;
 pub mod token;
 
 pub use address::AddressRange;
 pub use clock::{Clock, SystemClock, Timestamp};
+pub use duration_text::{NotADuration, parse_duration};
 pub use entropy::{Entropy, OsEntropy};
 pub use event::{Event, SessionEvent};
 pub use ids::*;

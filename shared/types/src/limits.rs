@@ -37,6 +37,13 @@ pub const RETAINED_TAIL_BYTES: usize = 1024 * 1024;
 /// many commands as may run at once this is one gibibyte for each runner.
 pub const SPOOL_BYTES_PER_STREAM: u64 = 8 * 1024 * 1024;
 
+/// Largest offset, size, count or time in a frame of a runner: numbers in JSON are exact up to here,
+/// the database keeps them, and no file or stream of a host is larger.
+pub const MAX_NUMBER: u64 = (1 << 53) - 1;
+
+/// Longest time that a refusal of a runner can ask to wait, in milliseconds: a day.
+pub const MAX_RETRY_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
+
 /// Longest shell command or single argument, in bytes. Linux refuses a single argument of
 /// 128 KiB and more (`MAX_ARG_STRLEN`), so a longer one could never run.
 pub const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -46,6 +53,10 @@ pub const MAX_INLINE_FILE_BYTES: usize = 1024 * 1024;
 
 /// Longest path in a request, in bytes (`PATH_MAX`).
 pub const MAX_PATH_BYTES: usize = 4096;
+
+/// Longest text that a peer may say of itself, of a refusal or of a failure, in characters; more of
+/// it is cut off. It goes to logs, lists and terminals as one line.
+pub const MAX_PEER_TEXT: usize = 1024;
 
 /// Longest message that a user may send, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
@@ -70,6 +81,10 @@ pub const LINK_SILENCE: Duration = Duration::from_secs(30);
 
 /// After this long without a frame the server holds the runner for offline.
 pub const LINK_LEASE: Duration = Duration::from_secs(45);
+
+/// How long a call waits for a runner that was heard of within its lease and has no link: the
+/// runner's first attempts to link anew take less.
+pub const AWAY_AT_MOST: Duration = Duration::from_secs(10);
 
 /// How long commands may go on while their runner is cut off from the server.
 pub const DISCONNECTED_AT_MOST: Duration = Duration::from_secs(15 * 60);

@@ -1,4 +1,4 @@
-//! What identifies an operation and what fences it (contract A1–A4).
+//! What identifies an operation and what fences it (docs/internals/contracts.md#a1 to #a4).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The closed set of reasons for which an operation is refused (contract A25).
+//! The closed set of reasons for which an operation is refused (docs/internals/contracts.md#a25).
 
 use std::{fmt, time::Duration};
 

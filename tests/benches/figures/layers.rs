@@ -128,6 +128,7 @@ fn request(directory: &Path) -> Request {
                 when_full: WhenFull::Gap { tail: TAIL_BYTES },
             },
             sync: Sync::Nothing,
+            claim: None,
         },
     }
 }

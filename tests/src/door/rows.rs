@@ -13,7 +13,7 @@ use server_router::ports::{
     TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream};
-use shared_types::{Epoch, Generation, Isolation, OperationId, Owner};
+use shared_types::{Epoch, Generation, Isolation, OperationId, Owner, event::Choice};
 
 /// What a store would keep.
 #[derive(Default)]
@@ -67,11 +67,17 @@ impl Fleet for Rows {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
         let runner = self.kept().runner.clone();
         Ok(FleetSnapshot {
-            choice: runner.as_ref().map(|runner| runner.id),
+            choice: runner.as_ref().map_or(Choice::None, |runner| Choice::User {
+                runner: runner.id,
+                name: runner.name.clone(),
+            }),
             demanded: Isolation::none(),
             runners: runner.into_iter().collect(),
         })
     }
+
+    /// Nobody watches.
+    fn tell(&self, _words: String) {}
 }
 
 #[async_trait]

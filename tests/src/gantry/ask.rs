@@ -11,6 +11,8 @@ pub struct Answer {
     pub status: u16,
     /// The content type; empty where there is none.
     pub kind: String,
+    /// How many seconds to wait before another attempt, where it says so.
+    pub retry_after: Option<u64>,
     /// The body; null where there is none or it is no JSON.
     pub body: Value,
 }
@@ -30,7 +32,10 @@ impl Gantry {
         }
         let answer = request.send().await.expect("an answer");
         let kind = answer.headers().get(reqwest::header::CONTENT_TYPE);
+        let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
         Answer {
+            retry_after,
             status: answer.status().as_u16(),
             kind: kind
                 .and_then(|kind| kind.to_str().ok())

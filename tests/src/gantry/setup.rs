@@ -46,6 +46,14 @@ impl Setup {
         }
     }
 
+    /// A server that lets one credential begin a few hundred sessions at once.
+    pub fn with_many_sessions() -> Self {
+        Self {
+            settings: "[limits]\nnew_per_minute = 600\n".to_owned(),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn environment(&self) -> Vec<(String, String)> {
         let model = self.model.iter().flat_map(|base_url| {
             [

@@ -8,7 +8,9 @@ const PIECE_SIZES: [usize; 6] = [1, 7, 64, 3, 301, 2];
 
 /// A whole answer to request `number`: text, calls, end, usage and end mark.
 pub(super) fn answer(number: usize, said: &str, calls: &[(String, String)]) -> Vec<u8> {
-    let mut events = vec![event(&delta(json!({ "role": "assistant", "content": "" })))];
+    let mut events = vec![event(&delta(
+        &json!({ "role": "assistant", "content": "" }),
+    ))];
     events.extend(parts(said).into_iter().map(|part| event(&text(part))));
     for (place, (name, arguments)) in calls.iter().enumerate() {
         let id = format!("call_{number}_{place}");
@@ -36,7 +38,7 @@ pub(super) fn answer(number: usize, said: &str, calls: &[(String, String)]) -> V
 
 /// A piece of text.
 pub(super) fn text(text: &str) -> Value {
-    delta(json!({ "content": text }))
+    delta(&json!({ "content": text }))
 }
 
 /// The end of the answer, its usage and the end mark.
@@ -74,12 +76,13 @@ pub(super) fn odd_pieces(bytes: &[u8]) -> Vec<Bytes> {
     pieces
 }
 
-fn delta(delta: Value) -> Value {
+/// A piece of the message.
+pub(super) fn delta(delta: &Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
 fn call(call: Value) -> Value {
-    delta(json!({ "tool_calls": [call] }))
+    delta(&json!({ "tool_calls": [call] }))
 }
 
 /// The text in at most 16 pieces, as a model would speak it.

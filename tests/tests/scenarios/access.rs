@@ -1,9 +1,12 @@
+use std::process::Stdio;
+
 use shared_client::ClientError;
 use shared_types::{Clock as _, SystemClock};
 use tests::{
     gantry::{Gantry, Runner, eventually},
     peer::{Peer, connect},
 };
+use tokio::io::AsyncWriteExt as _;
 
 fn refused(error: &ClientError) -> (&str, u16) {
     match error {
@@ -26,17 +29,70 @@ async fn a_sign_in_code_works_once_and_a_new_start_prints_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn guessing_codes_is_slowed_down() {
+async fn of_codes_that_are_guessed_at_once_ten_are_told_why_and_the_right_one_still_signs_in() {
     let gantry = Gantry::practice().await;
-    let stranger = gantry.client_with(None);
-    let mut last = None;
-    for guess in 0..12 {
-        last = stranger
-            .sign_in(&format!("0000{guess}-aaaaa"), "test")
-            .await
-            .err();
+    let guessing = (0..60).map(|guess| {
+        let stranger = gantry.client_with(None);
+        tokio::spawn(async move { stranger.sign_in(&format!("0000-{guess:04}"), "test").await })
+    });
+    let (mut told, mut too_many) = (0, 0);
+    for guess in guessing.collect::<Vec<_>>() {
+        let wrong = guess.await.expect("it ends").expect_err("all are wrong");
+        match refused(&wrong) {
+            ("unauthenticated", 401) => told += 1,
+            ("too_many", 429) => too_many += 1,
+            other => panic!("{other:?}"),
+        }
     }
-    assert_eq!(refused(&last.expect("all are wrong")), ("too_many", 429));
+    assert_eq!((told, too_many), (10, 50));
+
+    let code = gantry.sign_in_code().await;
+    let owner = gantry.client_with(None);
+    let signed_in = owner.sign_in(&code, "the owner").await;
+    signed_in.expect("others' wrong codes do not lock the owner out");
+    let again = owner.sign_in(&code, "a thief").await;
+    let again = again.expect_err("it is spent, and that is not said any more");
+    assert_eq!(refused(&again), ("too_many", 429));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_code_comes_over_standard_input_and_is_refused_on_the_command_line() {
+    let gantry = Gantry::practice().await;
+    let code = gantry.sign_in_code().await;
+    let home = tempfile::tempdir().expect("a home of another person");
+    let login = async |arguments: &[&str], input: &str| {
+        let mut login = gantry.terminal(&[&["login"], arguments].concat());
+        login
+            .env("GANTRY_HOME", home.path())
+            .env_remove("GANTRY_TOKEN");
+        login
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut login = login.spawn().expect("it starts");
+        let mut stdin = login.stdin.take().expect("stdin is piped");
+        // It may have ended without reading.
+        let _ = stdin.write_all(input.as_bytes()).await;
+        drop(stdin);
+        let output = login.wait_with_output().await.expect("it ends");
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8(said).expect("text"),
+        )
+    };
+    let (done, said) = login(&[&code], "").await;
+    assert!(!done && said.contains("list of processes"), "{said}");
+    assert!(!said.contains(&code), "{said}");
+    let (done, said) = login(&[], "").await;
+    assert!(
+        !done && said.contains("gantry-server sign-in-code"),
+        "{said}"
+    );
+    let (done, said) = login(&[], &format!("{code}\n")).await;
+    assert!(done && said.contains("signed in"), "{said}");
+    let (done, said) = login(&["-"], &gantry.sign_in_code().await).await;
+    assert!(done, "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,38 @@ async fn aimock_refuses_for_a_second_and_breaks_off_in_mid_answer_and_the_turn_c
     assert!(waited >= Duration::from_secs(1), "it took only {waited:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_aimock_sends_of_a_models_thoughts_comes_back_to_it_with_the_call() {
+    let thoughts = "I have to look before I speak.";
+    let aimock = Aimock::start(&json!([
+        {
+            "match": { "userMessage": "go", "hasToolResult": false },
+            "response": { "toolCalls": [shell("true")], "reasoning": thoughts },
+        },
+        {
+            "match": { "userMessage": "go", "hasToolResult": true },
+            "response": { "content": "done", "reasoning": "All is well." },
+        },
+    ]))
+    .await;
+    let gantry = Gantry::with_model(aimock.base_url()).await;
+    let _runner = gantry.runner("laptop").await;
+    let told = gantry.talk().await.say("go").await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    assert_eq!(told.answer(), "done");
+    let recorded = format!("{:?}", told.events);
+    assert!(
+        recorded.contains("reasoning: \"All is well.\""),
+        "{recorded}"
+    );
+    let requests = aimock.journal().await;
+    let messages = requests[1]["body"]["messages"].as_array().expect("a list");
+    let [.., asked, _result] = &messages[..] else {
+        panic!("a call and its result: {messages:?}")
+    };
+    assert_eq!(asked["reasoning_content"], thoughts);
+}
+
 /// aimock on a loopback port. Killed when it is dropped.
 struct Aimock {
     url: String,

@@ -70,6 +70,13 @@ async fn every_good_answer_has_the_documented_shape() {
     api.call("get", "/api/v1/sessions", "", None).await;
     api.call("get", "/api/v1/sessions/{id}", &session, None)
         .await;
+    let pin = json!({ "runner": "laptop" });
+    let pinned = api
+        .call("put", "/api/v1/sessions/{id}/runner", &session, Some(pin))
+        .await;
+    assert_eq!(pinned["runner"]["name"], "laptop");
+    api.call("delete", "/api/v1/sessions/{id}/runner", &session, None)
+        .await;
     api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
         .await;
     let message = json!({ "text": "run sleep 1000", "client_id": "1" });
@@ -92,6 +99,8 @@ async fn every_good_answer_has_the_documented_shape() {
         _ => None,
     });
     let operation = operation.expect("the call was placed");
+    let listed = api.call("get", "/api/v1/operations", "", None).await;
+    assert_eq!(listed["operations"][0]["id"], operation.as_str());
     let output = api
         .call("get", "/api/v1/operations/{id}/output", &operation, None)
         .await;
@@ -236,9 +245,11 @@ async fn an_id_of_nothing_of_another_kind_or_of_no_form_gets_the_same_answer() {
             &long,
         ]) {
             let path = operation.path.replace("{id}", id);
-            let body = operation
-                .has_body()
-                .then(|| json!({ "text": "hello" }).to_string());
+            let good = match operation.method {
+                "put" => json!({ "runner": "laptop" }),
+                _ => json!({ "text": "hello" }),
+            };
+            let body = operation.has_body().then(|| good.to_string());
             let answer = gantry.ask(operation.method, &path, body).await;
             assert_eq!(answer.status, 404, "{path}: {answer:?}");
             assert_true(&operation, &answer);
@@ -248,6 +259,38 @@ async fn an_id_of_nothing_of_another_kind_or_of_no_form_gets_the_same_answer() {
         }
     }
     assert!(tried > 50, "{tried}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_says() {
+    let gantry = Gantry::practice().await;
+    let document = document(&gantry).await;
+    let session = gantry.client().create_session("").await;
+    let session = session.expect("a session").id.to_string();
+    let (mut names, mut bounded) = (BTreeSet::new(), 0);
+    for operation in document.operations() {
+        let name = operation.id().expect("a name");
+        assert!(names.insert(name.to_owned()), "{name} is there twice");
+        let Some(most) = operation.greatest("limit") else {
+            assert!(!operation.parameters("query").contains(&"limit"), "{name}");
+            continue;
+        };
+        bounded += 1;
+        let id = match operation.path.contains("/operations/") {
+            true => &OperationId::from_u128(1).to_string(),
+            false => &session,
+        };
+        let path = operation.path.replace("{id}", id);
+        for (limit, refused) in [(0, true), (1, false), (most, false), (most + 1, true)] {
+            let path = format!("{path}?limit={limit}");
+            let answer = gantry.ask(operation.method, &path, None).await;
+            assert_eq!(answer.status == 422, refused, "{path}: {answer:?}");
+            assert_true(&operation, &answer);
+            let said = answer.body["detail"].as_str().unwrap_or_default();
+            assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
+        }
+    }
+    assert_eq!(bounded, 4);
 }
 
 /// Requests that are good, and the operations that they tried.

@@ -1,5 +1,5 @@
 //! Commands that outlast their calls: they go on as tasks, whatever dies meanwhile, and are never run
-//! again (contract A18).
+//! again (docs/internals/contracts.md#a18).
 
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{

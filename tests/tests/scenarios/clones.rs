@@ -1,5 +1,8 @@
 use shared_types::event::CallOutcome;
-use tests::gantry::{Gantry, Runner, TO_BE_ENROLLED, eventually};
+use tests::{
+    gantry::{Gantry, Runner, TO_BE_ENROLLED, eventually},
+    gateway::Gateway,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anything() {
@@ -25,6 +28,39 @@ async fn a_copied_runner_folder_is_noticed_and_locked_and_neither_copy_runs_anyt
     assert_eq!(*outcome, CallOutcome::Refused);
     assert!(text.contains("its folder was copied"), "{text}");
     assert_eq!((original.file("ran"), copy.file("ran")), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_the_network_withheld_locks_no_runner_and_stops_no_command() {
+    let gantry = Gantry::practice().await;
+    let gateway = Gateway::before(gantry.url()).await;
+    let mut runner = gantry.runner_by_way_of(gateway.url(), "laptop").await;
+    runner.kill().await;
+    gateway.withhold("/Authenticate");
+    runner.start();
+    eventually("the request is under way", || async {
+        (gateway.withheld() > 0).then_some(())
+    })
+    .await;
+    runner.kill().await;
+    gateway.allow();
+    runner.start();
+    gantry.until_online("laptop", true).await;
+    let mut talk = gantry.talk().await;
+    let turn = talk
+        .send("run echo up; until test -e go; do sleep 0.05; done; echo through")
+        .await;
+    talk.until_output("up").await;
+    let refused = gateway.release().await;
+    assert!(!refused.is_empty(), "the old bytes have arrived");
+    for status in refused {
+        assert!(status.message().contains("came before"), "{status:?}");
+    }
+    std::fs::write(runner.workspace().join("go"), "").expect("a file");
+    let told = talk.ended(turn).await;
+    assert!(told.calls()[0].1.contains("through"), "{:?}", told.calls());
+    let runners = gantry.client().runners().await.expect("a list");
+    assert!(runners[0].online && !runners[0].locked, "{runners:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

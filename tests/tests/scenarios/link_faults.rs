@@ -25,14 +25,14 @@ const LARGE_LINES: u32 = 300_000;
 const CUTS: u64 = 40;
 
 /// Every limit of silence in a thirtieth of its time: to these, 20 s are what 10 minutes are to the
-/// defaults. How long an answer to the question may take is no such limit.
+/// defaults. How long a handshake or an answer to the question may take is no such limit.
 const EVERY_LIMIT_SHORT: &str = "
 [link]
 heartbeat_every_ms = 333
 silence_ms = 1000
 lease_ms = 1500
 [connections]
-first_request_within_ms = 333
+first_request_within_ms = 2000
 quiet_at_most_ms = 2000
 answer_within_ms = 1000
 taken_within_ms = 2000

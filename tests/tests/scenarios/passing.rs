@@ -19,10 +19,11 @@ use tests::{
 
 const MIB: u64 = 1024 * 1024;
 
-/// The most that any hop may take of memory while a file goes through (contract A26).
+/// The most that any hop may take of memory while a file goes through
+/// (docs/internals/contracts.md#a26).
 const MEMORY_AT_MOST: u64 = 64 * MIB;
 
-/// A file as large as any that has to go through (contract A26).
+/// A file as large as any that has to go through (docs/internals/contracts.md#a26).
 const LARGE_BYTES: u64 = 2048 * MIB;
 
 /// Larger than what any hop may hold.
@@ -118,10 +119,7 @@ fn cut_now_and_then(proxy: &Arc<Proxy>, bytes: u64, times: u64) -> tokio::task::
     let before = begun.to_server + begun.to_runner;
     tokio::spawn(async move {
         for time in 1..=times {
-            let enough = before + time * bytes;
-            proxy
-                .until(|passed| passed.to_server + passed.to_runner >= enough)
-                .await;
+            proxy.until_bytes(before + time * bytes).await;
             proxy.cut();
             proxy.until_new_connection().await;
         }

@@ -49,6 +49,7 @@ async fn with_the_chosen_runner_offline_the_answer_says_since_when_and_nothing_r
     assert_eq!(chosen.stop().await, Some(0));
     gantry.until_online("chosen", false).await;
     let told = gantry.talk().await.say("run touch ran").await;
+    assert_eq!(told.outcome, TurnOutcome::Failed);
     let [(CallOutcome::Refused, text)] = told.calls()[..] else {
         panic!("{:?}", told.calls())
     };
@@ -64,7 +65,7 @@ async fn with_the_chosen_runner_offline_the_answer_says_since_when_and_nothing_r
 async fn without_a_runner_the_turn_ends_and_says_how_to_get_one() {
     let gantry = Gantry::practice().await;
     let told = gantry.talk().await.say("run touch ran").await;
-    assert_eq!(told.outcome, TurnOutcome::Completed);
+    assert_eq!(told.outcome, TurnOutcome::Failed);
     let [(CallOutcome::Refused, text)] = told.calls()[..] else {
         panic!("{:?}", told.calls())
     };

@@ -1,14 +1,14 @@
 //! A runner that has no room for another command at the moment.
 
 use shared_types::event::CallOutcome;
-use tests::gantry::{Gantry, Runner, Talk, eventually};
+use tests::gantry::{Gantry, Runner, Setup, Talk, eventually};
 
 /// Commands that a runner runs at the same time.
 const AT_ONCE: usize = 64;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_for_which_a_runner_has_no_room_waits_for_some_and_runs_once() {
-    let gantry = Gantry::practice().await;
+    let gantry = Gantry::with(Setup::with_many_sessions()).await;
     let runner = gantry.runner("laptop").await;
     let _busy = busy(&gantry, &runner).await;
     let mut talk = gantry.talk().await;
@@ -25,7 +25,7 @@ async fn a_command_for_which_a_runner_has_no_room_waits_for_some_and_runs_once()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_waits_for_room_while_the_server_is_killed_runs_once() {
-    let mut gantry = Gantry::practice().await;
+    let mut gantry = Gantry::with(Setup::with_many_sessions()).await;
     let runner = gantry.runner("laptop").await;
     let busy = busy(&gantry, &runner).await;
     let mut talk = gantry.talk().await;

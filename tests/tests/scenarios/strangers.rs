@@ -7,7 +7,11 @@
 use std::path::PathBuf;
 
 use prost::Message;
-use proto::v1;
+use proto::{
+    agreement::Ephemeral,
+    enrolling::{self, Envelope},
+    v1,
+};
 use shared_fuzz::{fuzz, stored};
 use shared_types::{RunnerId, Token, entropy::SeededEntropy};
 use tests::{
@@ -31,22 +35,28 @@ fn corpus() -> PathBuf {
 /// Messages as runners send them, by their names. Their secrets are nobody's.
 fn messages() -> Vec<(&'static str, Vec<u8>)> {
     let input = |method: u8, message: Vec<u8>| [vec![method], message].concat();
-    let identify = v1::IdentifyRequest { nonce: vec![1; 32] };
-    let enrol = v1::EnrolRequest {
-        join_token: Token::join([7; 32], &SeededEntropy::new(1)).reveal(),
+    let identify = v1::IdentifyRequest {
+        nonce: vec![1; 32],
+        version: enrolling::VERSION,
+    };
+    let (challenge, entropy) = (vec![3; 64], SeededEntropy::new(1));
+    let servers = Ephemeral::of([7; 32]).public();
+    let envelope = Envelope::to(&challenge, &servers, &entropy).expect("a public key");
+    let (enrol, _) = envelope.seal(&v1::EnrolContent {
+        join_token: Token::join([7; 32], &entropy).reveal(),
         public_key: vec![2; 32],
-        challenge: vec![3; 56],
         signature: vec![4; 64],
         name: "laptop".to_owned(),
         labels: [("zone".to_owned(), "home".to_owned())].into(),
         hostname: "laptop.local".to_owned(),
         software_version: "0.1.0".to_owned(),
-    };
+    });
     let authenticate = v1::AuthenticateRequest {
         runner: RunnerId::from_u128(1).to_string(),
-        challenge: vec![3; 56],
+        challenge,
         signature: vec![4; 64],
         join_state: 1,
+        join_state_signature: vec![5; 64],
     };
     vec![
         ("authenticate", input(2, authenticate.encode_to_vec())),

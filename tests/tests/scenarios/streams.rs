@@ -67,7 +67,7 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
         .remove_key(key.entry.id)
         .await
         .expect("it is revoked");
-    assert_eq!(hear(&mut phone).await, Err(Some(CloseCode::Away)));
+    assert_eq!(hear(&mut phone).await, Err(Some(CloseCode::Policy)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 use std::process::Stdio;
 
+use shared_types::Event;
 use tests::{
-    gantry::Gantry,
+    gantry::{Gantry, Runner},
     model_server::{ModelServer, Reply},
 };
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
@@ -60,7 +61,7 @@ async fn whoever_lost_the_terminal_comes_back_to_what_is_under_way() {
     assert_eq!(ended.code(), Some(0), "{said}");
     assert!(said.contains("› run echo begun"), "{said}");
     assert!(said.contains("│ the end"), "{said}");
-    assert!(!said.contains("long ago"), "{said}");
+    assert!(!said.contains("│ long ago"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,4 +158,179 @@ async fn without_a_server_or_a_sign_in_the_next_step_is_said() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offline_runner_is_told_once_and_the_exit_code_says_that_nothing_was_done() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let mut runner = gantry.runner("laptop").await;
+    runner.stop().await;
+    gantry.until_online("laptop", false).await;
+    // A model that would try whatever it has, call after call.
+    let tries = |n| Reply::call("Shell", format!(r#"{{"command":"touch ran; : {n}"}}"#));
+    model.script((0..9).map(tries).collect());
+    let output = gantry.cli(&["chat", "go"]).await;
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let told = said.matches("which is chosen, is offline").count();
+    assert_eq!(told, 1, "{said}");
+    assert_eq!(runner.file("ran"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_piped_in_is_sent_with_the_message() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    model.script(vec![Reply::text("seen")]);
+    let mut chat = gantry.terminal(&["chat", "review", "this"]);
+    let mut chat = chat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut stdin = chat
+        .as_mut()
+        .expect("it starts")
+        .stdin
+        .take()
+        .expect("a pipe");
+    stdin.write_all(b"+a new line\n").await.expect("it reads");
+    drop(stdin);
+    let output = chat
+        .expect("it starts")
+        .wait_with_output()
+        .await
+        .expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let session = &gantry.client().sessions(1).await.expect("a list")[0];
+    let log = gantry
+        .client()
+        .events(session.id, 0, 10)
+        .await
+        .expect("a log");
+    let sent = log.events.iter().find_map(|event| match event.known() {
+        Some(Event::InputAccepted { text, .. }) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(sent, Some("review this\n\n+a new line\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_shown_whole() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let command = format!("echo {} the-end", "word ".repeat(60));
+    let output = gantry.cli(&["chat", &format!("run {command}")]).await;
+    let said = text(&output.stdout);
+    let card = said.lines().find(|line| line.starts_with("● Shell"));
+    assert!(card.is_some_and(|card| card.ends_with("the-end")), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_on_sees_the_title_and_the_last_exchange() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    talk.say("run echo the first").await;
+    talk.say("run echo the second").await;
+    let said = text(&gantry.cli(&["chat", "-c"]).await.stdout);
+    assert!(
+        said.contains("run echo the first · just now · ses_"),
+        "{said}"
+    );
+    assert!(said.contains("› run echo the second\n● 1 call\n"), "{said}");
+    assert!(!said.contains("› run echo the first"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_command_a_conversation_begins() {
+    let gantry = Gantry::practice().await;
+    let output = gantry.cli(&[]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("practice model"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_operations_keys_and_runners_are_named_by_the_beginning_of_an_id() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let mut first = gantry.talk().await;
+    let told = first.say("run echo the output").await;
+    let operation = told.operations()[0].to_string();
+    gantry.talk().await.say("list").await;
+    let sessions = gantry.client().sessions(2).await.expect("a list");
+    let [last, first] = [0, 1].map(|place| sessions[place].id.to_string());
+    let same = first
+        .bytes()
+        .zip(last.bytes())
+        .take_while(|(one, other)| one == other);
+    let unique = &first[..=same.count()];
+    let shown = text(&gantry.cli(&["show", unique]).await.stdout);
+    assert!(shown.contains("the output"), "{shown}");
+    let shown = text(&gantry.cli(&["show", "last"]).await.stdout);
+    assert!(shown.contains("› list"), "{shown}");
+    let several = gantry.cli(&["show", "ses_0"]).await;
+    assert_eq!(several.status.code(), Some(1));
+    let several = text(&several.stderr);
+    assert!(
+        several.contains(&first) && several.contains(&last),
+        "{several}"
+    );
+
+    let output = gantry.cli(&["output", &operation[..12]]).await;
+    assert_eq!(text(&output.stdout), "the output\n");
+    let runner = gantry.client().runners().await.expect("a list")[0]
+        .id
+        .to_string();
+    let used = text(&gantry.cli(&["runners", "use", &runner]).await.stdout);
+    assert!(used.contains("using laptop"), "{used}");
+    let key = gantry.client().create_key("nightly").await.expect("a key");
+    let key = key.entry.id.to_string();
+    let removed = gantry.cli(&["keys", "remove", &key[..key.len() - 1]]).await;
+    assert_eq!(text(&removed.stdout), format!("removed {key} (nightly)\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_active_runner_is_named_and_its_namesake_is_not_mistaken_for_it() {
+    let gantry = Gantry::practice().await;
+    let _first = gantry.runner("laptop").await;
+    let removed = gantry.cli(&["runners", "remove", "laptop"]).await;
+    assert!(text(&removed.stderr).contains("was the active runner"));
+    let _second = gantry.runner("laptop").await;
+    let status = text(&gantry.cli(&["status"]).await.stdout);
+    assert!(
+        status.contains("laptop (removed); the laptop that is enrolled now is another one"),
+        "{status}"
+    );
+    let listed = gantry.cli(&["runners", "list"]).await;
+    assert!(
+        !text(&listed.stdout).contains('*'),
+        "{}",
+        text(&listed.stdout)
+    );
+    assert!(text(&listed.stderr).contains("active: laptop (removed)"));
+    let json = text(&gantry.cli(&["status", "--json"]).await.stdout);
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["active_runner_removed"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_taken_name_is_refused_at_once_and_a_fixed_one_is_not_lost_in_silence() {
+    let gantry = Gantry::practice().await;
+    let _laptop = gantry.runner("laptop").await;
+    let taken = gantry.cli(&["runners", "add", "laptop"]).await;
+    assert_eq!(taken.status.code(), Some(1));
+    assert!(text(&taken.stderr).contains("a runner called laptop exists"));
+    let added = gantry
+        .cli(&["runners", "add", "desk", "--json", "--valid-for", "1h"])
+        .await;
+    let added: serde_json::Value = serde_json::from_slice(&added.stdout).expect("JSON");
+    let token = added["token"].as_str().expect("a token");
+    let machine = Runner::stranger();
+    let refused = machine.try_enrol(gantry.url(), token, "shelf").await;
+    assert_eq!(refused.status.code(), Some(1));
+    let words = text(&refused.stderr);
+    assert!(
+        words.contains("fixes the runner's name: desk, not shelf"),
+        "{words}"
+    );
+    let enrolled = machine.try_enrol(gantry.url(), token, "desk").await;
+    assert!(enrolled.status.success(), "{}", text(&enrolled.stderr));
 }

@@ -11,11 +11,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::Stat;
 use shared_sandbox::{FileFailure, Glob, Globbed};
 
-use super::{
-    Allowance, Failure, fit,
-    walk::{Seen, Start},
-    wanted,
-};
+use super::{Allowance, Failure, fit, walk::Start, wanted};
 use crate::workspace::Workspace;
 
 /// The newest files that fit. Of many only as many as are wanted are kept.
@@ -44,8 +40,12 @@ pub(super) fn glob(
     })?;
     let newest = newest.into_sorted_vec().into_iter();
     let mut paths: Vec<String> = newest.map(|(_, below)| start.shown(&below)).collect();
-    more |= fit(&mut paths, String::len) || seen == Seen::Part;
-    Ok(Globbed { paths, more })
+    more |= fit(&mut paths, String::len) || seen.part;
+    Ok(Globbed {
+        paths,
+        more,
+        unread_rules: seen.unread_rules,
+    })
 }
 
 /// A matcher of whole paths, in which only `**` crosses a `/`.

@@ -56,7 +56,7 @@ pub(super) fn grep(
             ControlFlow::Continue(())
         })
     })?;
-    Ok(search.result(seen == Seen::Part))
+    Ok(search.result(seen))
 }
 
 /// A file that was named is searched whatever `files` says, and failures with it are told.
@@ -73,7 +73,7 @@ fn one_file(
         })
     };
     match search.file(file, shown)? {
-        Searched::Text => Ok(search.result(false)),
+        Searched::Text => Ok(search.result(Seen::default())),
         Searched::Binary => Err(FileFailure::Binary {
             path: grep.path.clone(),
         }
@@ -186,10 +186,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn result(self, part: bool) -> Grepped {
+    fn result(self, seen: Seen) -> Grepped {
         Grepped {
             matches: self.matches,
-            more: self.full || part,
+            more: self.full || seen.part,
+            unread_rules: seen.unread_rules,
         }
     }
 }

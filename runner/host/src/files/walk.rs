@@ -31,8 +31,11 @@ use crate::workspace::{Links, Workspace, open_beneath, open_ordinary, stat_entry
 /// Most names that wait to be visited, over all open directories; more are left out, and said to be.
 const MAX_PENDING: usize = 200_000;
 
-/// A larger `.gitignore` is not read.
-const MAX_GITIGNORE_BYTES: u64 = 1024 * 1024;
+/// A larger `.gitignore` is not read, and that is said: compiled, it takes some forty times its size.
+const MAX_GITIGNORE_BYTES: u64 = 64 * 1024;
+
+/// The `.gitignore` files of a directory and of all above it are read up to so many bytes together.
+const MAX_RULES_BYTES: u64 = 256 * 1024;
 
 const GITIGNORE: &str = ".gitignore";
 
@@ -44,14 +47,17 @@ pub(super) struct Start {
     place: PathBuf,
     /// The rules of the directories above it.
     rules: Option<Arc<Rules>>,
+    /// `.gitignore` files above it that are too large.
+    unread_rules: u32,
 }
 
-/// Whether a walk saw everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
-    All,
+/// What a walk saw.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
     /// It was stopped, or left something out to keep its bound.
-    Part,
+    pub(super) part: bool,
+    /// So many `.gitignore` files were too large, so that what they name was seen as well.
+    pub(super) unread_rules: u32,
 }
 
 /// The rules of one directory's `.gitignore`, and of those above it.
@@ -59,6 +65,8 @@ pub(super) enum Seen {
 struct Rules {
     own: Gitignore,
     above: Option<Arc<Rules>>,
+    /// Of these files and those above.
+    bytes: u64,
 }
 
 /// A directory that is being visited.
@@ -79,15 +87,16 @@ impl Start {
         let place = workspace
             .place_of(&handle)
             .ok_or_else(|| failure(asked, Errno::NOENT))?;
-        let mut rules = None;
+        let (mut rules, mut unread_rules) = (None, 0);
         let above: Vec<&Path> = place.ancestors().skip(1).collect();
         for directory in above.into_iter().rev() {
-            rules = Rules::read(&root, directory, directory, rules);
+            rules = Rules::read(&root, directory, directory, rules, &mut unread_rules);
         }
         Ok(Self {
             handle,
             place,
             rules,
+            unread_rules,
         })
     }
 
@@ -120,7 +129,10 @@ impl Start {
             allowance,
             levels: Vec::new(),
             pending: 0,
-            seen: Seen::All,
+            seen: Seen {
+                part: false,
+                unread_rules: self.unread_rules,
+            },
         };
         walk.enter(PathBuf::new(), self.rules.clone())?;
         while let Some(level) = walk.levels.last_mut() {
@@ -139,7 +151,8 @@ impl Start {
             if is_directory {
                 walk.enter(below, rules)?;
             } else if visit(&below)?.is_break() {
-                return Ok(Seen::Part);
+                walk.seen.part = true;
+                break;
             }
         }
         Ok(walk.seen)
@@ -184,7 +197,7 @@ impl Walk<'_> {
                 continue;
             }
             if self.pending >= MAX_PENDING {
-                self.seen = Seen::Part;
+                self.seen.part = true;
                 break;
             }
             self.pending += 1;
@@ -197,6 +210,7 @@ impl Walk<'_> {
                 Path::new(""),
                 &self.start.place.join(&below),
                 above,
+                &mut self.seen.unread_rules,
             )
         } else {
             above
@@ -220,19 +234,26 @@ fn kind_of(directory: &OwnedFd, name: &OsStr) -> FileType {
 
 impl Rules {
     /// The rules of `path` beneath `handle`, which is `place` beneath the workspace root; those
-    /// `above` where it has none of its own.
+    /// `above` where it has none of its own, or too many, which is counted.
     fn read(
         handle: &OwnedFd,
         path: &Path,
         place: &Path,
         above: Option<Arc<Self>>,
+        unread: &mut u32,
     ) -> Option<Arc<Self>> {
         let Ok((file, _)) = open_ordinary(handle, &path.join(GITIGNORE), Links::Refuse) else {
             return above;
         };
+        let before = above.as_ref().map_or(0, |above| above.bytes);
+        let room = MAX_GITIGNORE_BYTES.min(MAX_RULES_BYTES - before);
         let mut text = Vec::new();
-        let length = file.take(MAX_GITIGNORE_BYTES + 1).read_to_end(&mut text);
-        if !length.is_ok_and(|length| length as u64 <= MAX_GITIGNORE_BYTES) {
+        let Ok(length) = file.take(room + 1).read_to_end(&mut text) else {
+            return above;
+        };
+        let bytes = before + length as u64;
+        if length as u64 > room {
+            *unread = unread.saturating_add(1);
             return above;
         }
         let root = if place.as_os_str().is_empty() {
@@ -246,7 +267,7 @@ impl Rules {
             let _ = builder.add_line(None, line);
         }
         match builder.build() {
-            Ok(own) => Some(Arc::new(Self { own, above })),
+            Ok(own) => Some(Arc::new(Self { own, above, bytes })),
             Err(_) => above,
         }
     }

@@ -122,3 +122,61 @@ async fn changes_of_one_file_are_made_one_after_the_other() {
     let expected: String = (0..16).map(|i| format!("[{i}]\n")).collect();
     assert_eq!(scene.text("lines"), expected);
 }
+
+#[tokio::test]
+async fn changes_of_one_file_by_several_names_are_made_one_after_the_other() {
+    let scene = Scene::new();
+    let lines = (0..16).map(|i| format!("<{i}>\n")).collect::<String>();
+    scene.put("d/lines", lines);
+    symlink("d/lines", scene.path("link")).expect("a link");
+    symlink("d", scene.path("e")).expect("a link");
+    let absolute = scene.path("d/lines").display().to_string();
+    let names = ["d/lines", "link", "e/lines", "d/../e/lines", &absolute];
+    let edits: Vec<_> = (0..16)
+        .map(|i| {
+            scene.start(shared_sandbox::Edit {
+                path: names[i % names.len()].to_owned(),
+                old: format!("<{i}>"),
+                new: format!("[{i}]"),
+                every: false,
+            })
+        })
+        .collect();
+    for edit in edits {
+        let ended = end(edit).await;
+        assert!(matches!(ended.outcome, Outcome::Edited(_)), "{ended:?}");
+    }
+    let expected: String = (0..16).map(|i| format!("[{i}]\n")).collect();
+    assert_eq!(scene.text("d/lines"), expected);
+}
+
+#[test]
+fn a_file_is_known_by_one_path_before_and_after_its_directories_are_made() {
+    let scene = Scene::new();
+    let workspace = Workspace::open(scene.host.root()).expect("a workspace");
+    let place = || workspace.place_of_change("new/deep/file");
+    let before = place();
+    scene.put("new/deep/file", "");
+    assert_eq!(place(), before);
+    assert_eq!(workspace.place_of_change("new/./deep/file"), before);
+}
+
+#[tokio::test]
+async fn a_slow_change_of_one_file_holds_up_no_change_of_another() {
+    let scene = Scene::new();
+    // Nobody reads so much in time.
+    let sparse = fs::File::create(scene.path("sparse")).expect("a file");
+    sparse.set_len(1 << 42).expect("a sparse file");
+    let write = |path: &str| Write {
+        path: path.to_owned(),
+        content: b"new".to_vec(),
+    };
+    let mut slow = scene.start(write("sparse"));
+    for small in ["small", "in/new/folders"] {
+        let outcome = scene.outcome(write(small)).await;
+        assert!(matches!(outcome, Outcome::Written(_)), "{outcome:?}");
+    }
+    assert!(slow.events.try_recv().is_err(), "it is under way");
+    slow.stop.cancel();
+    assert!(matches!(end(slow).await.outcome, Outcome::Refused(_)));
+}

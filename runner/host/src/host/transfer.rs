@@ -4,11 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use shared_sandbox::{Download, Input, Outcome, Upload};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
-    task::spawn_blocking,
-    time::sleep,
-};
+use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
 use tracing::Instrument as _;
 
 use super::{Host, lost, settled};
@@ -48,7 +44,8 @@ impl Host {
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
     ) -> Outcome {
-        let turn = match turn(&self.reads, run_for, stopping.clone()).await {
+        let turn = async { Arc::clone(&self.reads).acquire_owned().await.ok() };
+        let turn = match in_time(turn, run_for, stopping.clone()).await {
             Ok(turn) => turn,
             Err(failure) => return failure.into(),
         };
@@ -92,7 +89,12 @@ impl Host {
                 return Ok(lost("the runner failed inside; its log says how"));
             }
         };
-        let turn = turn(&self.changes, run_for, stopping).await?;
+        let turn = in_time(
+            self.changes.turn(&self.workspace, &upload.path),
+            run_for,
+            stopping,
+        );
+        let turn = turn.await?;
         let put = spawn_blocking(move || {
             let put = files::put(&upload, &staged, &workspace, &allowance, &announcer);
             drop(turn);
@@ -125,15 +127,15 @@ fn perform<W: Future<Output = Outcome> + Send + 'static>(
 }
 
 /// Waits for a turn.
-async fn turn(
-    turns: &Arc<Semaphore>,
+async fn in_time<T>(
+    turn: impl Future<Output = Option<T>>,
     limit: Duration,
     mut stopping: Stopping,
-) -> Result<OwnedSemaphorePermit, files::Failure> {
+) -> Result<T, files::Failure> {
     tokio::select! {
         biased;
         _ = stopping.wanted() => Err(stopped()),
-        turn = Arc::clone(turns).acquire_owned() => turn.map_err(|_| stopped()),
+        turn = turn => turn.ok_or_else(stopped),
         () = sleep(limit) => Err(too_slow(limit)),
     }
 }

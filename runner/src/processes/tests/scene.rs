@@ -131,6 +131,7 @@ pub(super) fn terms() -> ProcessTerms {
             when_full: WhenFull::Gap { tail: 1024 * 1024 },
         },
         sync: Sync::Nothing,
+        claim: None,
     }
 }
 

@@ -81,8 +81,8 @@ fn time_that_has_passed_since_the_start_is_not_left() {
 }
 
 #[test]
-fn a_start_without_times_is_read() {
+fn a_start_without_times_or_claim_is_read() {
     let line = r#"{"operation":"op_00000000000000000000000007","identity":{"supervisor":{"pid":1,"start_ticks":1,"boot_id":"b"},"kill":"sweep","cgroup":null},"child":null}"#;
     let start: StartRecord = serde_json::from_str(line).expect("a record of an earlier program");
-    assert_eq!(start.times, None);
+    assert_eq!((start.times, start.claim), (None, None));
 }

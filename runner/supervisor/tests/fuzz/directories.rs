@@ -182,6 +182,7 @@ fn fill(operation: &Path, stranger: &Stranger, bait: &Path, dice: &mut Dice) {
             identity: identity.clone(),
             child: dice.one_in(2).then(|| stranger.taken_for(dice)),
             times: None,
+            claim: None,
         })
     };
     let files = [

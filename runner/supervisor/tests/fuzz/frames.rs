@@ -102,6 +102,7 @@ fn terms() -> Terms {
             when_full: WhenFull::Gap { tail: 1 << 20 },
         },
         sync: Sync::Nothing,
+        claim: Some("{}".to_owned()),
     }
 }
 
@@ -165,6 +166,7 @@ fn from_supervisor() -> Vec<(FromSupervisor, &'static [u8])> {
         child: Some(identity.supervisor.clone()),
         identity,
         times: None,
+        claim: None,
     };
     let refused = FromSupervisor::Refused {
         reason: "no".to_owned(),

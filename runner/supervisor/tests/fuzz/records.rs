@@ -157,6 +157,7 @@ fn write_the_records() {
         identity: identity.clone(),
         child: None,
         times: None,
+        claim: None,
     });
     let with_times = Fate::Started(StartRecord {
         operation: OperationId::from_u128(7),
@@ -168,6 +169,7 @@ fn write_the_records() {
             orphan_for: None,
             kill_grace: Duration::from_secs(10),
         }),
+        claim: Some("{\"format\":1}".to_owned()),
     });
     let fenced = Fate::Fenced {
         reason: "nobody wants it".to_owned(),

@@ -132,6 +132,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
                 when_full: WhenFull::Gap { tail: 1024 * 1024 },
             },
             sync: Sync::Nothing,
+            claim: None,
         },
     }
 }

@@ -1,58 +1,121 @@
 //! The conversation as the model is sent it.
 
 use server_llm::Message;
-use shared_types::{TurnId, event::CallOutcome};
+use shared_types::{
+    TurnId,
+    event::{CallOutcome, Choice, Opaque},
+};
 
+use super::short::Short;
 use crate::{
     tools::NEVER_RAN,
-    transcript::{Call, EndedTask, Step, Transcript},
+    transcript::{Call, EndedTask, Step, Transcript, TurnLog},
 };
 
 /// The tasks that the model is told to have ended before an input: the last ones.
 const ENDED_AT_MOST: usize = 16;
 
 /// The messages of every turn up to and with this one. Every call is followed by one result, in
-/// the order of the calls, whatever the order in which they ended.
-pub(super) fn messages(transcript: &Transcript, turn: TurnId) -> Vec<Message> {
+/// the order of the calls, whatever the order in which they ended. A vendor's own parts of an
+/// answer go to the model that wrote them and to no other: it would refuse them.
+pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Vec<Message> {
     let mut messages = Vec::new();
+    let mut in_short = transcript.left_out() as usize;
+    let mut last: Option<&TurnLog> = None;
     for turn in transcript.up_to(turn) {
-        messages.extend(ended(&turn.ended_before));
+        let moved = last.and_then(|last| moved(last.choice.as_ref(), turn.choice.as_ref()?));
+        let notes = ended(&turn.ended_before) + &moved.unwrap_or_default();
+        if !notes.is_empty() {
+            messages.push(Message::User { text: notes });
+        }
+        last = Some(turn);
         messages.push(Message::User {
             text: turn.input.clone(),
         });
         for step in &turn.steps {
-            push_step(&mut messages, step);
+            let of_step = in_short.min(step.calls.len());
+            push_step(&mut messages, step, of_step, model);
+            in_short -= of_step;
         }
     }
     messages
 }
 
 /// What ended in the background since the input before.
-fn ended(tasks: &[EndedTask]) -> Option<Message> {
+fn ended(tasks: &[EndedTask]) -> String {
     let lines = tasks.iter().rev().take(ENDED_AT_MOST).rev().map(|task| {
         let EndedTask { number, summary } = task;
         format!("[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n")
     });
-    let text: String = lines.collect();
-    (!text.is_empty()).then_some(Message::User { text })
+    lines.collect()
 }
 
-fn push_step(messages: &mut Vec<Message>, step: &Step) {
+/// Where the tools work from this input on, where that is another place than before. Nothing is said
+/// of the place before where an earlier release recorded none.
+fn moved(before: Option<&Choice>, now: &Choice) -> Option<String> {
+    let (before, now) = (before.map(Choice::runner), now.runner());
+    let id = |(runner, _)| runner;
+    if before.is_some_and(|before| before.map(id) == now.map(id)) {
+        return None;
+    }
+    let here = match now {
+        Some((_, name)) => format!("your tools now work on runner {name}"),
+        None => "no runner is chosen now, so your tools cannot run".to_owned(),
+    };
+    let there = match before {
+        None => String::new(),
+        Some(None) => "; before this message no runner was chosen".to_owned(),
+        Some(Some((_, name))) => {
+            let which = match now {
+                Some((_, same)) if same == name => "another runner of the same name".to_owned(),
+                _ => format!("runner {name}"),
+            };
+            format!(
+                "; before this message they worked on {which}: its files are not here, and tasks \
+                 that were begun there go on there"
+            )
+        }
+    };
+    Some(format!("[{here}{there}]\n"))
+}
+
+/// Appends a step, with so many of its first calls in short.
+fn push_step(messages: &mut Vec<Message>, step: &Step, in_short: usize, model: &str) {
     // Vendors refuse an answer with nothing in it.
     if step.text.is_empty() && step.calls.is_empty() {
         return;
     }
+    let shorts: Vec<_> = step.calls[..in_short].iter().map(Short::of).collect();
+    let short = |ordinal: usize| shorts.get(ordinal);
+    let is_its_own = step.model == model;
+    let asked = step.calls.iter().enumerate().map(|(ordinal, call)| {
+        let short = short(ordinal).and_then(|short| short.arguments.clone());
+        let mut asked = call.asked.clone();
+        asked.arguments = short.unwrap_or(asked.arguments);
+        if !is_its_own {
+            asked.opaque.clear();
+        }
+        asked
+    });
     messages.push(Message::Assistant {
         text: step.text.clone(),
-        calls: step.calls.iter().map(|call| call.asked.clone()).collect(),
+        calls: asked.collect(),
+        opaque: match is_its_own {
+            true => step.opaque.clone(),
+            false => Opaque::default(),
+        },
     });
-    messages.extend(step.calls.iter().map(result));
+    let results = step.calls.iter().enumerate();
+    messages.extend(results.map(|(ordinal, call)| {
+        let short = short(ordinal).and_then(|short| short.result.clone());
+        result(call, short)
+    }));
 }
 
-fn result(call: &Call) -> Message {
+fn result(call: &Call, short: Option<String>) -> Message {
     let (text, failed) = match &call.result {
         Some(result) => (
-            result.text.clone(),
+            short.unwrap_or_else(|| result.text.clone()),
             !matches!(
                 result.outcome,
                 CallOutcome::Completed | CallOutcome::Background

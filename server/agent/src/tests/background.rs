@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, Outcome, scripted::Script};
 use shared_types::{
-    Event, OperationId, Refusal, RefusalCode,
-    event::{CallOutcome, TurnOutcome},
+    Event, OperationId, Refusal, RefusalCode, Timestamp,
+    event::{Awaited, CallOutcome, TurnOutcome},
+    limits::{AWAY_AT_MOST, LINK_LEASE},
 };
-
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
     Live, TurnError,
@@ -158,7 +158,7 @@ async fn a_runner_that_came_back_is_heard_out_before_its_command_goes_to_the_bac
 async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
     let world = calls([SHELL, READ_ON], runs_on());
     let operation = run(&world).await;
-    let text = "[task 1 still runs, for 0 s; read on with task_read \
+    let text = "[task 1 still runs, for 0 ms; read on with task_read \
                 {\"task\":1,\"stdout_from\":4,\"stderr_from\":0}]";
     assert_eq!(
         told(&world)[1],
@@ -218,6 +218,56 @@ async fn whoever_looks_at_a_task_whose_runner_is_gone_hears_since_when() {
     let since = format!("task 1 ran when runner scripted went offline at {START:.0}");
     assert!(text.contains(&since), "{text}");
     assert_eq!(*outcome, CallOutcome::Completed);
+}
+
+/// How many seconds one look of a second takes at a task whose runner went away so long ago.
+async fn look_at_a_task_whose_runner_is_gone_for(ago: Duration) -> f64 {
+    let world = calls([SHELL, READ_ON], runs_on());
+    let running = world.spawn();
+    let task = place(&world, 0).await;
+    let since = Timestamp::from_micros(START.as_micros() - ago.as_micros() as i64);
+    let gone = OperationEvent::Unreachable { since };
+    let script = Script::Hang(vec![OperationEvent::Accepted, gone]);
+    world.sandbox.scripted.goes_on_as(task, script);
+    world.started(2).await;
+    let began = Instant::now();
+    assert_ends(running, TurnOutcome::Completed).await;
+    let notices = world.live.notices();
+    assert!(notices.iter().any(|text| text.contains("offline since")));
+    began.elapsed().as_secs_f64().round()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_task_waits_for_a_runner_that_is_only_away() {
+    let away = look_at_a_task_whose_runner_is_gone_for(Duration::from_secs(3)).await;
+    assert_eq!(away, AWAY_AT_MOST.as_secs_f64());
+    let offline = look_at_a_task_whose_runner_is_gone_for(LINK_LEASE).await;
+    assert_eq!(offline, 1.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_task_is_not_going_in_circles_also_where_each_answer_is_the_same() {
+    let gone = OperationEvent::Unreachable { since: START };
+    for (script, awaited) in [
+        (runs_on(), Awaited::Command),
+        (
+            Script::Hang(vec![OperationEvent::Accepted, gone]),
+            Awaited::Runner,
+        ),
+    ] {
+        let mut world = calls([SHELL, READ_ON, READ_ON, READ_ON, READ_ON], runs_on());
+        world.limits.same_steps = 2;
+        let running = world.spawn();
+        let task = place(&world, 0).await;
+        world.sandbox.scripted.goes_on_as(task, script);
+        assert_ends(running, TurnOutcome::Completed).await;
+        let looks = world.ended_calls().split_off(1);
+        let awaits = looks.iter().map(|event| match event {
+            Event::CallEnded { awaits, .. } => *awaits,
+            _ => None,
+        });
+        assert!(awaits.eq([Some(awaited); 4]), "{looks:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -371,7 +421,7 @@ async fn the_tasks_of_a_session_are_listed_and_one_that_does_not_exist_is_said_n
     let world = calls([SHELL, status, other], runs_on());
     run(&world).await;
     let texts: Vec<_> = told(&world).into_iter().skip(1).collect();
-    let listed = "task 1, on scripted: runs as far as is known, for 0 s: make\n";
+    let listed = "task 1, on scripted: runs as far as is known, for 0 ms: make\n";
     let unknown = "not run: there is no task 2; the last one is 1";
     assert_eq!(
         texts,

@@ -265,12 +265,39 @@ async fn the_ends_of_a_command_are_told_apart() {
 
 #[tokio::test]
 async fn a_refused_start_is_told_to_the_model_and_the_turn_goes_on() {
-    let world = one_call(SHELL, [Script::Refuse(refuse(RefusalCode::Unavailable))]);
+    let refused = Script::Refuse(refuse(RefusalCode::ForbiddenByRunnerPolicy));
+    let world = one_call(SHELL, [refused]);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let told =
         "not run: runner lap is offline since noon; start it; somebody has to see to that first";
     assert_eq!(world.only_call(), (CallOutcome::Refused, told.to_owned()));
     assert!(world.sandbox.scripted.forgotten().is_empty());
+}
+
+#[tokio::test]
+async fn where_no_runner_can_be_given_a_call_the_turn_ends_with_the_one_reason() {
+    let offline = Script::Refuse(refuse(RefusalCode::Unavailable));
+    let calls = [READ, SHELL, SHELL, ("Shell", "{")];
+    let world = World::new([Reply::calls("", calls), Reply::says("done")], [offline]);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    let ended = world.ended_calls();
+    let unplaced = ended.iter().filter(|event| {
+        matches!(event, Event::CallEnded { unplaced: true, text, .. }
+            if text == "not run: runner lap is offline since noon; start it")
+    });
+    assert_eq!((ended.len(), unplaced.count()), (4, 3));
+    // The calls behind the first one are not tried: each would wait for the runner.
+    assert_eq!(world.sandbox.scripted.started().len(), 1);
+    let reason = world
+        .journal
+        .events()
+        .into_iter()
+        .find_map(|event| match event {
+            Event::TurnEnded { reason, .. } => reason,
+            _ => None,
+        });
+    let told = "runner lap is offline since noon; start it";
+    assert_eq!(reason.as_deref(), Some(told));
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use server_llm::{ModelError, ModelEvent};
-use shared_types::event::{CallOutcome, Finish, TurnOutcome};
+use shared_types::{
+    Event,
+    event::{CallOutcome, Finish, TurnOutcome},
+};
 
 use crate::{
     Live, TurnError,
@@ -75,6 +78,50 @@ async fn a_repeated_attempt_starts_the_live_text_anew_and_counts_its_offsets_in_
     assert_eq!(texts, expected.map(|(a, o, t)| (a, o, t.to_owned())));
     let notice = "the model is asked again in 2 s: the connection broke";
     assert_eq!(world.live.notices(), [notice]);
+}
+
+#[tokio::test]
+async fn thoughts_are_heard_apart_from_the_text_and_recorded_with_the_vendors_own_parts() {
+    let Reply::Answer(mut answer) = Reply::says("okay") else {
+        unreachable!("it is an answer")
+    };
+    answer.reasoning = "hm, so".to_owned();
+    answer.opaque.before_text = "<think>hm, so</think>".to_owned();
+    let said = vec![
+        ModelEvent::Attempt { number: 1 },
+        ModelEvent::Reasoning("hm, ".to_owned()),
+        ModelEvent::Reasoning("so".to_owned()),
+        ModelEvent::Text("okay".to_owned()),
+    ];
+    let world = World::new([Reply::Events(said, answer.clone())], []);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let heard: Vec<_> = world
+        .live
+        .all()
+        .into_iter()
+        .filter_map(|live| match live {
+            Live::Reasoning { offset, text, .. } => Some(("thought", offset, text)),
+            Live::Text { offset, text, .. } => Some(("said", offset, text)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        ("thought", 0, "hm, "),
+        ("thought", 4, "so"),
+        ("said", 0, "okay"),
+    ];
+    assert_eq!(
+        heard,
+        expected.map(|(what, at, text)| (what, at, text.to_owned()))
+    );
+    let recorded = world.journal.events();
+    let Event::AnswerRecorded {
+        reasoning, opaque, ..
+    } = &recorded[1]
+    else {
+        panic!("{recorded:?}")
+    };
+    assert_eq!((reasoning, opaque), (&answer.reasoning, &answer.opaque));
 }
 
 #[tokio::test]

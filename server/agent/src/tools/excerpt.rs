@@ -59,13 +59,13 @@ impl Excerpt {
     /// Takes in bytes at their place in the stream. Those that are known are dropped; a jump is
     /// a gap.
     pub(crate) fn push(&mut self, offset: u64, data: &[u8]) {
-        self.came = self.came.max(offset + data.len() as u64);
+        self.came = self.came.max(offset.saturating_add(data.len() as u64));
         let known = usize::try_from(self.end.saturating_sub(offset)).unwrap_or(usize::MAX);
         let Some(mut fresh) = data.get(known..).filter(|fresh| !fresh.is_empty()) else {
             return;
         };
         self.skip_to(offset);
-        self.end += fresh.len() as u64;
+        self.end = self.end.saturating_add(fresh.len() as u64);
         if self.head_is_open {
             let room = self.keep - self.head.len();
             let (first, rest) = fresh.split_at(room.min(fresh.len()));
@@ -95,7 +95,7 @@ impl Excerpt {
         let kept = (self.head.len() + self.tail.len()) as u64;
         let mut tail = Vec::with_capacity(self.tail.len());
         tail.extend(&self.tail);
-        match self.end - self.from - kept {
+        match (self.end - self.from).saturating_sub(kept) {
             0 => {
                 let all = [self.head.as_slice(), &tail].concat();
                 whole(&all, limit, Some(self.from))
@@ -133,13 +133,13 @@ fn cut(head: &[u8], missing: u64, tail: &[u8], limit: usize, from: Option<u64>) 
     let room = limit.saturating_sub(MARKER_BYTES);
     let between = match missing {
         0 => tail.len() as u64,
-        missing => head.len() as u64 + missing + tail.len() as u64,
+        missing => missing.saturating_add((head.len() + tail.len()) as u64),
     };
     let head = Part::first(units(head), room / 2);
     let tail = Part::last(units(tail), room - room / 2);
     let left_out = between - (head.bytes + tail.bytes) as u64;
     let place = from.map_or_else(String::new, |from| {
-        format!(" from offset {}", from + head.bytes as u64)
+        format!(" from offset {}", from.saturating_add(head.bytes as u64))
     });
     Shown {
         text: format!(

@@ -4,7 +4,8 @@ use shared_sandbox::{Glob, Outcome, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
-    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool,
+    lines::{lines, unread_rules},
 };
 
 const MAX_PATHS: u32 = 1000;
@@ -59,7 +60,9 @@ impl Tool for GlobTool {
         let Outcome::Globbed(found) = ended.outcome else {
             return None;
         };
-        Some(Rendered::completed(match found.paths.is_empty() {
+        let said = unread_rules(found.unread_rules);
+        let limit = limit.saturating_sub(said.len());
+        let lines = match found.paths.is_empty() {
             true => "[no file has such a name]".to_owned(),
             false => lines(
                 found.paths.iter().cloned(),
@@ -67,6 +70,7 @@ impl Tool for GlobTool {
                 limit,
                 "narrow the pattern or the path",
             ),
-        }))
+        };
+        Some(Rendered::completed(said + &lines))
     }
 }

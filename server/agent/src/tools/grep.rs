@@ -4,7 +4,8 @@ use shared_sandbox::{Grep, Outcome, Request};
 use shared_types::{Effect, limits::FILE_OPERATION_WITHIN};
 
 use super::{
-    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool, lines::lines,
+    Arguments, Ask, BadArguments, Ended, Kind, Parameter, Prepared, Rendered, Tool,
+    lines::{lines, unread_rules},
 };
 
 const MAX_MATCHES: u32 = 500;
@@ -78,9 +79,12 @@ impl Tool for GrepTool {
             .matches
             .iter()
             .map(|found| format!("{}:{}:{}", found.path, found.line, found.text));
-        Some(Rendered::completed(match found.matches.is_empty() {
+        let said = unread_rules(found.unread_rules);
+        let limit = limit.saturating_sub(said.len());
+        let lines = match found.matches.is_empty() {
             true => "[no line matches]".to_owned(),
             false => lines(shown, found.more, limit, "narrow the pattern or the files"),
-        }))
+        };
+        Some(Rendered::completed(said + &lines))
     }
 }

@@ -3,6 +3,18 @@
 /// Room for the line that says what is missing.
 const NOTE_BYTES: usize = 160;
 
+/// What is said of a search that could not read some `.gitignore` files; nothing, where it could.
+pub(super) fn unread_rules(count: u32) -> String {
+    match count {
+        0 => String::new(),
+        1 => "[a .gitignore file is too large and was not read: what it names was searched as well]\n"
+            .to_owned(),
+        count => format!(
+            "[{count} .gitignore files are too large and were not read: what they name was searched as well]\n"
+        ),
+    }
+}
+
 /// The lines, cut between two of them where they do not fit into `limit` bytes. `more` says that
 /// there were more than these to begin with; `advice` says what to do then.
 pub(super) fn lines(

@@ -112,9 +112,9 @@ fn numbered(read: &ReadContent, limit: usize) -> String {
             ));
         }
         let _ = writeln!(text, "{next}\t{shown}");
-        next += 1;
+        next = next.saturating_add(1);
     }
-    if read.more || next < read.first_line + read.lines {
+    if read.more || next < read.first_line.saturating_add(read.lines) {
         notes.push(format!(
             "[the file has {} bytes; read on with first_line {next}]",
             read.file_bytes

@@ -1,4 +1,5 @@
-//! Shell: run a command. What it does not wait for goes on in the background (contract A18).
+//! Shell: run a command. What it does not wait for goes on in the background
+//! (docs/internals/contracts.md#a18).
 
 use std::{num::NonZeroU64, time::Duration};
 

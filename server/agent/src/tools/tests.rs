@@ -165,7 +165,11 @@ fn writes_and_edits_say_what_they_changed() {
 #[test]
 fn searches_and_lists_show_lines_and_say_when_there_are_more() {
     let paths = vec!["b.rs".to_owned(), "a.rs".to_owned()];
-    let found = Outcome::Globbed(Globbed { paths, more: true });
+    let found = Outcome::Globbed(Globbed {
+        paths,
+        more: true,
+        unread_rules: 0,
+    });
     let text = told("Glob", r#"{"pattern":"*.rs"}"#, found).text;
     assert_eq!(
         text,
@@ -179,6 +183,7 @@ fn searches_and_lists_show_lines_and_say_when_there_are_more() {
     let found = Outcome::Grepped(Grepped {
         matches,
         more: false,
+        unread_rules: 0,
     });
     assert_eq!(told("Grep", r#"{"pattern":"x"}"#, found).text, "a:2:fn x\n");
     let entry = |name: &str, kind| ListedEntry {
@@ -199,10 +204,24 @@ fn searches_and_lists_show_lines_and_say_when_there_are_more() {
 }
 
 #[test]
+fn a_search_that_did_not_read_some_rules_says_so_first() {
+    let found = Globbed {
+        paths: vec!["a.log".to_owned()],
+        more: false,
+        unread_rules: 2,
+    };
+    let text = told("Glob", r#"{"pattern":"*"}"#, Outcome::Globbed(found)).text;
+    let said =
+        "[2 .gitignore files are too large and were not read: what they name was searched as well]";
+    assert_eq!(text, format!("{said}\na.log\n"));
+}
+
+#[test]
 fn finding_nothing_is_said() {
     let none = Globbed {
         paths: Vec::new(),
         more: false,
+        unread_rules: 0,
     };
     let told = told("Glob", r#"{"pattern":"*"}"#, Outcome::Globbed(none));
     assert_eq!(

@@ -3,20 +3,20 @@
 use server_llm::{Answer, ModelError, ModelEvent};
 use shared_types::{
     Event, TurnId,
-    event::{Finish, TurnOutcome, Usage},
+    event::{Finish, Opaque, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
 
 use super::{Turn, TurnError};
 use crate::{
-    prompt,
+    prompt::{self, Need},
     session::{Live, LiveSink, spoken},
 };
 
 /// Events of the model that may wait to be passed on.
 const MODEL_EVENTS: usize = 64;
 
-/// Text of a cancelled answer that is kept, in bytes.
+/// Text of a cancelled answer that is kept, and as much of its thoughts, in bytes.
 const CANCELLED_TEXT_BYTES: usize = 256 * 1024;
 
 /// What came of asking.
@@ -30,8 +30,23 @@ enum Heard {
 impl Turn<'_> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
+        let window = self.engine.limits.model_window;
+        if let Some(window) = window {
+            // Where that is not enough the model is asked all the same: it counts better.
+            self.make_room(step, Need::Window(window)).await?;
+        }
         let mut speech = Speech::new(&*self.ports.live, self.id, step);
-        match self.hear(&mut speech).await {
+        let heard = loop {
+            match self.hear(&mut speech).await {
+                Heard::Failed(ModelError::Overflow(said)) => {
+                    if !self.make_room(step, Need::Refused(window)).await? {
+                        return self.fail(self.too_long(&said)).await;
+                    }
+                }
+                heard => break heard,
+            }
+        };
+        match heard {
             Heard::Answer(answer) => self.record_answer(step, answer).await,
             Heard::Failed(error) => self.fail(error.to_string()).await,
             Heard::TookTooLong => {
@@ -41,11 +56,14 @@ impl Turn<'_> {
                 ))
                 .await
             }
-            Heard::Cancelled if speech.text.is_empty() => Ok(()),
+            Heard::Cancelled if speech.text.said.is_empty() => Ok(()),
             Heard::Cancelled => {
                 let said = Answer {
-                    text: speech.text,
+                    text: speech.text.said,
+                    reasoning: speech.reasoning.said,
                     calls: Vec::new(),
+                    // Half of them is worth nothing to the vendor.
+                    opaque: Opaque::default(),
                     finish: Finish::Cancelled,
                     usage: Usage::default(),
                 };
@@ -54,8 +72,29 @@ impl Turn<'_> {
         }
     }
 
+    /// Records which results are left out; returns whether any more are.
+    async fn make_room(&mut self, step: u32, need: Need) -> Result<bool, TurnError> {
+        let (model, place) = (self.engine.model.info().name, (self.id, step));
+        let tools = &self.engine.tools;
+        let made = prompt::make_room(&self.transcript, place, &model, tools, need);
+        let Some(event) = made else {
+            return Ok(false);
+        };
+        self.record(event).await?;
+        Ok(true)
+    }
+
+    /// Why the turn ends where nothing more can be left out.
+    fn too_long(&self, said: &str) -> String {
+        match self.transcript.left_out() {
+            0 => format!("{said}; there are no older tool results to leave out"),
+            _ => format!("{said}; its older tool results are left out already"),
+        }
+    }
+
     async fn hear(&self, speech: &mut Speech<'_>) -> Heard {
-        let request = prompt::request(&self.transcript, self.id, &self.engine.tools);
+        let model = self.engine.model.info().name;
+        let request = prompt::request(&self.transcript, self.id, &model, &self.engine.tools);
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
         let answer = self.engine.model.answer(request, sender);
         let answer = tokio::time::timeout(self.engine.limits.model_time, answer);
@@ -84,7 +123,9 @@ impl Turn<'_> {
             step,
             model: self.engine.model.info().name,
             text: answer.text,
+            reasoning: answer.reasoning,
             calls: answer.calls,
+            opaque: answer.opaque,
             finish: answer.finish,
             usage: answer.usage,
         })
@@ -102,8 +143,28 @@ struct Speech<'a> {
     turn: TurnId,
     step: u32,
     attempt: u32,
+    reasoning: Voice,
+    text: Voice,
+}
+
+/// One of the things that it says.
+#[derive(Default)]
+struct Voice {
+    /// How much was passed on, in bytes.
     offset: u64,
-    text: String,
+    /// What is kept of it.
+    said: String,
+}
+
+impl Voice {
+    /// Takes more of it; returns where that stands.
+    fn say(&mut self, text: &str) -> u64 {
+        let room = CANCELLED_TEXT_BYTES.saturating_sub(self.said.len());
+        self.said.push_str(&text[..text.floor_char_boundary(room)]);
+        let offset = self.offset;
+        self.offset += text.len() as u64;
+        offset
+    }
 }
 
 impl<'a> Speech<'a> {
@@ -113,8 +174,8 @@ impl<'a> Speech<'a> {
             turn,
             step,
             attempt: 1,
-            offset: 0,
-            text: String::new(),
+            reasoning: Voice::default(),
+            text: Voice::default(),
         }
     }
 
@@ -122,28 +183,27 @@ impl<'a> Speech<'a> {
         match event {
             ModelEvent::Attempt { number } => {
                 self.attempt = number;
-                self.offset = 0;
-                self.text.clear();
+                self.reasoning = Voice::default();
+                self.text = Voice::default();
             }
-            ModelEvent::Text(text) => self.say(text),
+            ModelEvent::Reasoning(text) => self.live.publish(Live::Reasoning {
+                turn: self.turn,
+                step: self.step,
+                attempt: self.attempt,
+                offset: self.reasoning.say(&text),
+                text,
+            }),
+            ModelEvent::Text(text) => self.live.publish(Live::Text {
+                turn: self.turn,
+                step: self.step,
+                attempt: self.attempt,
+                offset: self.text.say(&text),
+                text,
+            }),
             ModelEvent::Retrying { after, reason } => self.live.publish(Live::Notice {
                 turn: self.turn,
                 text: format!("the model is asked again in {}: {reason}", spoken(after)),
             }),
         }
-    }
-
-    fn say(&mut self, text: String) {
-        let room = CANCELLED_TEXT_BYTES.saturating_sub(self.text.len());
-        self.text.push_str(&text[..text.floor_char_boundary(room)]);
-        let offset = self.offset;
-        self.offset += text.len() as u64;
-        self.live.publish(Live::Text {
-            turn: self.turn,
-            step: self.step,
-            attempt: self.attempt,
-            offset,
-            text,
-        });
     }
 }

@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 use shared_sandbox::{Operation, OperationEvent, OperationLimits, Outcome};
 use shared_types::{
     Effect, Epoch, Event, OperationId, OperationKey, Owner, RefusalCode, Timestamp, TurnId,
+    event::Awaited,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -159,6 +160,21 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The end of a call that needs a runner, where one before it found none for this reason; nothing
+    /// where an earlier run of the turn placed it, so that it may have happened.
+    pub(super) fn unplaced(&self, reason: &str) -> Option<Done> {
+        let needs_runner = match &self.plan {
+            Ok(plan) => matches!(plan.ask, Ask::Operation(_)),
+            Err(_) => false,
+        };
+        let beside = Beside {
+            unplaced: true,
+            ..Beside::default()
+        };
+        (needs_runner && self.placed.is_none())
+            .then(|| self.done_with(not_run(reason), Times::default(), beside))
+    }
+
     pub(super) async fn run(self) -> Result<Done, TurnError> {
         match &self.plan {
             Ok(Plan { tool, ask }) => match ask {
@@ -182,9 +198,13 @@ impl<'a> Call<'a> {
             // To wait for all of its time is what it was to do.
             duration: clock.monotonic().saturating_sub(began).min(budget),
         };
+        let beside = Beside {
+            awaits: looked.awaits,
+            ..Beside::default()
+        };
         Ok(Done {
             left: looked.attached,
-            ..self.done(looked.rendered, times)
+            ..self.done_with(looked.rendered, times, beside)
         })
     }
 
@@ -234,9 +254,20 @@ impl<'a> Call<'a> {
         let mut done = match followed {
             Followed::StillRuns => {
                 let task = self.next_task().await?;
-                self.done_as(told.goes_on(task, times.budget), times, Some(task))
+                let beside = Beside {
+                    task: Some(task),
+                    ..Beside::default()
+                };
+                self.done_with(told.goes_on(task, times.budget), times, beside)
             }
-            _ => self.done(told.of(&followed), times),
+            _ => {
+                let beside = Beside {
+                    unplaced: told.is_unplaced(&followed),
+                    awaits: follow.awaits(&followed),
+                    task: None,
+                };
+                self.done_with(told.of(&followed), times, beside)
+            }
         };
         done.settled = settled;
         done.take(followed, follow);
@@ -297,10 +328,10 @@ impl<'a> Call<'a> {
     }
 
     fn done(&self, rendered: Rendered, times: Times) -> Done {
-        self.done_as(rendered, times, None)
+        self.done_with(rendered, times, Beside::default())
     }
 
-    fn done_as(&self, rendered: Rendered, times: Times, task: Option<u32>) -> Done {
+    fn done_with(&self, rendered: Rendered, times: Times, beside: Beside) -> Done {
         let CallPlace {
             turn,
             step,
@@ -312,7 +343,9 @@ impl<'a> Call<'a> {
             ordinal,
             outcome: rendered.outcome,
             text: rendered.text,
-            task,
+            unplaced: beside.unplaced,
+            task: beside.task,
+            awaits: beside.awaits,
             budget_ms: millis(times.budget),
             duration_ms: millis(times.duration),
             overran: times.duration > times.budget,
@@ -360,6 +393,17 @@ impl Plan {
 struct Times {
     budget: Duration,
     duration: Duration,
+}
+
+/// What the end of a call says beside its text.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beside {
+    /// Whether no runner could be given it.
+    unplaced: bool,
+    /// The number of the task as which it goes on.
+    task: Option<u32>,
+    /// What it waited for in vain.
+    awaits: Option<Awaited>,
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -16,6 +16,7 @@ impl<'a> Turn<'a> {
     /// not begun, and that is their end.
     pub(super) async fn run_calls(&mut self, step: u32, pending: &[u32]) -> Result<(), TurnError> {
         for batch in batches(self.planned(step, pending), Call::only_reads) {
+            let batch = self.without_unplaced(step, batch).await?;
             let runs: Vec<_> = batch.into_iter().map(Call::run).collect();
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
@@ -33,6 +34,28 @@ impl<'a> Turn<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Ends the calls that wait for a runner which an earlier call of the step did not find: each
+    /// would wait for it in its turn. Returns the others.
+    async fn without_unplaced(
+        &mut self,
+        step: u32,
+        batch: Vec<Call<'a>>,
+    ) -> Result<Vec<Call<'a>>, TurnError> {
+        let turn = self.transcript.turn(self.id);
+        let reason = turn.and_then(|turn| turn.step(step)?.unplaced());
+        let Some(reason) = reason.map(str::to_owned) else {
+            return Ok(batch);
+        };
+        let mut others = Vec::new();
+        for call in batch {
+            match call.unplaced(&reason) {
+                Some(done) => self.record_call(done).await?,
+                None => others.push(call),
+            }
+        }
+        Ok(others)
     }
 
     fn planned(&self, step: u32, pending: &[u32]) -> Vec<Call<'a>> {

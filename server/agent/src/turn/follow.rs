@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
-use shared_types::{Refusal, RefusalCode, Timestamp};
+use shared_types::{Refusal, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout, timeout_at},
@@ -173,14 +173,32 @@ impl<'a> Follow<'a> {
         self.stop_it().await
     }
 
-    /// Listens for so long, and not once the turn is cancelled: it goes on all the same.
+    /// Listens for so long, and longer where its runner is away; not once the turn is cancelled: it
+    /// goes on all the same.
     pub(super) async fn look(&mut self, wait_for: Duration) -> Followed {
         let cancel = &self.site.cancel;
         tokio::select! {
             biased;
             () = cancel.cancelled() => Followed::StillRuns,
-            looked = timeout(wait_for, self.listen()) => looked.unwrap_or(Followed::StillRuns),
+            looked = self.look_on(wait_for) => looked,
         }
+    }
+
+    async fn look_on(&mut self, wait_for: Duration) -> Followed {
+        let began = Instant::now();
+        if let Ok(looked) = timeout(wait_for, self.listen()).await {
+            return looked;
+        }
+        let now = self.site.engine.clock.now();
+        let is_away = self
+            .gone_since()
+            .is_some_and(|since| now.since(since) < LINK_LEASE);
+        if !is_away {
+            return Followed::StillRuns;
+        }
+        let until = began + self.site.engine.limits.away_at_most;
+        let looked = timeout_at(until, self.listen()).await;
+        looked.unwrap_or(Followed::StillRuns)
     }
 
     /// Stops it, and waits for its end as long as that may take.
@@ -190,6 +208,15 @@ impl<'a> Follow<'a> {
         timeout(within, self.stop())
             .await
             .unwrap_or(Followed::StopUnanswered)
+    }
+
+    /// What is still waited for where it became this.
+    pub(super) fn awaits(&self, followed: &Followed) -> Option<Awaited> {
+        match followed {
+            Followed::StillRuns if self.gone.is_none() => Some(Awaited::Command),
+            Followed::StillRuns | Followed::Parked { .. } => Some(Awaited::Runner),
+            _ => None,
+        }
     }
 
     /// Since when its runner is gone.
@@ -275,7 +302,8 @@ impl<'a> Follow<'a> {
                 let known = usize::try_from(known).unwrap_or(usize::MAX);
                 // Of what was read before, whoever watches has seen it.
                 if known < data.len() {
-                    self.publish_output(stream, offset + known as u64, data.slice(known..));
+                    let from = offset.saturating_add(known as u64);
+                    self.publish_output(stream, from, data.slice(known..));
                 }
             }
             OperationEvent::Gap { stream, from, to } => {

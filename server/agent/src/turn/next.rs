@@ -64,6 +64,10 @@ fn after_the_last_word(step: &Step) -> Next {
 }
 
 fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
+    // Every other call would be refused for the same reason, until a person sees to it.
+    if let Some(reason) = step.unplaced() {
+        return failed(reason.to_owned());
+    }
     if repeats(&turn.steps, limits.same_steps) {
         return failed(format!(
             "the model asked for the same {} times in a row and got the same each time; say what it should do differently",
@@ -88,7 +92,8 @@ fn failed(reason: String) -> Next {
     }
 }
 
-/// Whether each of the last `times` steps asked for the same calls and got the same results.
+/// Whether each of the last `times` steps asked for the same calls and got the same results. Where a
+/// call still waited for something, to ask again is to wait on.
 fn repeats(steps: &[Step], times: usize) -> bool {
     let Some(latest) = steps.len().checked_sub(times.max(2)) else {
         return false;
@@ -104,6 +109,10 @@ fn same_calls(one: &Step, other: &Step) -> bool {
             one.asked.name == other.asked.name
                 && one.asked.arguments == other.asked.arguments
                 && one.result == other.result
+                && one
+                    .result
+                    .as_ref()
+                    .is_none_or(|result| result.awaits.is_none())
         })
 }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use shared_sandbox::{Command, Exec, Operation, Request};
 use shared_types::{
     RefusalCode,
-    event::{CallOutcome, ToolCall},
+    clean::clean_line,
+    event::{Awaited, CallOutcome, ToolCall},
+    human::duration,
     limits::FILE_OPERATION_WITHIN,
 };
 
@@ -30,6 +32,8 @@ const SHOWN_BYTES: usize = 120;
 /// What came of looking.
 pub(super) struct Looked {
     pub(super) rendered: Rendered,
+    /// What the look waited for in vain.
+    pub(super) awaits: Option<Awaited>,
     /// The operation that was attached to.
     pub(super) attached: Option<Left>,
 }
@@ -104,6 +108,10 @@ async fn attach(
     };
     Ok(Looked {
         rendered,
+        awaits: match task.ended.is_some() && follow.gone_since().is_none() {
+            true => None,
+            false => follow.awaits(&followed),
+        },
         attached: Some(Left {
             operation: task.placed.operation,
             stream: follow.into_stream(),
@@ -153,12 +161,12 @@ fn status(site: &Site<'_>, tasks: &[Task]) -> Rendered {
             Some(summary) => format!("ended: {summary}"),
             None => format!(
                 "runs as far as is known, for {}",
-                minutes(now.since(task.placed.at))
+                duration(now.since(task.placed.at))
             ),
         };
         let runner = &task.placed.place.runner_name;
         let asked = bounded(&command(site, task), SHOWN_BYTES);
-        let asked = asked.replace(char::is_control, " ");
+        let asked = clean_line(&asked, SHOWN_BYTES);
         format!("task {}, on {runner}: {state}: {asked}\n", task.number)
     });
     let text: String = lines.collect();
@@ -189,18 +197,11 @@ fn command(site: &Site<'_>, task: &Task) -> String {
     }
 }
 
-/// As people say it, with the seconds: no two looks read the same, for to wait is not to go in circles.
-pub(super) fn minutes(age: Duration) -> String {
-    match (age.as_secs() / 60, age.as_secs() % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
-    }
-}
-
 impl Looked {
     fn nowhere(rendered: Rendered) -> Self {
         Self {
             rendered,
+            awaits: None,
             attached: None,
         }
     }

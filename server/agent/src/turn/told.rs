@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use shared_sandbox::{ExitRecord, Outcome};
-use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome};
+use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome, human::duration};
 
-use super::{
-    follow::{Follow, Followed},
-    task::minutes,
-};
+use super::follow::{Follow, Followed};
 use crate::{
     session::spoken,
     tools::{Ended, NEVER_RAN, Rendered, Tool, bounded, render},
-    transcript::Task,
+    transcript::{NOT_RUN, Task},
 };
 
 /// Output that is shown with an unknown outcome, in bytes.
@@ -36,6 +33,8 @@ impl Told<'_> {
             Followed::Ended(outcome) => self.ended(outcome),
             Followed::StillRuns => self.unknown("it still runs"),
             Followed::DidNotStart(refusal) => self.did_not_start(refusal),
+            // The turn ends with it, so a person is told.
+            Followed::Refused(refusal) if self.is_unplaced(followed) => not_run(refusal),
             Followed::Refused(refusal) => self.refused(refusal),
             Followed::Parked { since } => self.unknown(&format!(
                 "runner {} has been offline since {since:.0}",
@@ -84,7 +83,7 @@ impl Told<'_> {
                  is known when the runner is back",
                 self.follow.runner()
             ),
-            (None, None) => format!("task {number} still runs, for {}", minutes(age)),
+            (None, None) => format!("task {number} still runs, for {}", duration(age)),
         };
         Rendered::completed(self.output_and(&format!("{state}; {}", self.read_on(number))))
     }
@@ -123,11 +122,23 @@ impl Told<'_> {
         }
     }
 
+    /// Whether no runner could be given it, and none can be given the next call either: it was not
+    /// run, and the same is told of every call until a person has seen to it.
+    pub(super) fn is_unplaced(&self, followed: &Followed) -> bool {
+        match followed {
+            Followed::Refused(refusal) => !self.is_in_doubt() && has_no_place(refusal),
+            _ => false,
+        }
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.was_placed || self.follow.attached
+    }
+
     /// A refusal speaks of this start only: where there was an earlier one it must not be read
     /// as "it did not happen", unless it says so.
     fn refused(&self, refusal: &Refusal) -> Rendered {
-        let in_doubt = self.was_placed || self.follow.attached;
-        match in_doubt && !says_that_it_never_ran(refusal.code) {
+        match self.is_in_doubt() && !says_that_it_never_ran(refusal.code) {
             true => self.unknown(&refusal.message),
             false => self.did_not_start(refusal),
         }
@@ -157,8 +168,13 @@ impl Told<'_> {
 pub(super) fn not_run(why: impl std::fmt::Display) -> Rendered {
     Rendered {
         outcome: CallOutcome::Refused,
-        text: format!("not run: {why}"),
+        text: format!("{NOT_RUN}{why}"),
     }
+}
+
+/// Whether the chosen runner is away, or none is chosen.
+fn has_no_place(refusal: &Refusal) -> bool {
+    refusal.code == RefusalCode::Unavailable && refusal.remedy() == Remedy::Person
 }
 
 /// What whoever reads of a refusal can do about it. What is final for an operation alone says

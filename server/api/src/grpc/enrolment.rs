@@ -1,7 +1,10 @@
 //! The enrolment service: see `enrolment.proto` for what is signed and why.
 
-use proto::{dismissal, v1};
-use server_app::{App, AuthenticateRequest, EnrolRequest, NotLetIn};
+use proto::{
+    dismissal,
+    v1::{self, enrol_answer::Answer},
+};
+use server_app::{App, AuthenticateRequest, NotLetIn};
 use tonic::{Request, Response, Status};
 
 use super::status;
@@ -23,21 +26,8 @@ impl v1::enrolment_server::Enrolment for Service {
         &self,
         request: Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let reply = self
-            .app
-            .enrolment
-            .identify(&request.into_inner().nonce)
-            .map_err(|error| status(&error))?;
-        Ok(Response::new(v1::IdentifyReply {
-            identity_key: reply.identity_key.to_vec(),
-            challenge: reply.challenge,
-            certificate_sha256: reply
-                .certificate
-                .map(|digest| digest.to_vec())
-                .unwrap_or_default(),
-            audience: reply.audience,
-            signature: reply.signature,
-        }))
+        let reply = self.app.enrolment.identify(&request.into_inner());
+        Ok(Response::new(reply.map_err(|error| status(&error))?))
     }
 
     async fn enrol(
@@ -45,28 +35,26 @@ impl v1::enrolment_server::Enrolment for Service {
         request: Request<v1::EnrolRequest>,
     ) -> Result<Response<v1::EnrolReply>, Status> {
         let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
-        let wire = request.into_inner();
-        let ask = EnrolRequest {
-            join_token: wire.join_token,
-            public_key: wire.public_key,
-            challenge: wire.challenge,
-            signature: wire.signature,
-            name: wire.name,
-            labels: wire.labels.into_iter().collect(),
-            hostname: wire.hostname,
-            version: wire.software_version,
-            address,
-        };
-        let enrolled = self
+        let joined = self
             .app
             .enrolment
-            .enrol(ask)
+            .enrol(request.into_inner(), address)
             .await
             .map_err(|error| status(&error))?;
-        Ok(Response::new(v1::EnrolReply {
-            runner: enrolled.runner.to_string(),
-            name: enrolled.name,
-        }))
+        let answer = match joined.answer {
+            Ok(enrolled) => Answer::Enrolled(v1::Enrolled {
+                runner: enrolled.runner.to_string(),
+                name: enrolled.name,
+            }),
+            Err(error) => {
+                let status = status(&error);
+                Answer::Refused(v1::EnrolRefused {
+                    code: status.code() as i32,
+                    message: status.message().to_owned(),
+                })
+            }
+        };
+        Ok(Response::new(joined.reply.seal(answer)))
     }
 
     async fn authenticate(
@@ -80,20 +68,11 @@ impl v1::enrolment_server::Enrolment for Service {
             challenge: wire.challenge,
             signature: wire.signature,
             join_state: wire.join_state,
+            join_state_signature: wire.join_state_signature,
             address,
         };
-        let (access_token, join_state) = self
-            .app
-            .enrolment
-            .authenticate(&ask)
-            .await
-            .map_err(refusal)?;
-        let expires_in_s = u32::try_from(server_app::LINK_TOKEN_FOR.as_secs()).unwrap_or(u32::MAX);
-        Ok(Response::new(v1::AuthenticateReply {
-            access_token,
-            expires_in_s,
-            join_state,
-        }))
+        let reply = self.app.enrolment.authenticate(&ask).await;
+        Ok(Response::new(reply.map_err(refusal)?))
     }
 }
 

@@ -39,10 +39,14 @@ impl v1::runner_link_server::RunnerLink for Service {
         let (outbound, frames) = mpsc::channel(FRAMES);
         let (refuse, refused) = oneshot::channel();
         let place = request.extensions().get::<Place>().cloned();
+        if let Some(place) = &place {
+            place.may_greet();
+        }
         let link = Link {
             app: self.app.clone(),
             caller,
             inbound: request.into_inner(),
+            place: place.clone(),
         };
         tokio::spawn(async move {
             // A runner that is gone hears no reason.

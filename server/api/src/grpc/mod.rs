@@ -10,12 +10,15 @@ pub(crate) use posted::Refused;
 use axum::{Router, middleware::map_request};
 use proto::v1::{enrolment_server::EnrolmentServer, runner_link_server::RunnerLinkServer};
 use server_app::{App, AppError};
-use shared_types::limits::{MAX_FRAME_BYTES, MAX_HELLO_BYTES};
+use shared_types::limits::MAX_FRAME_BYTES;
 use tonic::{Code, Status, service::Routes};
+
+/// Largest message of the enrolment service, in bytes: a runner has 32 labels at most.
+const MAX_ENROLMENT_BYTES: usize = 8 * 1024;
 
 pub(crate) fn router(app: App) -> Router {
     let enrolment = EnrolmentServer::new(enrolment::Service::new(app.clone()))
-        .max_decoding_message_size(MAX_HELLO_BYTES);
+        .max_decoding_message_size(MAX_ENROLMENT_BYTES);
     let link = RunnerLinkServer::new(link::Service::new(app.clone()))
         .max_decoding_message_size(MAX_FRAME_BYTES);
     let posted = posted::router(app.clone());
@@ -33,7 +36,7 @@ pub(crate) fn status(error: &AppError) -> Status {
         AppError::Conflict(_) => Code::AlreadyExists,
         AppError::Unauthenticated(_) => Code::Unauthenticated,
         AppError::Forbidden(_) => Code::PermissionDenied,
-        AppError::TooMany { .. } => Code::ResourceExhausted,
+        AppError::TooMany { .. } | AppError::OverRate { .. } => Code::ResourceExhausted,
         AppError::Unavailable(cause) => {
             tracing::error!(%cause, "a runner's request could not be carried out");
             Code::Unavailable

@@ -14,17 +14,16 @@ use http::{StatusCode, header::CONTENT_TYPE};
 use prost::Message;
 use proto::{http1, v1::enrolment_server::Enrolment as _};
 use server_app::App;
-use shared_types::limits::MAX_HELLO_BYTES;
 use tonic::{Code, Extensions, Status, metadata::MetadataMap};
 
-use super::enrolment::Service;
+use super::{MAX_ENROLMENT_BYTES, enrolment::Service};
 
 pub(super) fn router(app: App) -> Router {
     Router::new()
         .route(http1::IDENTIFY, post(identify))
         .route(http1::ENROL, post(enrol))
         .route(http1::AUTHENTICATE, post(authenticate))
-        .layer(DefaultBodyLimit::max(MAX_HELLO_BYTES))
+        .layer(DefaultBodyLimit::max(MAX_ENROLMENT_BYTES))
         .with_state(Arc::new(Service::new(app)))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn unsigned() -> OpenApiRouter<Doors> {
 
 /// Exchange a one-time code for a token.
 #[utoipa::path(post, path = "/api/v1/sign-in", request_body = SignIn, security(()), responses(
-    (status = 200, body = SignedIn), (status = 401, body = Problem, description = "the code is wrong, spent or expired"), (status = 429, body = Problem)))]
+    (status = 200, body = SignedIn), (status = 401, body = Problem, description = "the code is wrong, spent or expired"), (status = 429, body = Problem, description = "too many wrong codes")))]
 pub(crate) async fn sign_in(
     State(doors): State<Doors>,
     Extension(Peer(peer)): Extension<Peer>,
@@ -53,9 +53,15 @@ pub(crate) async fn me(
 ) -> Result<Json<Me>, Refused> {
     let me = doors.app.access.me(&ctx).await?;
     let model = doors.app.model();
+    let removed = me
+        .active_runner
+        .as_ref()
+        .is_some_and(|runner| runner.removed);
     Ok(Json(Me {
         tenant: me.tenant,
         active_runner: me.user.active_runner,
+        active_runner_name: me.active_runner.map(|runner| runner.name),
+        active_runner_removed: removed,
         user: to_user(me.user),
         model: Model {
             name: model.name.clone(),
@@ -78,7 +84,7 @@ pub(crate) async fn keys(
 
 /// Make an API key.
 #[utoipa::path(post, path = "/api/v1/keys", request_body = CreateKey, responses(
-    (status = 201, body = CreatedKey), (status = 401, body = Problem), (status = 422, body = Problem)))]
+    (status = 201, body = CreatedKey), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
 pub(crate) async fn create_key(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
@@ -94,8 +100,8 @@ pub(crate) async fn create_key(
     ))
 }
 
-/// Revoke a key or sign-in.
-#[utoipa::path(delete, path = "/api/v1/keys/{id}", params(("id" = String, Path)), responses(
+/// Revoke a key or sign-in, and with a key the keys that it made.
+#[utoipa::path(delete, path = "/api/v1/keys/{id}", params(("id" = inline(CredentialId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn revoke_key(
     Signed(ctx): Signed,
@@ -130,5 +136,6 @@ fn to_key(key: server_app::Key) -> Key {
         name: key.name,
         kind: kind.to_owned(),
         created_at: key.created_at,
+        made_by: key.made_by,
     }
 }

@@ -1,19 +1,30 @@
 //! The OpenAPI document: what each route says of itself, and then what is true of all of them, in
 //! one place, so that no route can forget it.
 
+mod unions;
+
 use axum::http::StatusCode;
 use utoipa::{
     Modify, ToSchema as _,
     openapi::{
-        Content, OpenApi, Ref, RefOr, Response,
-        path::{Operation, PathItem},
+        Content, HeaderBuilder, HttpMethod, ObjectBuilder, OpenApi, Paths, PathsBuilder, Ref,
+        RefOr, Required, Response, ResponseBuilder,
+        path::{Operation, OperationBuilder, PathItem},
+        request_body::RequestBodyBuilder,
+        schema::Type,
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
 
-/// What every route may answer instead: the request was too slow, or the server cannot do it now.
-const ANY_PROBLEMS: [StatusCode; 2] =
-    [StatusCode::REQUEST_TIMEOUT, StatusCode::SERVICE_UNAVAILABLE];
+/// What every route may answer instead: the request names no host, a host that is not the server's, or a
+/// page of another site; it was too slow, or the server cannot do it now.
+const ANY_PROBLEMS: [StatusCode; 5] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::FORBIDDEN,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::MISDIRECTED_REQUEST,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
 
 /// What every route with a body may answer instead: it is too large, or not what is documented.
 const BODY_PROBLEMS: [StatusCode; 2] = [
@@ -24,7 +35,8 @@ const BODY_PROBLEMS: [StatusCode; 2] = [
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
-    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Live, shared_api::Problem)),
+    servers((url = "/", description = "Where this document comes from")),
+    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Problem)),
     modifiers(&BearerAuth)
 )]
 pub(super) struct Document;
@@ -64,7 +76,37 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             }
         }
     }
+    document.webhooks = Some(socket());
+    unions::name_variants(document.components.get_or_insert_default());
     document
+}
+
+/// The WebSocket. The standard describes none, so this stands where it describes messages that come
+/// from the server: each of them as a request, and what the client may say as an answer.
+fn socket() -> Paths {
+    let of = |name: std::borrow::Cow<'static, str>| {
+        Content::new(Some(RefOr::Ref(Ref::from_schema_name(name))))
+    };
+    let server_says = RequestBodyBuilder::new()
+        .description(Some("A message of the server."))
+        .required(Some(Required::True))
+        .content("application/json", of(shared_api::ServerMessage::name()));
+    let client_says = ResponseBuilder::new()
+        .description("A message of the client, at any time.")
+        .content("application/json", of(shared_api::ClientMessage::name()));
+    let operation = OperationBuilder::new()
+        .operation_id(Some("stream"))
+        .summary(Some("Follow sessions over a WebSocket."))
+        .description(Some(
+            "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with the bearer token of every \
+             other request. The request below is what the server sends on it, the answer what the \
+             client may send, each as one text message.",
+        ))
+        .request_body(Some(server_says.build()))
+        .response("200", client_says.build());
+    PathsBuilder::new()
+        .path("stream", PathItem::new(HttpMethod::Post, operation))
+        .build()
 }
 
 /// The standard demands a description, and problems have a media type of their own.
@@ -79,6 +121,15 @@ fn complete_response(status: StatusCode, response: &mut Response) {
         response.content = problems
             .map(|content| ("application/problem+json".to_owned(), content))
             .collect();
+    }
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        let seconds = ObjectBuilder::new().schema_type(Type::Integer);
+        let header = HeaderBuilder::new()
+            .schema(Some(seconds.minimum(Some(1))))
+            .description(Some("How many seconds to wait before another attempt."));
+        response
+            .headers
+            .insert("Retry-After".to_owned(), RefOr::T(header.build()));
     }
 }
 

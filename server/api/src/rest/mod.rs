@@ -5,6 +5,7 @@ mod access;
 mod document;
 mod id;
 mod operations;
+mod page;
 mod problem;
 mod runners;
 mod sessions;
@@ -52,10 +53,12 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(runners::create_join_token))
         .routes(routes!(sessions::sessions, sessions::create))
         .routes(routes!(sessions::session))
+        .routes(routes!(sessions::pin, sessions::unpin))
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::send))
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::tasks))
+        .routes(routes!(operations::operations))
         .routes(routes!(operations::output))
         .routes(routes!(operations::cancel))
 }

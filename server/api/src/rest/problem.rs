@@ -31,7 +31,9 @@ impl IntoResponse for Refused {
         }
         let problem = problem(&self.0);
         let mut response = respond(problem);
-        if let AppError::TooMany { retry_after_s } = self.0 {
+        if let AppError::TooMany { retry_after_s } | AppError::OverRate { retry_after_s, .. } =
+            self.0
+        {
             response
                 .headers_mut()
                 .insert(header::RETRY_AFTER, HeaderValue::from(retry_after_s));
@@ -48,7 +50,7 @@ pub(crate) fn problem(error: &AppError) -> Problem {
         AppError::Conflict(_) => StatusCode::CONFLICT,
         AppError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
         AppError::Forbidden(_) => StatusCode::FORBIDDEN,
-        AppError::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+        AppError::TooMany { .. } | AppError::OverRate { .. } => StatusCode::TOO_MANY_REQUESTS,
         AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     Problem {

@@ -49,7 +49,7 @@ pub(crate) async fn use_none(
 }
 
 /// Remove a runner: its link ends, and it cannot come back without a new token.
-#[utoipa::path(delete, path = "/api/v1/runners/{id}", params(("id" = String, Path)), responses(
+#[utoipa::path(delete, path = "/api/v1/runners/{id}", operation_id = "remove_runner", params(("id" = inline(RunnerId), Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn remove(
     Signed(ctx): Signed,
@@ -62,7 +62,7 @@ pub(crate) async fn remove(
 
 /// Make a token with which one runner, or a fleet of them, may enrol.
 #[utoipa::path(post, path = "/api/v1/join-tokens", request_body = CreateJoinToken, responses(
-    (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
 pub(crate) async fn create_join_token(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
@@ -109,7 +109,9 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         last_seen: runner.last_seen,
         active: runner.active,
         locked: runner.locked,
+        server_went_back: runner.server_went_back,
         refused: runner.outdated.map(too_old),
+        ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
         workspace: runner.workspace,
         hostname: runner.hostname,

@@ -7,7 +7,7 @@ use axum::{
 use server_app::{AppError, OpContext};
 
 use super::problem::Refused;
-use crate::Doors;
+use crate::{Doors, serve::Place};
 
 /// A request with a credential that holds.
 pub(crate) struct Signed(pub(crate) OpContext);
@@ -19,7 +19,11 @@ impl FromRequestParts<Doors> for Signed {
         let bearer = bearer(&parts.headers).ok_or(AppError::Unauthenticated(
             "a bearer token is needed; run: gantry login",
         ))?;
-        Ok(Self(doors.app.access.authenticate(bearer).await?))
+        let ctx = doors.app.access.authenticate(bearer).await?;
+        if let Some(place) = parts.extensions.get::<Place>() {
+            place.let_in_as(ctx.credential);
+        }
+        Ok(Self(ctx))
     }
 }
 

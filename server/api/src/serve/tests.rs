@@ -1,14 +1,25 @@
-use axum::{Extension, body::Body, routing::get};
+use axum::{
+    Extension,
+    body::Body,
+    middleware::from_fn_with_state,
+    routing::{get, post},
+};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    sync::mpsc,
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    sync::{Notify, mpsc},
+    time::{Instant, sleep},
 };
 
 use super::*;
+use crate::in_time::in_time;
 
 /// HTTP/2's preface and empty settings.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08";
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// What the process may have open, as the port believes: half of it is for strangers.
+const DESCRIPTORS: usize = 64;
 
 struct Served {
     address: SocketAddr,
@@ -24,6 +35,8 @@ impl Served {
             listener,
             tls: None,
             limits: Limits::default(),
+            client_address: None,
+            descriptors: DESCRIPTORS,
         };
         let stop = CancellationToken::new();
         let serving = tokio::spawn(serve(door, routes, stop.clone()));
@@ -42,7 +55,7 @@ impl Served {
 }
 
 /// Reads until the other end closes, or breaks off.
-async fn until_closed(mut stream: TcpStream) -> Vec<u8> {
+async fn until_closed(mut stream: impl AsyncRead + Unpin) -> Vec<u8> {
     let mut heard = Vec::new();
     let _ = stream.read_to_end(&mut heard).await;
     heard
@@ -73,6 +86,101 @@ async fn whoever_asks_for_nothing_or_stops_in_the_middle_is_cut_off() {
         let closed = timeout(Duration::from_secs(120), until_closed(stream)).await;
         assert!(closed.is_ok(), "{:?}", String::from_utf8_lossy(said));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_only_pings_is_cut_off_as_soon_as_a_silent_one() {
+    let served = Served::with(Router::new()).await;
+    let mut stream = served.connect(PREFACE).await;
+    let began = Instant::now();
+    while stream.write_all(PING).await.is_ok() {
+        sleep(Duration::from_millis(500)).await;
+    }
+    let within = Limits::default().first_request_within + Duration::from_secs(1);
+    assert!(began.elapsed() <= within, "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_that_was_too_slow_once_is_cut_off() {
+    let answer_within = Limits::default().answer_within;
+    let routes = Router::new()
+        .route("/", post(async |_: String| "read"))
+        .layer(from_fn_with_state(answer_within, in_time));
+    let served = Served::with(routes).await;
+    // POST / over plain text, by indices into the static table of HPACK.
+    let ask: &[u8] = b"\0\0\x03\x01\x04\0\0\0\x01\x83\x86\x84";
+    let begun: [(&[u8], &[u8]); 2] = [
+        (&[PREFACE, ask].concat(), b"\0\0\x01\0\0\0\0\0\x01x"),
+        (
+            b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4000\r\n\r\n",
+            b"x",
+        ),
+    ];
+    for (said, byte) in begun {
+        let stream = served.connect(said).await;
+        let began = Instant::now();
+        let (heard, mut dripping) = stream.into_split();
+        let drip = async {
+            while dripping.write_all(byte).await.is_ok() {
+                sleep(Duration::from_millis(500)).await;
+            }
+        };
+        tokio::select! {
+            _ = until_closed(heard) => {}
+            () = drip => {}
+        }
+        let within = answer_within + Duration::from_secs(3);
+        let words = String::from_utf8_lossy(said);
+        assert!(began.elapsed() <= within, "{words}: {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_stranger_is_read_no_further_than_it_may_hold_and_a_peer_that_was_let_in_is() {
+    let (begun, mut begins) = mpsc::channel(1);
+    let let_in = Arc::new(Notify::new());
+    let upload = {
+        let let_in = let_in.clone();
+        async move |Extension(place): Extension<Place>, body: Body| {
+            begun.send(()).await.expect("the test waits");
+            let_in.notified().await;
+            place.let_in();
+            let whole = axum::body::to_bytes(body, usize::MAX).await;
+            whole.expect("a body").len().to_string()
+        }
+    };
+    let served = Served::with(Router::new().route("/", post(upload))).await;
+    let length = 64 * 1024 * 1024;
+    let head = format!("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n");
+    let stream = served.connect(head.as_bytes()).await;
+    begins.recv().await.expect("it is asked");
+    let (mut heard, mut said) = stream.into_split();
+    let sending = tokio::spawn(async move {
+        let piece = vec![b'x'; 64 * 1024];
+        for _ in 0..length / piece.len() {
+            said.write_all(&piece).await.expect("it goes on");
+        }
+        said
+    });
+    tokio::task::yield_now().await;
+    assert!(!sending.is_finished(), "it waits to be let in");
+    let_in.notify_one();
+    let _said = sending.await.expect("all of it was sent");
+    let mut answer = [0; 1024];
+    let read = heard.read(&mut answer).await.expect("an answer");
+    assert!(String::from_utf8_lossy(&answer[..read]).ends_with(&length.to_string()));
+}
+
+#[tokio::test]
+async fn where_strangers_fill_the_port_the_oldest_goes_and_the_next_is_served() {
+    let served = Served::with(Router::new().route("/", get(async || "hello"))).await;
+    let mut strangers = Vec::new();
+    for _ in 0..DESCRIPTORS {
+        strangers.push(served.connect(b"").await);
+    }
+    let mut owner = served.connect(ASK).await;
+    until_heard(&mut owner, "hello").await;
+    assert_eq!(until_closed(strangers.remove(0)).await, b"");
 }
 
 #[tokio::test(start_paused = true)]

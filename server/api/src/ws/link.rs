@@ -1,18 +1,17 @@
 //! The link as a WebSocket, for runners whose way here passes no gRPC: one frame in each binary
 //! message, see [`proto::http1`].
 //!
-//! An idle link is to cost little, so buffers begin small. Whoever breaks the protocol hears why in
-//! the close frame: what it still sends is thrown away for a while, because a connection that is
-//! closed with something unread is reset, and the reason with it.
+//! An idle link is to cost little, so buffers begin small. A runner that breaks the protocol hears
+//! why in the close frame.
 
 mod doorstep;
 mod inbound;
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use axum::{
     Router,
-    extract::{Request, State},
+    extract::{Request, State, ws::close_code},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -21,7 +20,6 @@ use futures_util::{
     future::{BoxFuture, join},
     stream::SplitSink,
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use prost::Message as _;
@@ -29,7 +27,6 @@ use proto::{http1, v1};
 use server_app::Tickets;
 use shared_types::limits::MAX_FRAME_BYTES;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
     sync::{mpsc, oneshot},
     time::timeout,
 };
@@ -37,8 +34,7 @@ use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
         Message,
-        handshake::derive_accept_key,
-        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
+        protocol::{Role, WebSocketConfig},
     },
 };
 use tonic::Status;
@@ -47,7 +43,11 @@ use self::{
     doorstep::{Doorstep, Greeted},
     inbound::{Inbound, Kept},
 };
-use super::GOODBYE_WITHIN;
+use super::{
+    GOODBYE_WITHIN,
+    farewell::{close_frame, farewell},
+    handshake::Handshake,
+};
 use crate::{
     Doors,
     grpc::Refused,
@@ -69,13 +69,16 @@ pub(crate) fn router() -> Router<Doors> {
 async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Response, Refused> {
     let (mut parts, _) = request.into_parts();
     let caller = Caller::of(&parts.headers, &doors.app)?;
-    let accept = accepted(&parts.headers)
-        .ok_or_else(|| Status::invalid_argument("this address speaks WebSocket, version 13"))?;
-    let upgrade = parts.extensions.remove::<OnUpgrade>();
-    let upgrade = upgrade.ok_or_else(|| Status::invalid_argument("speak HTTP/1.1 here"))?;
+    let (upgrade, answer) = match Handshake::of(&mut parts) {
+        Ok(handshake) => handshake.split(),
+        Err(refused) => return Ok(refused.into_response()),
+    };
     let place = parts.extensions.remove::<Place>();
+    if let Some(place) = &place {
+        place.may_greet();
+    }
     // On the heap, and gone once it is open: what it passes through takes more than a link keeps.
-    let opening = Box::pin(open(upgrade, doors, caller));
+    let opening = Box::pin(open(upgrade, doors, caller, place.clone()));
     tokio::spawn(async move {
         match opening.await {
             Ok(link) => link.serve().await,
@@ -83,27 +86,7 @@ async fn upgrade(State(doors): State<Doors>, request: Request) -> Result<Respons
         }
         drop(place);
     });
-    let upgraded = [
-        (header::CONNECTION, HeaderValue::from_static("upgrade")),
-        (header::UPGRADE, HeaderValue::from_static("websocket")),
-        (header::SEC_WEBSOCKET_ACCEPT, accept),
-    ];
-    Ok((StatusCode::SWITCHING_PROTOCOLS, upgraded).into_response())
-}
-
-/// The answer to a client that wants a WebSocket (RFC 6455, 4.2.1).
-fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
-    let says = |name, word: &str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        let mut words = value.unwrap_or_default().split(',').map(str::trim);
-        words.any(|said| said.eq_ignore_ascii_case(word))
-    };
-    let wanted = says(header::CONNECTION, "upgrade")
-        && says(header::UPGRADE, "websocket")
-        && says(header::SEC_WEBSOCKET_VERSION, "13");
-    let key = headers.get(header::SEC_WEBSOCKET_KEY)?;
-    let accept = derive_accept_key(key.as_bytes()).parse();
-    accept.ok().filter(|_| wanted)
+    Ok(answer)
 }
 
 /// A link that is open.
@@ -119,7 +102,12 @@ struct Opened {
     taken_within: Duration,
 }
 
-async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened, hyper::Error> {
+async fn open(
+    upgrade: OnUpgrade,
+    doors: Doors,
+    caller: Caller,
+    place: Option<Place>,
+) -> Result<Opened, hyper::Error> {
     let (doorstep, greeted) = Doorstep::before(TokioIo::new(upgrade.await?));
     let limits = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -136,6 +124,7 @@ async fn open(upgrade: OnUpgrade, doors: Doors, caller: Caller) -> Result<Opened
         app: doors.app,
         caller,
         inbound,
+        place,
     };
     Ok(Opened {
         greeted,
@@ -179,31 +168,21 @@ async fn write(
 
 /// Says why it ended, and waits until the runner has heard it.
 async fn say_goodbye(
-    mut sink: SplitSink<Socket, Message>,
+    sink: SplitSink<Socket, Message>,
     kept: oneshot::Receiver<Kept>,
     ended: Result<(), Status>,
 ) {
-    let last = match &ended {
-        Ok(()) => CloseFrame {
-            code: CloseCode::Normal,
-            reason: "".into(),
-        },
+    let Ok(Kept { stream, violation }) = kept.await else {
+        return;
+    };
+    let last = violation.unwrap_or_else(|| match &ended {
+        Ok(()) => close_frame(close_code::NORMAL, ""),
         Err(status) => {
             let (code, reason) = http1::close(status.code(), status.message());
-            CloseFrame {
-                code: code.into(),
-                reason: reason.into(),
-            }
+            close_frame(code, &reason)
         }
-    };
-    let said = sink.send(Message::Close(Some(last))).await;
-    let Some(mut connection) = kept.await.ok().and_then(|stream| stream.reunite(sink).ok()) else {
-        return;
-    };
-    let mut connection = pin!(connection.get_mut());
-    if said.is_err() || connection.shutdown().await.is_err() {
-        return;
+    });
+    if let Ok(socket) = stream.reunite(sink) {
+        farewell(socket, last).await;
     }
-    let mut unread = [0; 1024];
-    while matches!(connection.read(&mut unread).await, Ok(1..)) {}
 }

@@ -24,6 +24,19 @@ impl LiveText {
     /// What clients see of it; `None` while a character is not whole.
     pub(super) fn convert(&mut self, live: Under) -> Option<Live> {
         match live {
+            Under::Reasoning {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            } => Some(Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                offset,
+                text,
+            }),
             Under::Text {
                 turn,
                 step,
@@ -74,7 +87,7 @@ impl LiveText {
         data: &[u8],
     ) -> Option<(u64, Vec<u8>)> {
         let (offset, mut bytes) = match self.torn.remove(key) {
-            Some(torn) if torn.offset + torn.bytes.len() as u64 == offset => {
+            Some(torn) if torn.offset.saturating_add(torn.bytes.len() as u64) == offset => {
                 (torn.offset, torn.bytes)
             }
             _ => (offset, Vec::new()),
@@ -89,7 +102,7 @@ impl LiveText {
             self.torn.insert(
                 key.clone(),
                 Torn {
-                    offset: offset + bytes.len() as u64,
+                    offset: offset.saturating_add(bytes.len() as u64),
                     bytes: rest,
                 },
             );

@@ -4,9 +4,12 @@
 use std::time::Duration;
 
 use server_store::{EnrolRefusal, StoreError};
-use shared_types::TenantId;
+use shared_types::{TenantId, clean::clean_line};
 
 use crate::{AppError, refusals::Refusal};
+
+/// Letters of a name that are shown of one that cannot be used.
+const NAME_SHOWN: usize = 63;
 
 /// Why a runner is not let in.
 #[derive(Debug)]
@@ -75,12 +78,55 @@ impl Refused {
         Self::new(ENROL, "bad signature", error)
     }
 
+    /// A request of before enrolment was sealed: its token was sent in the clear.
+    pub(super) fn not_sealed() -> Self {
+        let error = AppError::Invalid(
+            "this enrolment is not sealed, so that its join token may have been read on the way: upgrade gantry-runner, and use a new token".to_owned(),
+        );
+        Self::new(ENROL, "not sealed", error)
+    }
+
+    /// It was sealed to another key, or changed on its way.
+    pub(super) fn not_opened() -> Self {
+        let error = AppError::Invalid(
+            "this enrolment is not as the runner sealed it: check what stands between the two, and try again".to_owned(),
+        );
+        Self::new(ENROL, "not opened", error)
+    }
+
+    /// A key under which anybody can sign.
+    pub(super) fn unsound_key() -> Self {
+        let error = AppError::Invalid(
+            "an Ed25519 public key has 32 bytes, and is no point of small order: make another one"
+                .to_owned(),
+        );
+        Self::new(ENROL, "unsound key", error)
+    }
+
     /// Nothing that ends a runner for good: the server may have been started anew in between.
     pub(super) fn old_challenge(kind: &'static str) -> Self {
         let error = AppError::Invalid(
-            "the challenge was used before, or is too old: ask for a new one".to_owned(),
+            "the challenge is too old, or of before the server was started: ask for a new one"
+                .to_owned(),
         );
         Self::new(kind, "old challenge", error)
+    }
+
+    /// A request that comes twice, or after one that was signed later: it says nothing about copies.
+    pub(super) fn late() -> Self {
+        let error = AppError::Invalid(
+            "a request of this runner's under the same or a newer challenge came before: ask for a new one".to_owned(),
+        );
+        Self::new(AUTHENTICATE, "late request", error)
+    }
+
+    /// A join state that is newer than any that was given, and not signed by this server.
+    pub(super) fn never_given() -> Self {
+        let error = AppError::Forbidden(
+            "this runner shows a join state that this server never gave; remove the runner \
+             (gantry runners remove), and enrol it anew",
+        );
+        Self::new(AUTHENTICATE, "join state never given", error)
     }
 
     pub(super) fn stranger() -> Self {
@@ -140,6 +186,18 @@ impl Refused {
         }
     }
 
+    /// The token stays good: the runner can ask again without a name.
+    pub(super) fn another_name(fixed: &str, asked: &str) -> Self {
+        let asked = clean_line(asked, NAME_SHOWN);
+        Self::new(
+            ENROL,
+            "another name",
+            AppError::Conflict(format!(
+                "the join token fixes the runner's name: {fixed}, not {asked}; leave out --name, or make a token without a name: gantry runners add"
+            )),
+        )
+    }
+
     fn new(kind: &'static str, reason: &'static str, error: AppError) -> Self {
         Self {
             error,
@@ -166,6 +224,13 @@ impl From<EnrolRefusal> for Refused {
             EnrolRefusal::Expired => Self::guess(
                 "expired token",
                 "the join token has expired; make a new one: gantry runners add",
+            ),
+            EnrolRefusal::KeyTaken => Self::new(
+                ENROL,
+                "key taken",
+                AppError::Conflict(
+                    "a runner with this key is enrolled already: the request came twice".to_owned(),
+                ),
             ),
             EnrolRefusal::NameTaken(name) => Self::new(
                 ENROL,

@@ -1,7 +1,14 @@
-use proto::agreement::Ephemeral;
-use shared_types::{OsEntropy, TenantId};
+mod flood;
+mod network;
+mod restored;
 
-use super::*;
+use proto::{agreement::Ephemeral, enrolling::Envelope};
+use shared_types::{OsEntropy, TenantId, Token, limits::is_name};
+
+use super::{
+    joining::{Asked, name_from},
+    *,
+};
 use crate::{JoinTerms, testing::Fixture};
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
@@ -16,18 +23,14 @@ impl Peer {
     async fn enrol(fixture: &Fixture) -> Self {
         let key = SigningKey::generate(&OsEntropy);
         let token = token(fixture, JoinTerms::default()).await;
-        let enrolled = fixture
-            .app
-            .enrolment
-            .enrol(ask(fixture, &key, &token))
-            .await;
+        let enrolled = fixture.app.enrolment.join(ask(fixture, &key, &token)).await;
         let runner = enrolled.expect("the token is good").runner;
         Self { key, runner }
     }
 
     /// A request in which everything is right, with this join state.
     fn signed(&self, fixture: &Fixture, join_state: u64) -> AuthenticateRequest {
-        let identity = fixture.app.enrolment.identify(&[1; 32]).expect("a nonce");
+        let identity = identity(fixture);
         let (challenge, audience) = (identity.challenge, identity.audience);
         let signed = signing::authenticate(&challenge, &audience, self.runner, join_state);
         AuthenticateRequest {
@@ -35,9 +38,18 @@ impl Peer {
             signature: self.key.sign(&signed),
             challenge,
             join_state,
+            join_state_signature: Vec::new(),
             address: Some(ADDRESS),
         }
     }
+}
+
+fn identity(fixture: &Fixture) -> v1::IdentifyReply {
+    let ask = v1::IdentifyRequest {
+        nonce: vec![1; 32],
+        version: enrolling::VERSION,
+    };
+    fixture.app.enrolment.identify(&ask).expect("a nonce")
 }
 
 async fn token(fixture: &Fixture, terms: JoinTerms) -> String {
@@ -45,18 +57,22 @@ async fn token(fixture: &Fixture, terms: JoinTerms) -> String {
     made.await.expect("the terms are fine").token.reveal()
 }
 
-/// A request in which everything is right.
-fn ask(fixture: &Fixture, key: &SigningKey, token: &str) -> EnrolRequest {
-    let identity = fixture.app.enrolment.identify(&[1; 32]).expect("a nonce");
-    EnrolRequest {
-        join_token: token.to_owned(),
-        public_key: key.public().to_vec(),
-        signature: key.sign(&signing::enrol(&identity.challenge, token)),
-        challenge: identity.challenge,
-        name: String::new(),
-        labels: BTreeMap::new(),
-        hostname: "laptop".to_owned(),
-        version: "1".to_owned(),
+/// A request in which everything is right, as it comes out of its seal.
+fn ask(fixture: &Fixture, key: &SigningKey, token: &str) -> Asked {
+    let challenge = identity(fixture).challenge;
+    let ephemeral_key = Ephemeral::generate(&OsEntropy).public();
+    let signed = signing::enrol(&challenge, &ephemeral_key, token);
+    Asked {
+        content: v1::EnrolContent {
+            join_token: token.to_owned(),
+            public_key: key.public().to_vec(),
+            signature: key.sign(&signed),
+            hostname: "laptop".to_owned(),
+            software_version: "1".to_owned(),
+            ..v1::EnrolContent::default()
+        },
+        challenge,
+        ephemeral_key,
         address: Some(ADDRESS),
     }
 }
@@ -68,7 +84,8 @@ async fn a_request_that_is_repeated_is_refused_and_locks_nothing() {
     let peer = Peer::enrol(&fixture).await;
     let first = peer.signed(&fixture, 0);
     let let_in = enrolment.authenticate(&first).await;
-    let (token, state) = let_in.expect("it is let in");
+    let let_in = let_in.expect("it is let in");
+    let (token, state) = (let_in.access_token, let_in.join_state);
     let claims = enrolment.check_link_token(&token).expect("it is ours");
     let store = &fixture.app.store;
     let used = store.use_join_state(claims.tenant, peer.runner, claims.join_state);
@@ -112,8 +129,8 @@ async fn a_runner_that_was_removed_or_locked_is_given_the_proof_and_nobody_else_
             assert!(verifies(&identity, &signed, &dismissal), "{removed}");
             assert_eq!(
                 refused(&ask).await.dismissal,
-                None,
-                "a challenge is good once"
+                Some(dismissal),
+                "the same word for the same challenge"
             );
         }
         let mut impostor = peer.signed(&fixture, 0);
@@ -164,7 +181,8 @@ async fn a_runner_that_cannot_be_removed_keeps_its_tickets() {
 async fn renewed(fixture: &Fixture, peer: &Peer, join_state: u64) -> (String, u64) {
     let ask = peer.signed(fixture, join_state);
     let let_in = fixture.app.enrolment.authenticate(&ask).await;
-    let_in.expect("it is let in")
+    let let_in = let_in.expect("it is let in");
+    (let_in.access_token, let_in.join_state)
 }
 
 #[tokio::test]
@@ -207,12 +225,9 @@ async fn a_link_token_opens_a_link_to_whoever_has_its_key_and_to_nobody_else() {
     }
     let proved = prove(good.clone(), &peer.key).await;
     assert_eq!(proved.ok(), Some(peer.runner));
+    let again = prove(good.clone(), &peer.key).await;
+    assert!(matches!(again, Err(AppError::Unavailable(_))), "{again:?}");
     // A copy has shown that it knows more: what came before opens nothing.
-    let used = fixture
-        .app
-        .store
-        .use_join_state(good.tenant, peer.runner, good.join_state);
-    assert!(used.await.expect("it answers"));
     let (newer, _) = renewed(&fixture, &peer, good.join_state).await;
     let newer = enrolment.check_link_token(&newer).expect("it is ours");
     let used = fixture
@@ -236,18 +251,19 @@ async fn a_fleet_token_enrols_nobody_by_a_request_that_is_repeated() {
         token(&fixture, fleet).await,
     );
     let first = ask(&fixture, &key, &token);
-    let again = EnrolRequest {
-        join_token: token.clone(),
-        public_key: first.public_key.clone(),
-        signature: first.signature.clone(),
+    let again = Asked {
+        content: v1::EnrolContent {
+            name: "another".to_owned(),
+            ..first.content.clone()
+        },
         challenge: first.challenge.clone(),
-        name: "another".to_owned(),
-        ..ask(&fixture, &key, &token)
+        ephemeral_key: first.ephemeral_key.clone(),
+        address: first.address,
     };
-    let enrolled = fixture.app.enrolment.enrol(first).await;
+    let enrolled = fixture.app.enrolment.join(first).await;
     enrolled.expect("the token is good");
-    let again = fixture.app.enrolment.enrol(again).await.err();
-    assert!(matches!(again, Some(AppError::Invalid(_))), "{again:?}");
+    let again = fixture.app.enrolment.join(again).await.err();
+    assert!(matches!(again, Some(AppError::Conflict(_))), "{again:?}");
 }
 
 /// What is refused to these requests, and what the log says of each: reason, subject and count.
@@ -274,7 +290,8 @@ async fn told(fixture: &Fixture, rows: usize) -> Vec<(String, String, String, u6
 async fn every_refusal_is_in_the_log_with_what_it_was_about_and_where_it_came_from() {
     let fixture = Fixture::practice().await;
     let (app, peer) = (&fixture.app, Peer::enrol(&fixture).await);
-    let (key, token) = (&peer.key, token(&fixture, JoinTerms::default()).await);
+    let key = &SigningKey::generate(&OsEntropy);
+    let token = token(&fixture, JoinTerms::default()).await;
     let foreign = |pin| Token::join(pin, &OsEntropy).reveal();
     let unknown = foreign(app.enrolment.identity_key());
     let mut asks = vec![
@@ -284,25 +301,41 @@ async fn every_refusal_is_in_the_log_with_what_it_was_about_and_where_it_came_fr
         ask(&fixture, key, &token),
         ask(&fixture, key, &token),
         ask(&fixture, key, &token),
+        ask(&fixture, &peer.key, &token),
+        ask(&fixture, key, &token),
     ];
-    asks[3].signature[0] ^= 1;
-    asks[4].name = "no name".to_owned();
+    asks[3].content.signature[0] ^= 1;
+    asks[4].content.name = "no name".to_owned();
+    asks[7].content.public_key = [&[1][..], &[0; 31]].concat();
     for ask in asks {
-        assert!(app.enrolment.enrol(ask).await.is_err());
+        assert!(app.enrolment.join(ask).await.is_err());
     }
-    let mut asks = [(); 4].map(|()| peer.signed(&fixture, 0));
+    for sealed in sealed_wrongly(&fixture) {
+        assert!(app.enrolment.enrol(sealed, Some(ADDRESS)).await.is_err());
+    }
+    let mut asks = [(); 5].map(|()| peer.signed(&fixture, 0));
     asks[0].runner = "nobody".to_owned();
     asks[1].runner = RunnerId::from_u128(1).to_string();
     asks[2].signature[0] ^= 1;
-    for ask in &asks[..3] {
+    asks[3].challenge[0] ^= 1;
+    let changed = signing::authenticate(
+        &asks[3].challenge,
+        &identity(&fixture).audience,
+        peer.runner,
+        0,
+    );
+    asks[3].signature = peer.key.sign(&changed);
+    for ask in &asks[..4] {
         assert!(app.enrolment.authenticate(ask).await.is_err());
     }
     app.enrolment
-        .authenticate(&asks[3])
+        .authenticate(&asks[4])
         .await
         .expect("it is let in");
-    assert!(app.enrolment.authenticate(&asks[3]).await.is_err());
-    let told = told(&fixture, 9).await;
+    assert!(app.enrolment.authenticate(&asks[4]).await.is_err());
+    let never = peer.signed(&fixture, 9);
+    assert!(app.enrolment.authenticate(&never).await.is_err());
+    let told = told(&fixture, 16).await;
     let told: Vec<_> = told
         .iter()
         .map(|(kind, reason, subject, count)| {
@@ -312,8 +345,13 @@ async fn every_refusal_is_in_the_log_with_what_it_was_about_and_where_it_came_fr
                     1,
                     matches!(
                         &**reason,
-                        "no token" | "foreign token" | "unknown token" | "unknown runner"
-                    )
+                        "no token"
+                            | "foreign token"
+                            | "unknown token"
+                            | "not sealed"
+                            | "not opened"
+                            | "unknown runner"
+                    ) || (&**kind, &**reason) == ("enrolment.refused", "old challenge")
                 ),
                 "{reason}"
             );
@@ -329,11 +367,55 @@ async fn every_refusal_is_in_the_log_with_what_it_was_about_and_where_it_came_fr
             ("enrolment", "bad signature"),
             ("enrolment", "invalid request"),
             ("enrolment", "name taken"),
+            ("enrolment", "key taken"),
+            ("enrolment", "unsound key"),
+            ("enrolment", "not sealed"),
+            ("enrolment", "old challenge"),
+            ("enrolment", "not opened"),
             ("authentication", "unknown runner"),
             ("authentication", "bad signature"),
             ("authentication", "old challenge"),
+            ("authentication", "late request"),
+            ("authentication", "join state never given"),
         ]
     );
+}
+
+/// Requests that the server cannot open: one of version 1, one with another's challenge, one that was
+/// changed on its way.
+fn sealed_wrongly(fixture: &Fixture) -> [v1::EnrolRequest; 3] {
+    let sealed = || {
+        let identity = identity(fixture);
+        let envelope = Envelope::to(&identity.challenge, &identity.sealing_key, &OsEntropy);
+        let envelope = envelope.expect("a public key");
+        envelope.seal(&v1::EnrolContent::default()).0
+    };
+    let (mut other, mut changed) = (sealed(), sealed());
+    other.challenge[0] ^= 1;
+    changed.sealed[0] ^= 1;
+    [v1::EnrolRequest::default(), other, changed]
+}
+
+#[tokio::test]
+async fn an_answer_is_signed_and_one_of_another_version_gets_none() {
+    let fixture = Fixture::practice().await;
+    let (app, peer) = (&fixture.app, Peer::enrol(&fixture).await);
+    let ask = peer.signed(&fixture, 0);
+    let reply = app.enrolment.authenticate(&ask).await;
+    let reply = reply.expect("it is let in");
+    let identity = app.enrolment.identity_key();
+    let signed = signing::authenticated(&ask.challenge, peer.runner, &reply);
+    assert!(verifies(&identity, &signed, &reply.signature));
+    let state = signing::join_state(peer.runner, reply.join_state);
+    assert!(verifies(&identity, &state, &reply.join_state_signature));
+    for (version, upgrade) in [(0, "upgrade gantry-runner"), (3, "upgrade gantry-server")] {
+        let ask = v1::IdentifyRequest {
+            nonce: vec![1; 32],
+            version,
+        };
+        let refused = app.enrolment.identify(&ask).expect_err("another version");
+        assert!(refused.to_string().contains(upgrade), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -345,7 +427,7 @@ async fn guessing_is_limited_and_locks_nobody_out_who_has_a_good_token() {
     for _ in 0..40 {
         let guess = Token::join(enrolment.identity_key(), &OsEntropy).reveal();
         let (enrolment, ask) = (enrolment.clone(), ask(&fixture, &key, &guess));
-        guesses.spawn(async move { enrolment.enrol(ask).await.err() });
+        guesses.spawn(async move { enrolment.join(ask).await.err() });
     }
     let answers = guesses.join_all().await;
     let tried = |answer: &&Option<AppError>| matches!(answer, Some(AppError::Unauthenticated(_)));
@@ -353,7 +435,7 @@ async fn guessing_is_limited_and_locks_nobody_out_who_has_a_good_token() {
     let tired = |answer: &&Option<AppError>| matches!(answer, Some(AppError::TooMany { .. }));
     assert_eq!(answers.iter().filter(tired).count(), 40 - ATTEMPTS as usize);
     let good = token(&fixture, JoinTerms::default()).await;
-    let enrolled = enrolment.enrol(ask(&fixture, &key, &good)).await;
+    let enrolled = enrolment.join(ask(&fixture, &key, &good)).await;
     enrolled.expect("a good token is always tried");
 }
 
@@ -367,7 +449,7 @@ async fn a_token_gives_its_labels_and_enrols_only_from_its_network() {
         ..JoinTerms::default()
     };
     let elsewhere = token(&fixture, terms("198.51.100.0/24")).await;
-    let refused = app.enrolment.enrol(ask(&fixture, &key, &elsewhere)).await;
+    let refused = app.enrolment.join(ask(&fixture, &key, &elsewhere)).await;
     assert!(matches!(refused.err(), Some(AppError::Forbidden(_))));
     let told = told(&fixture, 1).await;
     assert_eq!(
@@ -376,10 +458,10 @@ async fn a_token_gives_its_labels_and_enrols_only_from_its_network() {
     );
     let here = token(&fixture, terms("192.0.2.0/24")).await;
     let mut ask = ask(&fixture, &key, &here);
-    ask.labels = [("zone", "home"), ("gpu", "yes")]
+    ask.content.labels = [("zone", "home"), ("gpu", "yes")]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
-    app.enrolment.enrol(ask).await.expect("it comes from there");
+    app.enrolment.join(ask).await.expect("it comes from there");
     let runners = app.runners.list(&fixture.ctx).await.expect("a list");
     let labels: Vec<_> = runners[0]
         .labels

@@ -127,3 +127,50 @@ async fn output_that_the_hub_has_not_handled_is_bounded_in_bytes_and_hides_nothi
     let heard = watch.signals.recv().await.expect("the hub lives");
     assert!(matches!(heard, Signal::Live(Live::Output { .. })));
 }
+
+#[tokio::test]
+async fn a_late_watcher_gets_the_thoughts_and_the_text_so_far() {
+    let (hub, session) = (LiveHub::start(), SessionId::from_u128(1));
+    let turn = shared_types::TurnId::from_u128(1);
+    let (step, attempt) = (1, 1);
+    for (offset, text) in [(0, "hm, "), (4, "so")] {
+        let text = text.to_owned();
+        let thought = Live::Reasoning {
+            turn,
+            step,
+            attempt,
+            offset,
+            text: text.clone(),
+        };
+        hub.publish(session, thought);
+        let said = Live::Text {
+            turn,
+            step,
+            attempt,
+            offset,
+            text,
+        };
+        hub.publish(session, said);
+    }
+    let watch = hub.watch(session).await.expect("the hub lives");
+    let so_far = "hm, so".to_owned();
+    assert_eq!(
+        watch.under_way,
+        [
+            Live::Reasoning {
+                turn,
+                step,
+                attempt,
+                offset: 0,
+                text: so_far.clone(),
+            },
+            Live::Text {
+                turn,
+                step,
+                attempt,
+                offset: 0,
+                text: so_far,
+            },
+        ]
+    );
+}

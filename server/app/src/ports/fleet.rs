@@ -1,5 +1,5 @@
-//! The runners that one user may use, as placement sees them: the chosen one, and nothing of the
-//! others but whether there are any.
+//! The runners that one turn may use, as placement sees them: the one that was chosen when it was
+//! claimed, and nothing of the others but whether there are any.
 //!
 //! A server that has just started does not know yet who is there: its runners come back within
 //! seconds. Until then a runner that was never heard of since the start is waited for, so that a
@@ -14,7 +14,7 @@ use server_router::{
     ports::{Fleet, FleetRunner, FleetSnapshot, PortError, RunnerState},
 };
 use server_store::{ChosenRunner, FleetRow, RunnerRow, Store, StoreError};
-use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId};
+use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::live::LiveHub;
@@ -48,20 +48,19 @@ impl Started {
     }
 }
 
-/// The runners that a turn of one user may use.
-pub(crate) struct UserFleet {
+/// The runners that one turn may use.
+pub(crate) struct TurnFleet {
     pub(crate) store: Store,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
     pub(crate) tenant: TenantId,
-    pub(crate) user: UserId,
     pub(crate) session: SessionId,
     pub(crate) turn: TurnId,
 }
 
 #[async_trait]
-impl Fleet for UserFleet {
+impl Fleet for TurnFleet {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
         let mut fleet = self.read().await?;
         if let Some(chosen) = &fleet.chosen
@@ -70,7 +69,6 @@ impl Fleet for UserFleet {
             self.await_return(chosen).await;
             fleet = self.read().await?;
         }
-        let choice = fleet.chosen.as_ref().map(|chosen| chosen.id);
         let runners = match fleet.chosen {
             Some(chosen) => vec![shown(chosen)],
             None => {
@@ -80,7 +78,7 @@ impl Fleet for UserFleet {
             }
         };
         Ok(FleetSnapshot {
-            choice,
+            choice: fleet.choice,
             demanded: fleet.demanded,
             runners,
         })
@@ -93,24 +91,28 @@ impl Fleet for UserFleet {
             Err(error) => Err(PortError::new(error)),
         }
     }
+
+    fn tell(&self, words: String) {
+        let notice = Live::Notice {
+            turn: self.turn,
+            text: words,
+        };
+        self.hub.publish(self.session, notice);
+    }
 }
 
-impl UserFleet {
+impl TurnFleet {
     async fn read(&self) -> Result<FleetRow, PortError> {
-        let fleet = self.store.fleet(self.tenant, self.user).await;
+        let fleet = self.store.fleet(self.tenant, self.turn).await;
         fleet.map_err(PortError::new)
     }
 
     /// Waits until it is known whether the runner comes back.
     async fn await_return(&self, runner: &ChosenRunner) {
-        let waiting = Live::Notice {
-            turn: self.turn,
-            text: format!(
-                "the server has just started; waiting for runner {} to come back",
-                runner.name
-            ),
-        };
-        self.hub.publish(self.session, waiting);
+        self.tell(format!(
+            "the server has just started; waiting for runner {} to come back",
+            runner.name
+        ));
         let mut presence = self.links.presence(runner.id).await;
         let _ = timeout_at(self.started.runners_return_until, presence.until(true)).await;
     }

@@ -320,6 +320,10 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
 }
 
 fn link_claim() -> LinkClaim {
+    let lost = LostOutcome {
+        outcome: "{}".to_owned(),
+        summary: String::new(),
+    };
     LinkClaim {
         replica: REPLICA,
         incarnation: incarnation(),
@@ -335,10 +339,8 @@ fn link_claim() -> LinkClaim {
             isolation: Isolation::none(),
         }],
         remembered: Vec::new(),
-        lost: LostOutcome {
-            outcome: "{}".to_owned(),
-            summary: String::new(),
-        },
+        lost: lost.clone(),
+        lost_to_restoration: lost,
     }
 }
 
@@ -351,7 +353,9 @@ async fn call_without_an_outcome(store: &Store, who: &LinkIdentity) {
         ordinal: 0,
         outcome: CallOutcome::Unknown,
         text: "outcome unknown".to_owned(),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 1,
         duration_ms: 1,
         overran: false,
@@ -369,8 +373,9 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         user: OWNER,
         title: String::new(),
         model: "none".to_owned(),
+        pin: None,
     };
-    let made = store.create_session(TENANT, &session, now).await;
+    let made = store.create_session(TENANT, &session, u64::MAX, now).await;
     made.expect("the owner is there");
     let input = Input {
         turn: TURN,

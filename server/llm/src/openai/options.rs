@@ -1,9 +1,9 @@
 //! Which server to ask, and what of it cannot be used.
 
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
 use reqwest::header::HeaderValue;
-use url::{Host, Url};
+use url::Url;
 
 use crate::ApiKey;
 
@@ -21,24 +21,25 @@ pub struct OpenAiOptions {
     pub model: String,
     /// The time for a connection, TLS included.
     pub connect_within: Duration,
-    /// The time from the request to the first byte of the response.
+    /// The time from the request to the first byte of the answer. Models on a slow machine read
+    /// a long conversation for minutes.
     pub first_byte_within: Duration,
     /// The longest silence between two pieces of the response.
     pub idle_at_most: Duration,
-    /// The time for the whole attempt, however busy the server keeps us.
+    /// The time from there to the answer's end, however busy the server keeps us.
     pub answer_within: Duration,
 }
 
 impl OpenAiOptions {
-    /// OpenAI's own server without a key: 10 s to connect, 120 s to the first byte and between
-    /// pieces, 30 min in all.
+    /// OpenAI's own server without a key: 10 s to connect, 600 s to the first byte, 120 s between
+    /// pieces, 30 min from the first byte to the end.
     pub fn new(model: impl Into<String>) -> Self {
         Self {
             base_url: DEFAULT_BASE_URL.to_owned(),
             key: None,
             model: model.into(),
             connect_within: Duration::from_secs(10),
-            first_byte_within: Duration::from_secs(120),
+            first_byte_within: Duration::from_secs(600),
             idle_at_most: Duration::from_secs(120),
             answer_within: Duration::from_secs(30 * 60),
         }
@@ -90,13 +91,4 @@ pub(super) fn authorization(key: &ApiKey) -> Result<HeaderValue, OpenAiOptionsEr
         .map_err(|_| OpenAiOptionsError::Key)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address).is_loopback(),
-        None => false,
-    }
 }

@@ -12,7 +12,7 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use super::quote::Quotes;
+use super::{json, quote::Quotes};
 use crate::{ModelError, retry::Failure};
 
 /// A refusal by status, headers and body.
@@ -22,7 +22,7 @@ pub(super) fn of_response(
     body: &[u8],
     quotes: &Quotes,
 ) -> Failure {
-    let said = match serde_json::from_slice::<Value>(body) {
+    let said = match json::parse(body) {
         Ok(value) => Said::of(&value, quotes),
         Err(_) if looks_like_html(body) => Said::default(),
         Err(_) => Said {
@@ -38,9 +38,24 @@ pub(super) fn of_response(
 
 /// The error object in a body or an event that is otherwise a success; `None` where there is none.
 pub(super) fn in_value(value: &Value, quotes: &Quotes) -> Option<ModelError> {
-    let is_error = value.get("error").is_some_and(|error| !error.is_null())
-        || value.get("object").and_then(Value::as_str) == Some("error");
-    is_error.then(|| of_value(value, quotes))
+    let choices = value["choices"].as_array().into_iter().flatten();
+    let places = [value, &value[0]].into_iter().chain(choices);
+    let errors = places.filter(|place| {
+        says_something(&place["error"]) || place["object"].as_str() == Some("error")
+    });
+    errors.map(|place| of_value(place, quotes)).next()
+}
+
+/// Whether there is more to it than an empty form, which some servers send with each answer.
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(is_error) => *is_error,
+        Value::Number(code) => code.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => items.iter().any(says_something),
+        Value::Object(fields) => fields.values().any(says_something),
+    }
 }
 
 /// What an event that is named `error` means.
@@ -64,8 +79,10 @@ struct Said {
 }
 
 impl Said {
-    /// From `{"error": {…}}`, `{"error": "…"}`, `{"message": …}` or `{"detail": …}`.
+    /// From `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, or a list with
+    /// one of these, as Google sends it.
     fn of(value: &Value, quotes: &Quotes) -> Self {
+        let value = value.get(0).unwrap_or(value);
         let error = match value.get("error") {
             Some(error) if !error.is_null() => error,
             _ => value,
@@ -156,14 +173,33 @@ const QUOTA: &[&str] = &[
     "insufficient_balance",
     "insufficient_credits",
 ];
-const OVERFLOW: &[&str] = &["context_length_exceeded", "exceed_context_size_error"];
+const OVERFLOW: &[&str] = &[
+    "context_length_exceeded",
+    "context_window_exceeded",
+    "exceed_context_size_error",
+    "model_context_window_exceeded",
+    "request_too_large",
+];
+/// OpenAI, DeepSeek, Mistral, vLLM and OpenRouter say "maximum context length"; the others stand
+/// beside their words.
 const OVERFLOW_WORDS: &[&str] = &[
     "maximum context length",
     "context length exceeded",
+    "context length of only", // LM Studio
     "exceeds the context",
-    "exceeds the available context size",
+    "exceed context limit",               // Anthropic, with max_tokens
+    "exceeds the available context size", // llama.cpp
     "context window",
-    "prompt is too long",
+    "prompt is too long",                   // Anthropic
+    "prompt exceeds max length",            // Zhipu
+    "input is too long",                    // Bedrock
+    "range of input length",                // Qwen
+    "maximum prompt length",                // xAI
+    "exceeds the maximum number of tokens", // Gemini
+    "exceeded model token limit",           // Moonshot
+    "prompt token count",                   // GitHub
+    "too many tokens: total",               // Cohere
+    "reduce the length of the messages",    // Groq
 ];
 const UNAUTHENTICATED: &[&str] = &[
     "invalid_api_key",

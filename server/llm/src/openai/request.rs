@@ -1,16 +1,44 @@
 //! A conversation in the words of the Chat Completions API.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use serde_json::{Map, Value, json};
-use shared_types::event::ToolCall;
+use shared_types::event::{Opaque, ToolCall};
 
 use crate::{Message, ModelRequest, ToolSpec};
 
+/// What a server is sent of a request; some refuse a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Whether the usage is asked for, with `stream_options`.
+    pub(super) usage: bool,
+    /// The vendor's own parts of earlier answers.
+    pub(super) parts: Parts,
+}
+
+/// How the vendor's own parts of earlier answers are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// Unchanged.
+    AsTheyCame,
+    /// Not at all.
+    LeftOut,
+    /// Unchanged, and answers without `reasoning_content` get an empty one.
+    WithReasoning,
+    /// Unchanged, and calls without a signature of Google's get the one that is not checked.
+    WithSignatures,
+}
+
+/// What Google documents for calls that another model made.
+const UNCHECKED_SIGNATURE: &str = "skip_thought_signature_validator";
+
 /// The body of the request. `tool_choice` is absent, so that the model decides, and an empty
 /// list of tools is left out, because servers refuse it.
-pub(super) fn body(model: &str, request: &ModelRequest) -> Value {
+pub(super) fn body(model: &str, request: &ModelRequest, shape: &Shape) -> Value {
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
     let mut messages: Vec<Value> = system.into_iter().collect();
+    let mut ids = Ids::default();
     for next in &request.messages {
         match (next, messages.last_mut()) {
             // Some servers refuse two in a row.
@@ -18,44 +46,118 @@ pub(super) fn body(model: &str, request: &ModelRequest) -> Value {
                 let before = last["content"].as_str().unwrap_or_default();
                 last["content"] = format!("{before}\n\n{text}").into();
             }
-            _ => messages.push(message(next)),
+            _ => messages.push(message(next, shape.parts, &mut ids)),
         }
     }
     let mut body = json!({
         "model": model,
         "messages": messages,
         "stream": true,
-        "stream_options": { "include_usage": true },
     });
+    if shape.usage {
+        body["stream_options"] = json!({ "include_usage": true });
+    }
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
     }
     body
 }
 
-fn message(message: &Message) -> Value {
-    match message {
-        Message::User { text } => json!({ "role": "user", "content": text }),
-        Message::Assistant { text, calls } if calls.is_empty() => {
-            json!({ "role": "assistant", "content": text })
-        }
-        Message::Assistant { text, calls } => json!({
-            "role": "assistant",
-            "content": (!text.is_empty()).then_some(text),
-            "tool_calls": calls.iter().map(call).collect::<Vec<_>>(),
-        }),
-        Message::ToolResult {
-            vendor_id, text, ..
-        } => json!({ "role": "tool", "tool_call_id": vendor_id, "content": text }),
+/// The ids of calls as they are sent: each stands for one call of the whole conversation, also
+/// where the vendor used it again.
+#[derive(Debug, Default)]
+struct Ids {
+    sent: BTreeSet<String>,
+    /// Those without a result yet: the vendor's, and ours for it.
+    open: VecDeque<(String, String)>,
+}
+
+impl Ids {
+    fn of_call(&mut self, id: &str) -> String {
+        let others = (2..).map(|number| format!("{id}_{number}"));
+        let mut all = std::iter::once(id.to_owned()).chain(others);
+        let is_free = |id: &String| !id.is_empty() && !self.sent.contains(id);
+        let sent = all.find(is_free).expect("there is always another number");
+        self.sent.insert(sent.clone());
+        self.open.push_back((id.to_owned(), sent.clone()));
+        sent
+    }
+
+    /// Results of calls with the same id stand in the order of the calls.
+    fn of_result(&mut self, id: &str) -> String {
+        let place = self.open.iter().position(|(vendors, _)| vendors == id);
+        let open = place.and_then(|place| self.open.remove(place));
+        open.map_or_else(|| id.to_owned(), |(_, sent)| sent)
     }
 }
 
-fn call(call: &ToolCall) -> Value {
-    json!({
-        "id": call.vendor_id,
-        "type": "function",
-        "function": { "name": call.name, "arguments": arguments(&call.arguments) },
-    })
+fn message(message: &Message, parts: Parts, ids: &mut Ids) -> Value {
+    match message {
+        Message::User { text } => json!({ "role": "user", "content": text }),
+        Message::Assistant {
+            text,
+            calls,
+            opaque,
+        } => assistant(text, calls, opaque, parts, ids),
+        Message::ToolResult {
+            vendor_id, text, ..
+        } => json!({ "role": "tool", "tool_call_id": ids.of_result(vendor_id), "content": text }),
+    }
+}
+
+fn assistant(
+    text: &str,
+    calls: &[ToolCall],
+    opaque: &Opaque,
+    parts: Parts,
+    ids: &mut Ids,
+) -> Value {
+    let mut message = match parts {
+        Parts::LeftOut => Map::new(),
+        _ => opaque.fields.clone(),
+    };
+    if parts == Parts::WithReasoning {
+        let field = message.entry("reasoning_content");
+        field.or_insert_with(|| "".into());
+    }
+    let text = format!("{}{text}", opaque.before_text);
+    let content = (calls.is_empty() || !text.is_empty()).then_some(text);
+    message.insert("role".to_owned(), "assistant".into());
+    message.insert("content".to_owned(), content.into());
+    if !calls.is_empty() {
+        let mut calls: Vec<_> = calls
+            .iter()
+            .map(|call| sent_call(call, parts, ids))
+            .collect();
+        if parts == Parts::WithSignatures && !calls.iter().any(is_signed) {
+            // Of calls that were made at the same time, the first one bears the signature.
+            calls[0]["extra_content"] =
+                json!({ "google": { "thought_signature": UNCHECKED_SIGNATURE } });
+        }
+        message.insert("tool_calls".to_owned(), calls.into());
+    }
+    message.into()
+}
+
+fn sent_call(call: &ToolCall, parts: Parts, ids: &mut Ids) -> Value {
+    let mut fields = match parts {
+        Parts::LeftOut => Map::new(),
+        _ => call.opaque.clone(),
+    };
+    let mut function = match fields.remove("function") {
+        Some(Value::Object(function)) => function,
+        _ => Map::new(),
+    };
+    function.insert("name".to_owned(), call.name.clone().into());
+    function.insert("arguments".to_owned(), arguments(&call.arguments).into());
+    fields.insert("id".to_owned(), ids.of_call(&call.vendor_id).into());
+    fields.insert("type".to_owned(), "function".into());
+    fields.insert("function".to_owned(), function.into());
+    fields.into()
+}
+
+fn is_signed(call: &Value) -> bool {
+    !call["extra_content"]["google"]["thought_signature"].is_null()
 }
 
 /// Many servers parse the arguments of earlier calls and refuse the whole conversation, now and
@@ -83,112 +185,4 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(messages: Vec<Message>) -> ModelRequest {
-        ModelRequest {
-            system: String::new(),
-            messages,
-            tools: Vec::new(),
-        }
-    }
-
-    fn asked(arguments: &str) -> Message {
-        Message::Assistant {
-            text: String::new(),
-            calls: vec![ToolCall {
-                vendor_id: "c1".to_owned(),
-                name: "Shell".to_owned(),
-                arguments: arguments.to_owned(),
-            }],
-        }
-    }
-
-    #[test]
-    fn what_a_user_says_in_a_row_is_one_message() {
-        let said = |text: &str| Message::User {
-            text: text.to_owned(),
-        };
-        let body = body(
-            "m",
-            &ModelRequest {
-                system: String::new(),
-                messages: vec![said("one"), said("two"), asked("{}"), said("three")],
-                tools: Vec::new(),
-            },
-        );
-        let messages = body["messages"].as_array().expect("a list");
-        assert_eq!(messages.len(), 3);
-        assert_eq!(messages[0]["content"], "one\n\ntwo");
-        assert_eq!(messages[2]["content"], "three");
-    }
-
-    #[test]
-    fn a_conversation_with_tools_has_the_vendors_form() {
-        let body = body(
-            "m",
-            &ModelRequest {
-                system: "be brief".to_owned(),
-                messages: vec![
-                    Message::User {
-                        text: "hi".to_owned(),
-                    },
-                    asked(r#"{"command":"ls"}"#),
-                    Message::ToolResult {
-                        vendor_id: "c1".to_owned(),
-                        text: "a\nb".to_owned(),
-                        failed: false,
-                    },
-                ],
-                tools: vec![ToolSpec {
-                    name: "Shell".to_owned(),
-                    description: "runs".to_owned(),
-                    parameters: json!({ "type": "object" }),
-                }],
-            },
-        );
-        assert_eq!(
-            body,
-            json!({
-                "model": "m",
-                "stream": true,
-                "stream_options": { "include_usage": true },
-                "messages": [
-                    { "role": "system", "content": "be brief" },
-                    { "role": "user", "content": "hi" },
-                    { "role": "assistant", "content": null, "tool_calls": [{
-                        "id": "c1", "type": "function",
-                        "function": { "name": "Shell", "arguments": r#"{"command":"ls"}"# },
-                    }] },
-                    { "role": "tool", "tool_call_id": "c1", "content": "a\nb" },
-                ],
-                "tools": [{ "type": "function", "function": {
-                    "name": "Shell", "description": "runs", "parameters": { "type": "object" },
-                } }],
-            })
-        );
-    }
-
-    #[test]
-    fn without_tools_and_system_text_neither_is_sent() {
-        let body = body("m", &request(Vec::new()));
-        assert_eq!(body["messages"], json!([]));
-        assert!(body.get("tools").is_none());
-    }
-
-    #[test]
-    fn broken_arguments_of_an_earlier_call_are_sent_as_a_valid_object() {
-        for (written, sent) in [
-            ("", "{}"),
-            (r#"{"a":"#, r#"{"invalid_arguments":"{\"a\":"}"#),
-            ("[1]", r#"{"invalid_arguments":"[1]"}"#),
-        ] {
-            let body = body("m", &request(vec![asked(written)]));
-            assert_eq!(
-                body["messages"][0]["tool_calls"][0]["function"]["arguments"],
-                sent
-            );
-        }
-    }
-}
+mod tests;

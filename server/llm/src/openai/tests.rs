@@ -24,6 +24,44 @@ struct Responder {
     done: JoinHandle<io::Result<String>>,
 }
 
+/// A server that answers one connection after the other with these.
+struct Responders {
+    base_url: String,
+    /// Gives the requests.
+    done: JoinHandle<io::Result<Vec<String>>>,
+}
+
+impl Responders {
+    async fn start<const COUNT: usize>(responses: [String; COUNT]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let port = listener.local_addr().expect("it is bound").port();
+        let done = tokio::spawn(async move {
+            let mut requests = Vec::new();
+            for response in responses {
+                let (mut stream, _) = listener.accept().await?;
+                requests.push(read_request(&mut stream).await?);
+                stream.write_all(response.as_bytes()).await?;
+            }
+            Ok(requests)
+        });
+        Self {
+            base_url: format!("http://127.0.0.1:{port}/v1"),
+            done,
+        }
+    }
+
+    async fn requests(self) -> Vec<String> {
+        self.done.await.expect("no panic").expect("they were read")
+    }
+}
+
+fn refusal(status: u16, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status} No\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
 impl Responder {
     async fn start(response: impl Into<Vec<u8>>, stay: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0")
@@ -92,15 +130,16 @@ async fn ask(options: OpenAiOptions) -> Result<Answer, ModelError> {
     let (events, mut heard) = mpsc::channel(1000);
     let result = vendor.attempt(&request(), &events).await;
     drop(events);
-    let mut text = String::new();
+    let (mut text, mut reasoning) = (String::new(), String::new());
     while let Some(event) = heard.recv().await {
         match event {
             ModelEvent::Text(piece) => text.push_str(&piece),
-            other => panic!("a wire format sends only text, not {other:?}"),
+            ModelEvent::Reasoning(piece) => reasoning.push_str(&piece),
+            other => panic!("a wire format sends only what is said, not {other:?}"),
         }
     }
     if let Ok(answer) = &result {
-        assert_eq!(answer.text, text);
+        assert_eq!((&answer.text, &answer.reasoning), (&text, &reasoning));
     }
     result.map_err(|failure| failure.error)
 }
@@ -307,4 +346,155 @@ fn unusable_options_are_refused_with_what_to_do() {
         assert!(error.contains(words), "{error}");
         assert!(!error.contains("hunter22"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() {
+    let whole = format!("{STREAM}{HELLO}{STOP}");
+    let refused = refusal(400, r#"{"detail":"extra fields: stream_options"}"#);
+    let server = Responders::start([refused, whole.clone(), whole]).await;
+    let vendor = OpenAi::new(OpenAiOptions {
+        base_url: server.base_url.clone(),
+        ..OpenAiOptions::new("m")
+    })
+    .expect("the options are usable");
+    let (events, _heard) = mpsc::channel(100);
+    for _ in 0..2 {
+        let answer = vendor.attempt(&request(), &events).await;
+        assert_eq!(answer.expect("the answer is whole").text, "Hello");
+    }
+    let requests = server.requests().await;
+    let asked: Vec<_> = requests
+        .iter()
+        .map(|request| request.contains("stream_options"))
+        .collect();
+    assert_eq!(asked, [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_parts_of_an_answer_is_asked_without_them() {
+    let refused = refusal(
+        400,
+        r#"{"error":{"message":"property 'reasoning_content' is unsupported"}}"#,
+    );
+    let server = Responders::start([refused, format!("{STREAM}{HELLO}{STOP}")]).await;
+    let vendor = OpenAi::new(OpenAiOptions {
+        base_url: server.base_url.clone(),
+        ..OpenAiOptions::new("m")
+    })
+    .expect("the options are usable");
+    let mut opaque = shared_types::event::Opaque::default();
+    let thought = "reasoning_content".to_owned();
+    opaque.fields.insert(thought, "I thought so".into());
+    let mut request = request();
+    request.messages.push(Message::Assistant {
+        text: "hi".to_owned(),
+        calls: Vec::new(),
+        opaque,
+    });
+    let (events, _heard) = mpsc::channel(100);
+    let answer = vendor.attempt(&request, &events).await;
+    assert_eq!(answer.expect("the answer is whole").text, "Hello");
+    let requests = server.requests().await;
+    assert!(requests[0].contains("I thought so") && !requests[1].contains("I thought so"));
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    use std::io::Write as _;
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packer.write_all(text.as_bytes()).expect("it is in memory");
+    packer.finish().expect("it is in memory")
+}
+
+#[tokio::test]
+async fn an_answer_that_is_compressed_with_gzip_is_read() {
+    let long = "x".repeat(1_000_000);
+    let long = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{long}\"}}}}]}}\n\n");
+    let mut response = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n".to_vec();
+    response.extend(packed(&format!("{HELLO}{long}{STOP}")));
+    let answer = answer(response).await.expect("it is whole");
+    assert_eq!(answer.text.len(), "Hello".len() + 1_000_000);
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_compressed_with_gzip_is_read_and_another_compression_is_named() {
+    let mut response = b"HTTP/1.1 400 No\r\ncontent-encoding: gzip\r\n\r\n".to_vec();
+    response.extend(packed("no such voice"));
+    let error = answer(response).await.expect_err("it is refused");
+    assert!(error.message().contains("no such voice"), "{error}");
+    let other = "HTTP/1.1 200 OK\r\ncontent-encoding: br\r\n\r\nxxxx";
+    let error = answer(other).await.expect_err("it cannot be read");
+    assert!(error.message().contains("not with gzip"), "{error}");
+    let torn = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nxxxxxxxxxxxxxxxxxxxx";
+    let error = answer(torn).await.expect_err("it cannot be read");
+    assert!(matches!(error, ModelError::Broken(_)), "{error}");
+}
+
+#[tokio::test]
+async fn damage_beside_the_answer_does_not_spoil_it() {
+    let document =
+        r#"{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}],"error":{}}"#;
+    let beside = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello\"},\"message\":{},\"index\":\"0\"}],\"error\":{\"code\":0,\"message\":\"\"},\"usage\":{\"prompt_tokens\":-1.5}}\n\n";
+    for body in [
+        format!("\u{feff}{document}"),
+        format!("\u{feff} \n{document}"),
+        format!("\u{feff}{HELLO}{STOP}"),
+        format!("data: \u{feff}{}{STOP}", &HELLO["data: ".len()..]),
+        format!("{beside}{STOP}"),
+    ] {
+        let answer = answer(format!("{STREAM}{body}")).await;
+        assert_eq!(answer.expect("it is whole").text, "Hello", "{body}");
+    }
+    let half = HELLO.replace("Hello", "Hello\\ud83d");
+    let answer = answer(format!("{STREAM}{half}{STOP}")).await;
+    assert_eq!(answer.expect("it is whole").text, "Hello\u{fffd}");
+}
+
+#[tokio::test]
+async fn an_event_of_several_mebibytes_is_read() {
+    let long = HELLO.replace("Hello", &"x".repeat(5 * 1024 * 1024));
+    let answer = answer(format!("{STREAM}{long}{STOP}")).await;
+    assert_eq!(answer.expect("it is whole").text.len(), 5 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn a_list_of_googles_with_an_error_is_read_as_an_error() {
+    let list = r#"[{"error":{"code":400,"message":"Unknown name","status":"INVALID_ARGUMENT"}}]"#;
+    for response in [
+        refusal(400, list),
+        format!("{STREAM}{list}"),
+        format!("{STREAM}{HELLO}data: {list}\n\n"),
+    ] {
+        let error = answer(response.clone()).await.expect_err("it is refused");
+        assert!(
+            matches!(&error, ModelError::Refused(message) if message.contains("Unknown name")),
+            "{response} gave {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_choice_that_it_broke_off_is_told() {
+    let error = r#"{"choices":[{"error":{"code":502,"message":"upstream is gone"},"delta":{},"finish_reason":"error"}]}"#;
+    let error = answer(format!("{STREAM}{HELLO}data: {error}\n\n"))
+        .await
+        .expect_err("it broke off");
+    assert!(
+        matches!(&error, ModelError::Unavailable(message) if message.contains("upstream is gone")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn headers_alone_are_not_the_first_byte() {
+    let server = Responder::start(STREAM, true).await;
+    let result = ask(OpenAiOptions {
+        first_byte_within: SOON,
+        ..server.options()
+    })
+    .await;
+    let Err(ModelError::TimedOut(message)) = result else {
+        panic!("{result:?}");
+    };
+    assert!(message.contains("first_byte_within_s"), "{message}");
 }

@@ -61,6 +61,7 @@ async fn turn(message: &str, results: &[(&str, bool)]) -> (Vec<ToolCall>, String
         messages.push(Message::Assistant {
             text: answer.text.clone(),
             calls: answer.calls.clone(),
+            opaque: answer.opaque.clone(),
         });
         messages.push(Message::ToolResult {
             vendor_id: call.vendor_id.clone(),
@@ -79,6 +80,7 @@ async fn a_command_becomes_a_call_and_its_result_is_reported() {
             vendor_id: "practice_1".to_owned(),
             name: "Shell".to_owned(),
             arguments: r#"{"command":"echo hi"}"#.to_owned(),
+            opaque: Default::default(),
         }]
     );
     assert_eq!(
@@ -169,12 +171,14 @@ async fn only_the_last_message_counts_and_ids_go_on_from_earlier_ones() {
         vendor_id: "practice_1".to_owned(),
         name: "Shell".to_owned(),
         arguments: "{}".to_owned(),
+        opaque: Default::default(),
     };
     let (answer, _) = answer(request(vec![
         user("run sleep 100"),
         Message::Assistant {
             text: String::new(),
             calls: vec![call],
+            opaque: Default::default(),
         },
         user("list src"),
     ]))

@@ -52,7 +52,7 @@ fn the_delay_is_drawn_below_a_doubling_bound_and_not_below_what_the_vendor_asked
         (99, full, None, 30 * SECOND),
         (1, none, Some(7 * SECOND), 7 * SECOND),
         (5, full, Some(7 * SECOND), 16 * SECOND),
-        (1, none, Some(3600 * SECOND), 30 * SECOND),
+        (1, none, Some(60 * SECOND), 60 * SECOND),
     ] {
         let failure = Failure {
             error: ModelError::RateLimited(String::new()),
@@ -88,7 +88,9 @@ impl Vendor for Failing {
             Some(failure) => Err(failure),
             None => Ok(Answer {
                 text: "word".to_owned(),
+                reasoning: String::new(),
                 calls: Vec::new(),
+                opaque: Default::default(),
                 finish: Finish::Complete,
                 usage: Default::default(),
             }),
@@ -97,11 +99,17 @@ impl Vendor for Failing {
 }
 
 async fn answer(failures: Vec<ModelError>) -> (Result<Answer, ModelError>, Vec<ModelEvent>) {
-    let failures = failures.into_iter().map(failure).collect();
     let options = RetryOptions {
         first_delay: Duration::ZERO,
         ..RetryOptions::default()
     };
+    answer_after(failures.into_iter().map(failure).collect(), options).await
+}
+
+async fn answer_after(
+    failures: Vec<Failure>,
+    options: RetryOptions,
+) -> (Result<Answer, ModelError>, Vec<ModelEvent>) {
     let model = Retry::new(
         Failing(Mutex::new(failures)),
         options,
@@ -157,6 +165,24 @@ async fn a_final_error_is_passed_on_at_once() {
     let (answer, events) = answer(vec![ModelError::Overflow("too long".to_owned())]).await;
     assert_eq!(answer, Err(ModelError::Overflow("too long".to_owned())));
     assert_eq!(events.len(), 2);
+}
+
+#[tokio::test]
+async fn a_vendor_that_asks_for_more_than_a_minute_is_not_waited_for_and_its_time_is_told() {
+    for (asked, words) in [
+        (61, "wait 1 min 1 s"),
+        (90 * 60, "wait 1 h 30 min"),
+        (7 * 3600 + 1, "wait 7 h 0 min"),
+    ] {
+        let refused = Failure {
+            error: ModelError::RateLimited("429".to_owned()),
+            retry_after: Some(asked * SECOND),
+        };
+        let (answer, events) = answer_after(vec![refused], RetryOptions::default()).await;
+        let error = answer.expect_err("it is not asked again").to_string();
+        assert!(error.contains(words) && error.contains("(429)"), "{error}");
+        assert_eq!(events.len(), 2, "{events:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

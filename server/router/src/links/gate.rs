@@ -1,5 +1,5 @@
-//! Whether tickets may be made for a runner (contract B6): not any more from before its removal is
-//! committed, whatever still waits to be sent.
+//! Whether tickets may be made for a runner (docs/internals/contracts.md#b6): not any more from
+//! before its removal is committed, whatever still waits to be sent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,5 +1,6 @@
 //! Fetches the outcomes of operations for which nobody waits any more, when their runner links or
-//! their call ends: the truth is stored although the turn that asked is long over (contract A15).
+//! their call ends: the truth is stored although the turn that asked is long over
+//! (docs/internals/contracts.md#a15).
 
 use std::{sync::Arc, time::Duration};
 
@@ -138,7 +139,7 @@ impl Settler {
                 Left::Stale => operation = self.found(operation.id, operation.abandoned).await?,
             }
         }
-        tracing::warn!(operation.id = %operation.id, "its session goes on too fast; left to the next link");
+        tracing::warn!(runner.id = %self.who.runner, operation.id = %operation.id, "its session goes on too fast; left to the next link");
         None
     }
 
@@ -160,7 +161,7 @@ impl Settler {
             }
             Ok(_) => None,
             Err(error) => {
-                tracing::warn!(operation.id = %id, %error, "left to the next link");
+                tracing::warn!(runner.id = %self.who.runner, operation.id = %id, %error, "left to the next link");
                 None
             }
         }
@@ -213,7 +214,7 @@ impl Settler {
             match fetch::mail(mail) {
                 Fetched::Taken(stream, up_to, data) => {
                     match data.is_empty() {
-                        true => sums.miss(stream),
+                        true => sums.miss(stream, up_to),
                         false => sums.add(stream, &data),
                     }
                     if let Some(synced) = keeping.keep(stream, up_to, data).await {
@@ -288,14 +289,14 @@ impl Settler {
             match outputs.read(id, stream, from).await {
                 Ok(kept) => sums.read(stream, kept.as_ref().map(|(at, data)| (*at, &data[..]))),
                 Err(error) => {
-                    tracing::warn!(operation.id = %id, %error, "its output cannot be read; left to the next link");
+                    tracing::warn!(runner.id = %self.who.runner, operation.id = %id, %error, "its output cannot be read; left to the next link");
                     return false;
                 }
             }
         }
         let outcome = sums.held_to(told.clone());
         if outcome != told {
-            tracing::error!(operation.id = %id, ?outcome, "the output of an operation is not what it wrote");
+            tracing::error!(runner.id = %self.who.runner, operation.id = %id, ?outcome, "the output of an operation is not what it wrote");
         }
         self.store(operation, &outcome).await
     }
@@ -303,7 +304,7 @@ impl Settler {
     async fn store(&self, operation: &Unsettled, outcome: &Outcome) -> bool {
         let stored = self.rows.settle(&self.who, operation.id, outcome).await;
         if let Err(error) = &stored {
-            tracing::warn!(operation.id = %operation.id, %error, "failed to store an outcome");
+            tracing::warn!(runner.id = %self.who.runner, operation.id = %operation.id, %error, "failed to store an outcome");
         }
         stored.is_ok()
     }

@@ -20,7 +20,7 @@ fn isolation() -> impl Strategy<Value = Isolation> {
 fn state() -> impl Strategy<Value = RunnerState> {
     prop_oneof![
         Just(RunnerState::Online),
-        prop::option::of(0..i64::from(u32::MAX)).prop_map(|since| RunnerState::Offline {
+        prop::option::of(2_900_000_000..3_050_000_000i64).prop_map(|since| RunnerState::Offline {
             since: since.map(Timestamp::from_micros)
         }),
         Just(RunnerState::Revoked),
@@ -50,22 +50,42 @@ fn fleet() -> impl Strategy<Value = FleetSnapshot> {
         runners.dedup_by_key(|runner| runner.id);
         runners
     });
-    (prop::option::of(runner_id()), isolation(), runners).prop_map(|(choice, demanded, runners)| {
-        FleetSnapshot {
-            choice,
-            demanded,
-            runners,
-        }
+    (choice(), isolation(), runners).prop_map(|(choice, demanded, runners)| FleetSnapshot {
+        choice,
+        demanded,
+        runners,
     })
 }
+
+fn choice() -> impl Strategy<Value = Choice> {
+    let named = |runner: RunnerId| (runner, format!("runner-{}", runner.as_u128()));
+    prop_oneof![
+        Just(Choice::None),
+        runner_id()
+            .prop_map(named)
+            .prop_map(|(runner, name)| Choice::User { runner, name }),
+        runner_id()
+            .prop_map(named)
+            .prop_map(|(runner, name)| Choice::Session { runner, name }),
+    ]
+}
+
+/// Within the range of what the runners were last heard of.
+const NOW: Timestamp = Timestamp::from_micros(3_000_000_000);
+
+const RECENT: Recent = Recent {
+    now: NOW,
+    lease: Duration::from_secs(45),
+};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn the_result_is_the_chosen_runner_or_an_error_that_says_why(fleet in fleet()) {
-        let chosen = fleet.runners.iter().find(|runner| Some(runner.id) == fleet.choice);
-        match place(&fleet) {
+        let choice = fleet.choice.runner().map(|(id, _)| id);
+        let chosen = fleet.runners.iter().find(|runner| Some(runner.id) == choice);
+        match place(&fleet, RECENT) {
             Ok(placement) => {
                 let chosen = chosen.expect("nothing is placed without a choice");
                 prop_assert_eq!(chosen.state, RunnerState::Online);
@@ -78,7 +98,20 @@ proptest! {
                 prop_assert_eq!(&sandbox, &chosen.sandbox);
                 prop_assert_eq!(&Some(placement.incarnation), &chosen.incarnation);
             }
-            Err(refusal) => says_why(&fleet, chosen, &refusal)?,
+            Err(NotPlaced::Refused(refusal)) => {
+                let since = chosen.and_then(|runner| match runner.state {
+                    RunnerState::Offline { since } if !runner.locked => since,
+                    _ => None,
+                });
+                prop_assert!(since.is_none_or(|since| NOW.since(since) >= RECENT.lease));
+                says_why(&fleet, chosen, &refusal)?;
+            }
+            Err(NotPlaced::Away(away)) => {
+                prop_assert_eq!(chosen.map(|runner| runner.id), Some(away.runner));
+                prop_assert!(chosen.is_some_and(|runner| !runner.locked));
+                prop_assert!(NOW.since(away.since) < RECENT.lease);
+                says_why(&fleet, chosen, &away.refusal)?;
+            }
         }
     }
 }
@@ -89,18 +122,21 @@ fn says_why(
     refusal: &Refusal,
 ) -> Result<(), TestCaseError> {
     let says = |text: &str| refusal.message.contains(text);
+    let is_pinned = matches!(fleet.choice, Choice::Session { .. });
+    prop_assert_eq!(says("this session is pinned"), is_pinned);
     let Some(chosen) = chosen else {
         prop_assert_eq!(refusal.code, RefusalCode::Unavailable);
-        prop_assert!(says("gantry runners use") || fleet.runners.is_empty() || says("enrol"));
+        let helps = says("gantry runners use") || says("/runner NAME") || says("enrol");
+        prop_assert!(helps);
         return Ok(());
     };
     prop_assert!(says(&chosen.name));
     match chosen.state {
-        RunnerState::Revoked => prop_assert!(says("revoked")),
+        RunnerState::Revoked => prop_assert!(says("was removed")),
         _ if chosen.locked => prop_assert!(says("its folder was copied")),
         RunnerState::Offline { since: Some(since) } => {
-            let since = format!("{since:.0}");
-            prop_assert!(says(&since));
+            let text = format!("{since:.0}");
+            prop_assert!(says(&text));
         }
         RunnerState::Offline { since: None } => prop_assert!(says("never")),
         RunnerState::Online => {

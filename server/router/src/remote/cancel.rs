@@ -1,5 +1,6 @@
-//! Stops an operation. It does not need the caller to stay (contract A17): the wish is recorded, sent
-//! and concluded by a task of its own, and the caller is told what is known in time.
+//! Stops an operation. It does not need the caller to stay (docs/internals/contracts.md#a17): the
+//! wish is recorded, sent and concluded by a task of its own, and the caller is told what is known
+//! in time.
 
 use shared_link::server::{self, CancelStep};
 use shared_sandbox::{CancelAnswer, Outcome};

@@ -97,7 +97,7 @@ impl Cursor {
                 ref data,
             } => {
                 let keeps_up = !self.is_behind() && self.told[stream as usize] == offset;
-                let end = offset + data.len() as u64;
+                let end = offset.saturating_add(data.len() as u64);
                 self.came[stream as usize] = end.max(self.came[stream as usize]);
                 if keeps_up {
                     self.told[stream as usize] = end;

@@ -78,7 +78,7 @@ async fn a_new_server_attaches_to_what_runs_and_reads_it_from_the_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_that_knows_of_less_output_than_there_is_ends_the_operation_all_the_same() {
+async fn an_end_that_knows_of_less_output_than_came_is_lost() {
     let (world, runner, link) = World::chosen().await;
     let mut link = link;
     let (mut running, id) = world.begin(&mut link, exec(10)).await;
@@ -94,10 +94,14 @@ async fn an_end_that_knows_of_less_output_than_there_is_ends_the_operation_all_t
     assert_eq!(link.operation().await.stdout_from, 4);
     link.accept(&id).await;
     link.exit_with(&id, 2, Some(7)).await;
-    let OperationEvent::Ended(Outcome::Exited(record)) = next(&mut running).await else {
-        panic!("it has ended");
+    let OperationEvent::Ended(Outcome::Refused(refusal)) = next(&mut running).await else {
+        panic!("the end is not of what came");
     };
-    assert_eq!(record.stdout.offset, 2);
+    assert_eq!(refusal.code, RefusalCode::Lost);
+    assert!(
+        refusal.message.contains("more of its stdout came"),
+        "{refusal:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

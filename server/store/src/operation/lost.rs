@@ -1,5 +1,5 @@
 //! Operations that end without their runner's word: of which nobody will ever know what they did
-//! (contract A3, A15), and which never came to it (A15, A17).
+//! (docs/internals/contracts.md#a3, #a15), and which never came to it (A15, A17).
 //!
 //! What a runner that links has forgotten, and what a runner that is revoked has open, is settled in
 //! the transaction that claims the link or revokes the runner: so that no later link, of an older
@@ -15,7 +15,7 @@ use crate::{
     Store, StoreError,
     columns::Columns as _,
     database::{Connection, MAX_PAGE, Row, page},
-    runner::{self, LinkClaim, LostOutcome},
+    runner::{self, LinkClaim, LostOutcome, RunnerRow},
 };
 
 impl Store {
@@ -105,19 +105,25 @@ impl Store {
 }
 
 /// Settles every open operation of the runner that was placed under another incarnation than the
-/// claiming one, and which the claim does not list. Returns those whose call had ended, with their
-/// sessions.
+/// claiming one, and which the claim does not list. Where the database is an older copy, the
+/// incarnation does not matter: what it takes for open may have run and been forgotten since, and is
+/// never to be sent again. Returns those whose call had ended, with their sessions.
 pub(crate) async fn lose_forgotten(
     tx: &mut Connection,
-    tenant: TenantId,
-    runner: RunnerId,
+    runner: &RunnerRow,
     claim: &LinkClaim,
     now: Timestamp,
 ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
     let remembered: HashSet<OperationId> = claim.remembered.iter().copied().collect();
-    let forgotten =
-        |row: &OperationRow| row.incarnation != claim.incarnation && !remembered.contains(&row.id);
-    lose(tx, tenant, runner, &claim.lost, forgotten, now).await
+    let forgotten = |row: &OperationRow| {
+        let may_be_unknown = runner.loses_unlisted || row.incarnation != claim.incarnation;
+        may_be_unknown && !remembered.contains(&row.id)
+    };
+    let lost = match runner.loses_unlisted {
+        true => &claim.lost_to_restoration,
+        false => &claim.lost,
+    };
+    lose(tx, runner.tenant, runner.id, lost, forgotten, now).await
 }
 
 /// Settles every open operation of the runner. Returns as [`lose_forgotten`] does.

@@ -42,6 +42,8 @@ pub struct LinkClaim {
     pub remembered: Vec<OperationId>,
     /// What is stored of an operation that it has forgotten.
     pub lost: LostOutcome,
+    /// The same where the database is an older copy, so that it may only seem to be open.
+    pub lost_to_restoration: LostOutcome,
 }
 
 /// Whether a link still holds.
@@ -107,12 +109,14 @@ impl Store {
                 "more of the runner's journal was seen meanwhile than it shows",
             ));
         }
-        let generation = Generation(before.generation.0 + 1);
+        // Each link has used a join state of its own, so that none before it has a higher generation
+        // than that: also where this database is an older copy, and does not know of all of them.
+        let generation = Generation((before.generation.0 + 1).max(before.join_state));
         take(&mut tx, &before, generation, claim, now).await?;
         for sandbox in &claim.sandboxes {
             sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
         }
-        let late = operation::lose_forgotten(&mut tx, tenant, runner, claim, now).await?;
+        let late = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
         tx.commit().await?;
         Ok(LinkClaimed { generation, late })
     }
@@ -233,7 +237,8 @@ async fn take(
     let taken = sqlx::query(
         "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
-             accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10, features = $11
+             accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
+             features = $11, loses_unlisted = 0
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))

@@ -125,8 +125,12 @@ impl Tenant {
             user: self.owner,
             title: String::new(),
             model: "practice".to_owned(),
+            pin: None,
         };
-        let row = self.db.create_session(self.id, &session, at(1)).await;
+        let row = self
+            .db
+            .create_session(self.id, &session, u64::MAX, at(1))
+            .await;
         row.expect("the owner is there").id
     }
 
@@ -233,15 +237,17 @@ pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
         kind,
         name: "laptop".to_owned(),
         hash: token_hash(),
+        made_by: None,
     }
 }
 
 pub(super) fn new_runner(name: &str) -> NewRunner {
+    let unique = unique();
     NewRunner {
-        id: RunnerId::from_u128(unique()),
+        id: RunnerId::from_u128(unique),
         name: name.to_owned(),
         labels: BTreeMap::from([("zone".to_owned(), "elsewhere".to_owned())]),
-        public_key: [7; 32],
+        public_key: *Digest::of(&unique.to_be_bytes()).as_bytes(),
         hostname: "laptop.local".to_owned(),
         version: "0.1.0".to_owned(),
     }
@@ -274,6 +280,10 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
             outcome: "\"lost\"".to_owned(),
             summary: "lost".to_owned(),
         },
+        lost_to_restoration: LostOutcome {
+            outcome: "\"restored\"".to_owned(),
+            summary: "restored".to_owned(),
+        },
     }
 }
 
@@ -284,7 +294,9 @@ pub(super) fn call_ended(turn: TurnId, outcome: CallOutcome) -> Event {
         ordinal: 0,
         outcome,
         text: "done".to_owned(),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 1000,
         duration_ms: 10,
         overran: false,

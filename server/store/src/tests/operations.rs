@@ -3,7 +3,10 @@ use shared_types::{
     event::{CallOutcome, TurnOutcome},
 };
 
-use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, turn_ended};
+use super::{
+    fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim, turn_ended},
+    join_states::shown,
+};
 use crate::{
     JoinState, LostOutcome, MAX_OUTCOME_BYTES, Placed, Settled, Store, StoreError, Verdict,
 };
@@ -359,8 +362,14 @@ async fn nothing_is_placed_on_a_runner_that_is_revoked_or_locked(fixture: Fixtur
                     .expect("it is there"),
             ),
             false => {
-                let locked = db.renew_join_state(work.runner, 99, at(3)).await;
-                assert_eq!(locked.expect("it is there"), JoinState::Locked);
+                let renewed = async || {
+                    let renewed = db.renew_join_state(work.runner, shown(0), false, at(3));
+                    renewed.await.expect("it is there")
+                };
+                assert_eq!(renewed().await, JoinState::Renewed(1));
+                let used = db.use_join_state(ours.id, work.runner, 1).await;
+                assert!(used.expect("it is there"));
+                assert_eq!(renewed().await, JoinState::Locked);
             }
         }
         let placed = db.place_operation(ours.id, work.epoch, &work.operation, at(4));

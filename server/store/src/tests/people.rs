@@ -2,13 +2,16 @@ use shared_types::{Digest, TenantId, UserId};
 
 use super::fixture::{Fixture, at, new_credential, token_hash};
 use crate::{
-    ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, CredentialKind, NewSignInCode,
-    NewTenant, NewUser, RedeemRefusal, Role, StoreError,
+    ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, CredentialKind, KEYS_OF_USER_AT_MOST,
+    NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError,
 };
 
 on_every_backend!(
     a_second_bootstrap_answers_with_the_first_tenant_and_writes_nothing,
     a_credential_is_found_by_its_hash_until_it_is_revoked,
+    a_key_that_a_key_made_ends_with_it_and_what_a_sign_in_made_stays,
+    a_key_is_not_made_by_one_that_was_revoked,
+    a_user_has_so_many_keys_and_no_more_and_may_always_sign_in,
     a_code_signs_in_exactly_once_also_when_two_race,
     a_code_is_refused_when_it_is_late_unknown_or_replaced,
     a_refused_credential_leaves_the_code_good,
@@ -73,6 +76,88 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
     let log = db.audit_after(ours.id, 1, 10).await.expect("it answers");
     let kinds: Vec<_> = log.iter().map(|entry| entry.kind.as_str()).collect();
     assert_eq!(kinds, ["credential.created", "credential.revoked"]);
+}
+
+async fn a_key_that_a_key_made_ends_with_it_and_what_a_sign_in_made_stays(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let make = async |kind, made_by| {
+        let mut made = new_credential(kind);
+        made.made_by = made_by;
+        let made = db
+            .insert_credential(ours.id, ours.owner, &made, at(1))
+            .await;
+        made.expect("its maker holds").id
+    };
+    let terminal = make(CredentialKind::SignIn, None).await;
+    let key = make(CredentialKind::ApiKey, Some(terminal)).await;
+    let child = make(CredentialKind::ApiKey, Some(key)).await;
+    let grandchild = make(CredentialKind::ApiKey, Some(child)).await;
+    let other = make(CredentialKind::ApiKey, Some(terminal)).await;
+    let held = async || {
+        let listed = db.list_credentials(ours.id, ours.owner).await;
+        let mut held: Vec<_> = listed
+            .expect("it answers")
+            .iter()
+            .map(|row| row.id)
+            .collect();
+        held.sort();
+        held
+    };
+    let revoke = async |id| {
+        let revoked = db.revoke_credential(ours.id, id, ours.owner, at(2)).await;
+        revoked.expect("it is there");
+    };
+    assert_eq!(held().await, [terminal, key, child, grandchild, other]);
+    revoke(terminal).await;
+    assert_eq!(held().await, [key, child, grandchild, other]);
+    revoke(key).await;
+    assert_eq!(held().await, [other]);
+    let log = db.audit_after(ours.id, 6, 10).await.expect("it answers");
+    let mut told: Vec<_> = log.iter().map(|entry| entry.subject.clone()).collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [terminal, key, child, grandchild].map(|id| id.to_string())
+    );
+}
+
+async fn a_key_is_not_made_by_one_that_was_revoked(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let maker = new_credential(CredentialKind::ApiKey);
+    let mut made = new_credential(CredentialKind::ApiKey);
+    made.made_by = Some(maker.id);
+    db.insert_credential(ours.id, ours.owner, &maker, at(1))
+        .await
+        .expect("the owner is there");
+    db.revoke_credential(ours.id, maker.id, ours.owner, at(2))
+        .await
+        .expect("it is there");
+    let late = db
+        .insert_credential(ours.id, ours.owner, &made, at(3))
+        .await;
+    assert!(matches!(late, Err(StoreError::Conflict(_))), "{late:?}");
+}
+
+async fn a_user_has_so_many_keys_and_no_more_and_may_always_sign_in(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let make = async |kind| {
+        let made = new_credential(kind);
+        db.insert_credential(ours.id, ours.owner, &made, at(1))
+            .await
+    };
+    let first = make(CredentialKind::ApiKey).await.expect("there is room");
+    for _ in 1..KEYS_OF_USER_AT_MOST {
+        make(CredentialKind::ApiKey).await.expect("there is room");
+    }
+    let full = make(CredentialKind::ApiKey).await;
+    assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+    make(CredentialKind::SignIn).await.expect("that is no key");
+    db.revoke_credential(ours.id, first.id, ours.owner, at(2))
+        .await
+        .expect("it is there");
+    make(CredentialKind::ApiKey)
+        .await
+        .expect("there is room again");
 }
 
 fn code(text: &str) -> NewSignInCode {

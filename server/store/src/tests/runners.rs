@@ -3,7 +3,7 @@ use std::time::Duration;
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, token::TokenHash};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
-use crate::{EnrolRefusal, JoinState, LinkHolds, LinkRow, NewJoinToken, StoreError};
+use crate::{EnrolRefusal, LinkHolds, LinkRow, NewJoinToken, NewRunner, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -18,21 +18,23 @@ on_every_backend!(
     a_runner_is_found_by_name_and_by_id_and_the_id_goes_first,
     runners_are_listed_by_name_in_pages,
     what_a_runner_reports_is_bounded,
-    a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good,
+    a_request_to_enrol_that_comes_twice_enrols_one_runner,
     a_fleet_token_enrols_as_many_runners_as_it_says_and_no_more,
-    a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it,
+    a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it,
     only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away,
 );
 
-async fn a_users_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixture: Fixture) {
+async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let (other, runner) = (ours.runner("a").await, ours.runner("b").await);
     ours.link(other, at(1)).await;
-    let fleet = async || db.fleet(ours.id, ours.owner).await.expect("it answers");
-    assert_eq!(fleet().await.chosen, None);
     db.set_active_runner(ours.id, ours.owner, Some(runner))
         .await
         .expect("it is there");
+    let session = ours.session().await;
+    ours.send(session, "run the tests").await;
+    let turn = ours.claim(session).await.turn.id;
+    let fleet = async || db.fleet(ours.id, turn).await.expect("it answers");
     let chosen = async || fleet().await.chosen.expect("one is chosen");
     let before = chosen().await;
     assert_eq!((before.id, before.name.as_str()), (runner, "b"));
@@ -108,12 +110,13 @@ async fn the_token_decides_the_name_and_the_labels(fixture: Fixture) {
         ("", "", "laptop.local"),
     ] {
         let hash = ours.join_token(token_name).await;
-        let row = fixture.db.enrol(&hash, &new_runner(wanted), at(1)).await;
+        let runner = new_runner(wanted);
+        let row = fixture.db.enrol(&hash, &runner, at(1)).await;
         let row = row.expect("the token is good");
         assert_eq!(row.name, given);
         assert_eq!(row.labels["zone"], "home");
         assert_eq!((row.tenant, row.owner), (ours.id, ours.owner));
-        assert_eq!(row.public_key, [7; 32]);
+        assert_eq!(row.public_key, runner.public_key);
         assert_eq!(
             (row.link, row.last_seen_at, row.incarnation),
             (None, None, None)
@@ -327,49 +330,22 @@ async fn what_a_runner_reports_is_bounded(fixture: Fixture) {
     assert_eq!(row.generation, Generation(0), "nothing was written");
 }
 
-async fn a_join_state_that_a_link_has_left_behind_locks_the_runner_for_good(fixture: Fixture) {
+async fn a_request_to_enrol_that_comes_twice_enrols_one_runner(fixture: Fixture) {
     let ours = fixture.tenant().await;
-    let db = &fixture.db;
-    let row = db
-        .enrol(&ours.join_token("").await, &new_runner("r"), at(1))
-        .await;
-    let runner = row.expect("the token is good").id;
-    let shown = async |state| {
-        db.renew_join_state(runner, state, at(2))
-            .await
-            .expect("it answers")
+    let token = ephemeral_token(&ours).await;
+    let first = new_runner("a");
+    let again = NewRunner {
+        name: "b".to_owned(),
+        public_key: first.public_key,
+        ..new_runner("b")
     };
-    let used = async |state| {
-        db.use_join_state(ours.id, runner, state)
-            .await
-            .expect("it answers")
-    };
-    assert_eq!(shown(0).await, JoinState::Renewed(1));
-    assert_eq!(
-        shown(0).await,
-        JoinState::Renewed(1),
-        "the answer may have been lost"
-    );
-    assert!(used(1).await);
-    assert_eq!(shown(1).await, JoinState::Renewed(2));
-    assert!(!used(1).await, "a token of before the renewal");
-    assert!(used(2).await);
-    let link = ours.link(runner, at(2)).await;
-    assert_eq!(shown(1).await, JoinState::Locked, "a copy");
-    let heard = db.link_heard(ours.id, runner, link.generation, (at(3), 0));
-    assert_eq!(heard.await.expect("it answers"), LinkHolds::Locked);
-    assert_eq!(shown(2).await, JoinState::Locked, "the original as well");
-    assert!(!used(2).await);
-    let row = db.runner(ours.id, runner).await.expect("it is there");
-    assert_eq!(row.locked_at, Some(at(2)));
-    let audit = db.audit_after(ours.id, 0, 100).await.expect("it answers");
-    assert_eq!(
-        audit
-            .iter()
-            .filter(|row| row.kind == "runner.locked")
-            .count(),
-        1
-    );
+    let enrolled = fixture.db.enrol(&token, &first, at(1)).await;
+    enrolled.expect("the token is good");
+    let refusal = fixture.db.enrol(&token, &again, at(1)).await;
+    assert!(matches!(refusal, Err(EnrolRefusal::KeyTaken)));
+    let token = fixture.db.join_token_by_hash(&token).await;
+    let token = token.expect("it answers").expect("it is there");
+    assert_eq!(token.used, 1);
 }
 
 async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(fixture: Fixture) {

@@ -61,7 +61,6 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
-        db.fleet(ours.id, theirs.owner),
         db.set_active_runner(ours.id, theirs.owner, None),
         db.insert_credential(ours.id, theirs.owner, &mine, at(2)),
         db.credential_used(ours.id, key.id, at(2)),
@@ -112,12 +111,15 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
         user: theirs.owner,
         title: String::new(),
         model: "practice".to_owned(),
+        pin: None,
     };
     let end = [turn_ended(turn, TurnOutcome::Completed)];
     assert_not_found!(
-        db.create_session(ours.id, &stolen, at(9)),
+        db.create_session(ours.id, &stolen, u64::MAX, at(9)),
         db.session(ours.id, session),
         db.turn(ours.id, turn),
+        db.fleet(ours.id, turn),
+        db.pin_session(ours.id, session, None),
         db.events_after(ours.id, session, 0, 10),
         db.send_input(ours.id, session, &ours.input("hello"), at(9)),
         db.claim_turn(ours.id, session, REPLICA, IfRunning::TakeOver, at(9)),

@@ -17,6 +17,7 @@ on_every_backend!(
     a_turn_that_was_cut_off_by_a_restart_is_found_and_taken_over,
     an_append_is_all_or_nothing_and_leaves_no_gap,
     a_turn_ends_exactly_once,
+    failures_are_counted_until_the_turn_goes_on,
     an_event_with_a_row_of_its_own_cannot_be_appended,
     a_cancel_is_recorded_once_and_not_after_the_end,
     inbox_writes_and_the_engine_share_one_sequence_without_gaps,
@@ -293,6 +294,7 @@ async fn an_event_with_a_row_of_its_own_cannot_be_appended(fixture: Fixture) {
         turn: work.turn,
         epoch: work.epoch,
         replica: REPLICA,
+        choice: None,
     }];
     let refused = db.append(ours.id, work.session, work.epoch, &claimed, at(5));
     assert!(matches!(refused.await, Err(StoreError::Conflict(_))));
@@ -463,4 +465,38 @@ async fn a_write_that_is_dropped_half_way_has_written_everything_or_nothing(fixt
             return;
         }
     }
+}
+
+async fn failures_are_counted_until_the_turn_goes_on(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let session = ours.session().await;
+    let turn = ours.send(session, "go").await;
+    let refused = db.count_failure(ours.id, session, turn, Epoch(1)).await;
+    assert!(
+        matches!(refused, Err(StoreError::Conflict(_))),
+        "nobody has it"
+    );
+    let mut counted = Vec::new();
+    for round in 0..4 {
+        let claim = db.claim_turn(ours.id, session, REPLICA, IfRunning::TakeOver, at(3));
+        let epoch = claim.await.expect("it is there").expect("it waits").epoch;
+        if round == 2 {
+            let answer = [call_ended(turn, CallOutcome::Completed)];
+            let appended = db.append(ours.id, session, epoch, &answer, at(4)).await;
+            appended.expect("it runs");
+            let cancelled = db.request_cancel(ours.id, session, turn, ours.owner, at(5));
+            cancelled.await.expect("it runs");
+        }
+        let failures = db.count_failure(ours.id, session, turn, epoch).await;
+        let failures = failures.expect("it runs");
+        counted.push((failures.count, failures.cancel_requested));
+        let stale = db
+            .count_failure(ours.id, session, turn, Epoch(epoch.0 - 1))
+            .await;
+        assert!(
+            matches!(stale, Err(StoreError::StaleEpoch { .. })),
+            "{stale:?}"
+        );
+    }
+    assert_eq!(counted, [(1, false), (2, false), (1, true), (2, true)]);
 }

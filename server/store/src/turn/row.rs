@@ -1,10 +1,16 @@
 //! A turn as it is stored.
 
 use serde::{Deserialize, Serialize};
-use shared_types::{Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId, event::TurnOutcome};
+use shared_types::{
+    Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId,
+    event::{Choice, TurnOutcome},
+};
 use sqlx::FromRow;
 
-use crate::{columns::Columns as _, database::Row};
+use crate::{
+    columns::{Columns as _, word},
+    database::Row,
+};
 
 /// A turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +29,8 @@ pub struct TurnRow {
     pub created_at: Timestamp,
     /// When someone first asked to stop it.
     pub cancel_requested_at: Option<Timestamp>,
+    /// Where its calls go; absent before its first claim.
+    pub choice: Option<Choice>,
 }
 
 /// How far a turn is.
@@ -94,8 +102,47 @@ impl FromRow<'_, Row> for TurnRow {
             state,
             created_at: row.time("created_at")?,
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
+            choice: match row.maybe_text("chosen_by")? {
+                Some(_) => Some(choice(row)?),
+                None => None,
+            },
         })
     }
+}
+
+/// Where the choice of a runner comes from.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ChosenBy {
+    None,
+    Session,
+    User,
+}
+
+/// The choice in the columns `chosen_by`, `chosen_runner_id` and `chosen_runner_name`.
+pub(crate) fn choice(row: &Row) -> Result<Choice, sqlx::Error> {
+    let runner = || row.parsed("chosen_runner_id");
+    let name = || row.text("chosen_runner_name");
+    Ok(match row.word("chosen_by")? {
+        ChosenBy::None => Choice::None,
+        ChosenBy::Session => Choice::Session {
+            runner: runner()?,
+            name: name()?,
+        },
+        ChosenBy::User => Choice::User {
+            runner: runner()?,
+            name: name()?,
+        },
+    })
+}
+
+/// How the choice's origin is stored.
+pub(crate) fn chosen_by(choice: &Choice) -> String {
+    word(&match choice {
+        Choice::None => ChosenBy::None,
+        Choice::Session { .. } => ChosenBy::Session,
+        Choice::User { .. } => ChosenBy::User,
+    })
 }
 
 impl FromRow<'_, Row> for UnfinishedTurn {

@@ -29,7 +29,9 @@ fn answer(turn: TurnId, step: u32, text: &str) -> Event {
         step,
         model: "practice".into(),
         text: text.into(),
+        reasoning: String::new(),
         calls: Vec::new(),
+        opaque: Default::default(),
         finish: Finish::Complete,
         usage: Usage::default(),
     }
@@ -286,7 +288,9 @@ fn stragglers_of_an_ended_call_or_turn_are_dropped() {
         ordinal: 0,
         outcome: CallOutcome::Completed,
         text: String::new(),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 1,
         duration_ms: 1,
         overran: false,
@@ -347,4 +351,39 @@ fn messages_of_another_session_are_not_ours() {
     };
     cursor.accept(other, &mut items).expect("it is passed over");
     assert_eq!(items, []);
+}
+
+#[test]
+fn thoughts_and_text_have_offsets_of_their_own_and_end_with_the_recorded_answer() {
+    let reasoning = |offset, text: &str| {
+        live(Live::Reasoning {
+            turn: turn(1),
+            step: 1,
+            attempt: 1,
+            offset,
+            text: text.into(),
+        })
+    };
+    let mut cursor = following(0);
+    let mut items = Vec::new();
+    for message in [
+        reasoning(0, "hm"),
+        text(1, 1, 0, "hi"),
+        reasoning(0, "hm"),
+        reasoning(1, "m, so"),
+        event(1, answer(turn(1), 1, "hi")),
+        reasoning(5, "late"),
+    ] {
+        cursor
+            .accept(message, &mut items)
+            .expect("nothing is missing");
+    }
+    let thoughts: String = items
+        .iter()
+        .filter_map(|item| match item {
+            Followed::Live(Live::Reasoning { text, .. }) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(thoughts, "hm, so");
 }

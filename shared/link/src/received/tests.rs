@@ -67,15 +67,15 @@ fn a_gap_beyond_the_credit_moves_the_credit_along() {
 
 #[test]
 fn offsets_at_the_end_of_numbers_do_not_overflow() {
-    let mut stream = Received::new(u64::MAX - 1, WINDOW);
-    assert_eq!(
-        stream.data(u64::MAX - 1, Bytes::from_static(b"abc")),
-        Err(Violation::Overflow {
-            offset: u64::MAX - 1
-        })
-    );
-    assert!(stream.gap(0, u64::MAX).is_ok());
-    assert_eq!(stream.taken(u64::MAX), None);
+    for last in [MAX_NUMBER, u64::MAX] {
+        let offset = last - 1;
+        let overflow = Violation::Overflow { offset };
+        let mut stream = Received::new(offset, WINDOW);
+        let data = Bytes::from_static(b"abc");
+        assert_eq!(stream.data(offset, data), Err(overflow));
+        assert_eq!(stream.gap(offset, u64::MAX), Err(overflow));
+        assert_eq!(stream.taken(u64::MAX), None);
+    }
 }
 
 /// The byte that every stream has at `offset`.

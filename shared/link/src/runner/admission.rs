@@ -1,5 +1,5 @@
-//! Whether an operation starts, is attached to, or is refused (contract A3–A5): a pure function of
-//! what the runner knows.
+//! Whether an operation starts, is attached to, or is refused (docs/internals/contracts.md#a3 to
+//! #a5): a pure function of what the runner knows.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ pub(super) const MAX_RUNNING: usize = 64;
 /// Operations that are remembered, running ones included, at most.
 pub(super) const MAX_REMEMBERED: usize = 512;
 
-/// Disk for output, at most, in bytes (contract A11). A running operation counts with
-/// [`RESERVED_BYTES`], one that ended with what it really left.
+/// Disk for output, at most, in bytes (docs/internals/contracts.md#a11). A running operation counts
+/// with [`RESERVED_BYTES`], one that ended with what it really left.
 pub(super) const MAX_RETAINED_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// What one running operation may come to keep: two full streams.

@@ -14,9 +14,9 @@ use super::record::Receipt;
 /// Ids that are kept from starting again, at most; with this many nothing new starts.
 pub(super) const MAX_RECEIPTS: usize = 100_000;
 
-/// How long they, and the epochs of owners, are kept, at least (contract A23), restarts of the
-/// daemon included. A new boot of the host ends it: what was sent before names an incarnation that is
-/// refused (A3).
+/// How long they, and the epochs of owners, are kept, at least (docs/internals/contracts.md#a23),
+/// restarts of the daemon included. A new boot of the host ends it: what was sent before names an
+/// incarnation that is refused (docs/internals/contracts.md#a3).
 pub(super) const KEEP_RECEIPTS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Owners whose epochs are known, at most; with this many no other one is served. So many can be
@@ -73,10 +73,10 @@ impl Receipts {
     }
 }
 
-/// The highest epoch of each owner (contract A4). One is dropped only where nothing can come below it
-/// that is still good: when nothing is remembered of its owner, and nothing was heard of it for as
-/// long as receipts are kept, as far as that was written down where the daemon was started anew since.
-/// Whatever an older holder sent must have started long before.
+/// The highest epoch of each owner (docs/internals/contracts.md#a4). One is dropped only where
+/// nothing can come below it that is still good: when nothing is remembered of its owner, and
+/// nothing was heard of it for as long as receipts are kept, as far as that was written down where
+/// the daemon was started anew since. Whatever an older holder sent must have started long before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     owners: HashMap<Owner, Heard>,

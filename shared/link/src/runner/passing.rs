@@ -81,7 +81,7 @@ impl Passing {
                 // A repeat is not longer than the piece.
                 piece.data.advance((self.passed - piece.offset) as usize);
                 piece.offset = self.passed;
-                self.passed += piece.data.len() as u64;
+                self.passed = self.passed.saturating_add(piece.data.len() as u64);
                 self.ended |= piece.end;
                 Some(piece)
             }
@@ -113,7 +113,7 @@ impl Passing {
             ));
         };
         let up_to = offset.saturating_add(data.len() as u64);
-        if data.len() > INPUT_CHUNK_BYTES || up_to > taken + INPUT_WINDOW_BYTES {
+        if data.len() > INPUT_CHUNK_BYTES || up_to > taken.saturating_add(INPUT_WINDOW_BYTES) {
             let message = format!(
                 "input up to {up_to} is more than was asked for: {INPUT_CHUNK_BYTES} bytes at once, and {INPUT_WINDOW_BYTES} beyond {taken}"
             );

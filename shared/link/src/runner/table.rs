@@ -1,5 +1,5 @@
-//! The runner's memory of operations (contract A5, A17, A23), without IO: orders and events go in,
-//! frames, [`Act`]s and [`Record`]s come out.
+//! The runner's memory of operations (docs/internals/contracts.md#a5, #a17, #a23), without IO:
+//! orders and events go in, frames, [`Act`]s and [`Record`]s come out.
 //!
 //! An operation that is known is attached to and never started again. Losing a link ends nothing:
 //! ends are kept, output stays in its [`Spool`](super::Spool), and both are told again to whoever
@@ -193,9 +193,32 @@ impl Table {
             .is_some_and(|entry| entry.end.is_none())
     }
 
+    /// Whether the operation is gone, and must never start.
+    pub fn is_over(&self, id: OperationId) -> bool {
+        self.receipts.contains(id)
+    }
+
+    /// What was accepted, where it is remembered and outlives the daemon.
+    pub fn accepted(&self, id: OperationId) -> Option<Accepted> {
+        let entry = self.entries.get(&id).filter(|entry| !entry.only_reads)?;
+        Some(Accepted {
+            operation: id,
+            digest: entry.digest,
+            owner: entry.owner,
+            epoch: entry.epoch,
+            at: self.epochs.heard_at(&entry.owner),
+            takes: entry.passing.takes(),
+        })
+    }
+
     /// What this memory is worth.
     pub fn incarnation(&self) -> &Incarnation {
         &self.incarnation
+    }
+
+    /// Where its operations happen.
+    pub fn sandbox(&self) -> SandboxId {
+        self.sandbox
     }
 
     /// Forgets everything and begins a new journal: what is remembered is not what happened.
@@ -209,6 +232,13 @@ impl Table {
         self.link = before.link;
         self.draining = before.draining;
         before.entries.into_keys().collect()
+    }
+
+    /// Goes on as another journal that has all that is remembered: there was more, and it is gone.
+    /// So what the server placed before and does not find in the inventory is lost to it, and never
+    /// sent again.
+    pub fn distrust(&mut self, journal: JournalId) {
+        self.incarnation.journal = journal;
     }
 
     /// Takes nothing new from now on.

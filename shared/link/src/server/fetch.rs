@@ -1,5 +1,6 @@
 //! Fetches the outcome of an operation for which nobody waits any more: the truth is stored
-//! although the turn that asked is long over (contract A15). Its output is kept like any other.
+//! although the turn that asked is long over (docs/internals/contracts.md#a15). Its output is kept
+//! like any other.
 
 use bytes::Bytes;
 use proto::v1::{self, server_frame};
@@ -55,7 +56,7 @@ pub fn mail(mail: Mail) -> Fetched {
             stream,
             offset,
             data,
-        } => Fetched::Taken(stream, offset + data.len() as u64, data),
+        } => Fetched::Taken(stream, offset.saturating_add(data.len() as u64), data),
         Mail::Gap { stream, to, .. } => Fetched::Taken(stream, to, Bytes::new()),
         Mail::Ended(outcome) => Fetched::Store(outcome),
         Mail::Refused(refusal) if refusal.code == RefusalCode::NotFound => Fetched::Fence,

@@ -290,7 +290,7 @@ impl Follow {
                 offset,
                 data,
             } => {
-                let up_to = offset + data.len() as u64;
+                let up_to = offset.saturating_add(data.len() as u64);
                 self.sums.add(stream, &data);
                 let event = OperationEvent::Output {
                     stream,
@@ -300,7 +300,7 @@ impl Follow {
                 self.output(event, stream, up_to);
             }
             Mail::Gap { stream, from, to } => {
-                self.sums.miss(stream);
+                self.sums.miss(stream, to);
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
             Mail::Ended(outcome) => match &attempt.intent.outcome {

@@ -3,10 +3,11 @@
 use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
 use shared_types::{
     Incarnation, Isolation, OperationId, RunnerId, SandboxId,
+    clean::{clean_line, is_clean_line},
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 
-use crate::wire::{Malformed, operation_id};
+use crate::wire::{Malformed, number, operation_id, words};
 
 /// Longest text that a runner may say of itself (its host's name, its version), in bytes.
 const MAX_WORD_BYTES: usize = 256;
@@ -77,9 +78,10 @@ pub struct Seen {
 
 impl HelloFacts {
     /// Whether the runner remembers less than the server has seen of the same journal: an older
-    /// state of it was restored, and what it accepted since would be started again (contract A3).
-    /// What it accepted over a link counts within the same boot only: a host that dies may lose the
-    /// last of the journal, and what was placed before that cannot start in another boot anyway.
+    /// state of it was restored, and what it accepted since would be started again
+    /// (docs/internals/contracts.md#a3). What it accepted over a link counts within the same boot
+    /// only: a host that dies may lose the last of the journal, and what was placed before that
+    /// cannot start in another boot anyway.
     pub fn went_back(&self, seen: &Seen) -> bool {
         let highest = match self.incarnation.boot == seen.incarnation.boot {
             true => seen.journal_sequence.max(seen.accepted_sequence),
@@ -98,6 +100,9 @@ pub fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed
     let incarnation = proto::convert::incarnation(hello.incarnation)
         .ok_or_else(|| Malformed::new("the first message carries no incarnation"))?;
     bounded("the boot id", &incarnation.boot, MAX_WORD_BYTES)?;
+    if !is_clean_line(&incarnation.boot) {
+        return Err(Malformed::new("the boot id is no printable text"));
+    }
     if incarnation.boot.is_empty() {
         return Err(Malformed::new("the first message carries no boot id"));
     }
@@ -128,13 +133,17 @@ pub fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed
     let sandbox = |wire| sandbox(runner, wire);
     Ok(HelloFacts {
         protocol_version,
-        software_version: hello.software_version,
+        software_version: words(&hello.software_version),
         incarnation,
-        journal_sequence: hello.journal_sequence,
-        os: capabilities.os,
-        architecture: capabilities.architecture,
-        hostname: capabilities.hostname,
-        features: capabilities.features,
+        journal_sequence: number("the journal's sequence", hello.journal_sequence)?,
+        os: words(&capabilities.os),
+        architecture: words(&capabilities.architecture),
+        hostname: words(&capabilities.hostname),
+        features: capabilities
+            .features
+            .iter()
+            .map(|text| words(text))
+            .collect(),
         sandboxes: capabilities
             .sandboxes
             .into_iter()
@@ -162,6 +171,9 @@ fn sandbox(runner: RunnerId, wire: v1::Sandbox) -> Result<SandboxFacts, Malforme
         .sandbox
         .parse()
         .map_err(|error| Malformed(format!("a sandbox's id cannot be read: {error}")))?;
+    if !is_clean_line(&wire.name) {
+        return Err(Malformed::new("a sandbox's name is no printable text"));
+    }
     if id != SandboxId::derive(runner, &wire.name) {
         return Err(Malformed(format!(
             "sandbox {:?} has an id that does not belong to this runner",
@@ -175,7 +187,7 @@ fn sandbox(runner: RunnerId, wire: v1::Sandbox) -> Result<SandboxFacts, Malforme
             .parse()
             .map_err(|error| Malformed(format!("a sandbox's isolation is unknown: {error}")))?,
         name: wire.name,
-        root: wire.root,
+        root: clean_line(&wire.root, MAX_PATH_BYTES),
     })
 }
 
@@ -199,4 +211,40 @@ fn bounded(what: &str, text: &str, limit: usize) -> Result<(), Malformed> {
         return Err(Malformed(format!("{what} is longer than {limit} bytes")));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::incarnation;
+
+    #[test]
+    fn what_a_runner_says_of_itself_drives_no_terminal_and_forges_no_line() {
+        let evil = "vm\n2026-01-01 ERROR forged \x1b]0;title\x07\u{202e}x".to_owned();
+        let capabilities = v1::Capabilities {
+            os: evil.clone(),
+            architecture: evil.clone(),
+            hostname: evil.clone(),
+            sandboxes: Vec::new(),
+            features: vec![evil.clone()],
+        };
+        let hello = v1::Hello {
+            protocol_version: PROTOCOL_VERSION,
+            software_version: evil,
+            incarnation: Some((&incarnation()).into()),
+            capabilities: Some(capabilities),
+            ..v1::Hello::default()
+        };
+        let said = facts(RunnerId::from_u128(1), hello).expect("facts");
+        let clean = "vm⏎2026-01-01 ERROR forged \u{fffd}x";
+        assert_eq!(said.features, [clean]);
+        for text in [
+            said.os,
+            said.architecture,
+            said.hostname,
+            said.software_version,
+        ] {
+            assert_eq!(text, clean);
+        }
+    }
 }

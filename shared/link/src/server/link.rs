@@ -236,12 +236,18 @@ impl<P: Post> Link<P> {
             Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
             Some(Kind::Sealed(_)) => Err(Malformed::new("a frame came within another")),
             Some(Kind::Goodbye(goodbye)) if goodbye.for_good => {
-                return Err(Over::Left(goodbye.reason));
+                return Err(Over::Left(wire::words(&goodbye.reason)));
             }
-            Some(Kind::Goodbye(goodbye)) => return Err(Over::Goodbye(goodbye.reason)),
+            Some(Kind::Goodbye(goodbye)) => {
+                return Err(Over::Goodbye(wire::words(&goodbye.reason)));
+            }
             Some(Kind::Accepted(accepted)) => {
-                self.accepted = self.accepted.max(accepted.journal_sequence);
-                self.subscriptions.accepted(&accepted)
+                wire::number("the journal's sequence", accepted.journal_sequence).and_then(
+                    |sequence| {
+                        self.accepted = self.accepted.max(sequence);
+                        self.subscriptions.accepted(&accepted)
+                    },
+                )
             }
             Some(Kind::Output(output)) => self.subscriptions.output(output),
             Some(Kind::Gap(gap)) => self.subscriptions.gap(&gap),

@@ -4,7 +4,7 @@ use shared_sandbox::{ExitRecord, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 
 /// Why an operation is over that its runner never had, or only as a read whose answer nobody heard,
-/// and will never be sent (contract A15, A17).
+/// and will never be sent (docs/internals/contracts.md#a15, #a17).
 pub fn never_started() -> Refusal {
     Refusal::new(
         RefusalCode::Fenced,
@@ -12,7 +12,7 @@ pub fn never_started() -> Refusal {
     )
 }
 
-/// Why an operation is lost of which its runner remembers nothing (contract A3).
+/// Why an operation is lost of which its runner remembers nothing (docs/internals/contracts.md#a3).
 pub fn forgotten() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -20,7 +20,15 @@ pub fn forgotten() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose runner never comes back (contract A15).
+/// Why an operation is lost that a restored database takes for open.
+pub fn lost_to_restoration() -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        "the server's database was restored from an older copy, and the runner remembers nothing of this operation; what it did is not known",
+    )
+}
+
+/// Why an operation is lost whose runner never comes back (docs/internals/contracts.md#a15).
 pub fn lost_to_revocation() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -28,7 +36,8 @@ pub fn lost_to_revocation() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose runner has not come back for too long (contract A15).
+/// Why an operation is lost whose runner has not come back for too long
+/// (docs/internals/contracts.md#a15).
 pub fn lost_to_silence() -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
@@ -36,12 +45,25 @@ pub fn lost_to_silence() -> Refusal {
     )
 }
 
-/// Why an operation is lost whose output is not what its supervisor saw (contract A12).
+/// Why an operation is lost whose output is not what its supervisor saw
+/// (docs/internals/contracts.md#a12).
 pub(super) fn damaged(stream: OutputStream, record: &ExitRecord) -> Refusal {
     Refusal::new(
         RefusalCode::Lost,
         format!(
             "it ended {} ({}), but the {stream} that came is not what it wrote: the checksums differ",
+            record.cause, record.status
+        ),
+    )
+}
+
+/// Why an operation is lost whose end knows of less output than what came
+/// (docs/internals/contracts.md#a12).
+pub(super) fn cut_short(stream: OutputStream, record: &ExitRecord) -> Refusal {
+    Refusal::new(
+        RefusalCode::Lost,
+        format!(
+            "it ended {} ({}), but more of its {stream} came before than its end knows of",
             record.cause, record.status
         ),
     )

@@ -1,5 +1,5 @@
 //! Which link of a runner is the current one: a newer one replaces the older, an older one is
-//! turned away, and the end of an older one never ends a newer (contract A4).
+//! turned away, and the end of an older one never ends a newer (docs/internals/contracts.md#a4).
 
 use shared_types::{Generation, Timestamp};
 

@@ -152,7 +152,7 @@ impl<P: Post> Subscriptions<P> {
             )));
         }
         let mail = if std::mem::take(&mut subscription.open) {
-            Mail::Ended(outcome)
+            Mail::Ended(wire::believed(outcome))
         } else if let Outcome::Refused(refusal) = outcome {
             subscription.unanswered = subscription.unanswered.saturating_sub(1);
             Mail::Refused(refusal)
@@ -169,7 +169,7 @@ impl<P: Post> Subscriptions<P> {
 
     pub(super) fn input_taken(&mut self, frame: v1::InputTaken) -> Result<(), Malformed> {
         let answer = match frame.refusal {
-            None => Answer::InputTaken(frame.up_to),
+            None => Answer::InputTaken(wire::number("the input taken", frame.up_to)?),
             Some(refusal) => Answer::InputRefused(refusal.into()),
         };
         self.answer(&frame.operation, answer)

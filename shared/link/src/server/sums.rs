@@ -1,5 +1,7 @@
-//! Whether the output of an operation is what was written (contract A12): whoever brings its end holds
-//! both streams to the checksums in it.
+//! Whether the output of an operation is what was written (docs/internals/contracts.md#a12): the
+//! part that brings its end holds both streams to the checksums in it.
+//!
+//! An end that knows of less than what came is not believed, whatever its checksums.
 //!
 //! What comes is summed as it comes. What is kept from before, over an earlier link or by an earlier
 //! process, is read once when the end is known, a piece at a time. Where some of a stream is missing,
@@ -8,11 +10,15 @@
 use crc32fast::Hasher;
 use shared_sandbox::{Outcome, OutputStream, StreamEnd};
 
-use super::refusals::damaged;
+use super::refusals::{cut_short, damaged};
 
 /// The sums of two streams.
 #[derive(Debug)]
-pub struct Sums([Option<Sum>; 2]);
+pub struct Sums {
+    sums: [Option<Sum>; 2],
+    /// How far each stream came, whether all of it did or not.
+    came: [u64; 2],
+}
 
 #[derive(Debug)]
 struct Sum {
@@ -28,7 +34,7 @@ struct Sum {
 impl Sums {
     /// Of streams of which so much is kept.
     pub fn after(kept: [u64; 2]) -> Self {
-        Self(kept.map(|begin| {
+        let sums = kept.map(|begin| {
             Some(Sum {
                 begin,
                 kept: Hasher::new(),
@@ -36,20 +42,25 @@ impl Sums {
                 came: Hasher::new(),
                 at: begin,
             })
-        }))
+        });
+        Self { sums, came: kept }
     }
 
     /// The next bytes came.
     pub fn add(&mut self, stream: OutputStream, data: &[u8]) {
-        if let Some(sum) = &mut self.0[stream as usize] {
+        let came = &mut self.came[stream as usize];
+        *came = came.saturating_add(data.len() as u64);
+        if let Some(sum) = &mut self.sums[stream as usize] {
             sum.came.update(data);
-            sum.at += data.len() as u64;
+            sum.at = sum.at.saturating_add(data.len() as u64);
         }
     }
 
-    /// The next bytes never come.
-    pub fn miss(&mut self, stream: OutputStream) {
-        self.0[stream as usize] = None;
+    /// The bytes up to this offset never come.
+    pub fn miss(&mut self, stream: OutputStream, up_to: u64) {
+        let came = &mut self.came[stream as usize];
+        *came = up_to.max(*came);
+        self.sums[stream as usize] = None;
     }
 
     /// What is to be read of what is kept before this end can be believed: a stream, and from where on.
@@ -62,7 +73,7 @@ impl Sums {
 
     /// The first bytes that are kept from there on, and where they begin; nothing where there are none.
     pub fn read(&mut self, stream: OutputStream, kept: Option<(u64, &[u8])>) {
-        let Some(sum) = &mut self.0[stream as usize] else {
+        let Some(sum) = &mut self.sums[stream as usize] else {
             return;
         };
         match kept {
@@ -72,7 +83,7 @@ impl Sums {
                 sum.kept.update(data);
                 sum.read += data.len() as u64;
             }
-            _ => self.miss(stream),
+            _ => self.sums[stream as usize] = None,
         }
     }
 
@@ -82,6 +93,12 @@ impl Sums {
         let Outcome::Exited(record) = &outcome else {
             return outcome;
         };
+        // What came was written: an end that does not know of it is not this command's.
+        let knows_less =
+            |(stream, end): &(OutputStream, StreamEnd)| end.offset < self.came[*stream as usize];
+        if let Some((stream, _)) = ends(&outcome).find(knows_less) {
+            return Outcome::Refused(cut_short(stream, record));
+        }
         let differs = |(stream, end): &(OutputStream, StreamEnd)| {
             let sum = self.summing(*stream, *end).map(Sum::of_all);
             sum.is_some() && sum != end.checksum
@@ -94,7 +111,7 @@ impl Sums {
 
     /// The sum of a stream that is here up to its end and has a checksum.
     fn summing(&self, stream: OutputStream, end: StreamEnd) -> Option<&Sum> {
-        let sum = self.0[stream as usize].as_ref();
+        let sum = self.sums[stream as usize].as_ref();
         sum.filter(|sum| sum.at == end.offset && end.checksum.is_some())
     }
 }

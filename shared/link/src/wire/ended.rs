@@ -95,6 +95,7 @@ fn globbed(globbed: Globbed) -> v1::Globbed {
     v1::Globbed {
         paths,
         more: globbed.more || cut,
+        unread_rules: globbed.unread_rules,
     }
 }
 
@@ -110,6 +111,7 @@ fn grepped(grepped: Grepped) -> v1::Grepped {
             })
             .collect(),
         more: grepped.more || cut,
+        unread_rules: grepped.unread_rules,
     }
 }
 

@@ -50,7 +50,9 @@ pub(crate) fn from_wire(wire: v1::ExitRecord) -> Result<ExitRecord, Malformed> {
     let status = match wire.status {
         Some(Status::Code(code)) => ExitStatus::Code(code),
         Some(Status::Signal(signal)) => ExitStatus::Signal(signal),
-        Some(Status::NotStarted(text)) => ExitStatus::NotStarted(not_started(why, text)),
+        Some(Status::NotStarted(text)) => {
+            ExitStatus::NotStarted(not_started(why, super::words(&text)))
+        }
         Some(Status::Unknown(_)) => ExitStatus::Unknown,
         None => return Err(Malformed::new("an exit record carries no status")),
     };

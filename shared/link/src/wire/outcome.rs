@@ -51,10 +51,12 @@ pub(crate) fn outcome(wire: Option<v1::ended::Outcome>) -> Result<Outcome, Malfo
         Some(Wire::Globbed(globbed)) => Outcome::Globbed(Globbed {
             paths: globbed.paths,
             more: globbed.more,
+            unread_rules: globbed.unread_rules,
         }),
         Some(Wire::Grepped(grepped)) => Outcome::Grepped(Grepped {
             matches: grepped.matches.into_iter().map(grep_match).collect(),
             more: grepped.more,
+            unread_rules: grepped.unread_rules,
         }),
         Some(Wire::Downloaded(downloaded)) => Outcome::Downloaded(Downloaded {
             bytes: downloaded.bytes,
@@ -118,7 +120,7 @@ fn grep_match(wire: v1::GrepMatch) -> GrepMatch {
 fn file_failure(wire: v1::FileFailure) -> Result<FileFailure, Malformed> {
     use v1::file_failure::Kind;
     let kind = wire.kind();
-    let (path, reason) = (wire.path, wire.reason);
+    let (path, reason) = (super::words(&wire.path), super::words(&wire.reason));
     Ok(match kind {
         Kind::NotFound => FileFailure::NotFound { path },
         Kind::OutsideWorkspace => FileFailure::OutsideWorkspace { path },

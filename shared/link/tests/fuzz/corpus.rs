@@ -349,6 +349,7 @@ fn file_frames() -> Vec<v1::RunnerFrame> {
         Outcome::Globbed(v1::Globbed {
             paths: vec![path()],
             more: false,
+            unread_rules: 0,
         }),
         Outcome::Grepped(v1::Grepped {
             matches: vec![v1::GrepMatch {
@@ -357,6 +358,7 @@ fn file_frames() -> Vec<v1::RunnerFrame> {
                 text: "needle".to_owned(),
             }],
             more: false,
+            unread_rules: 0,
         }),
     ];
     let ends = (3..).zip(outcomes);

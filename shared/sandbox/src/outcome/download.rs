@@ -30,7 +30,7 @@ impl DownloadCheck {
             && *offset == self.bytes
         {
             self.hasher.update(data);
-            self.bytes += data.len() as u64;
+            self.bytes = self.bytes.saturating_add(data.len() as u64);
         }
     }
 

@@ -274,3 +274,35 @@ async fn a_file_that_turns_out_to_be_binary_has_no_lines() {
     );
     assert_eq!(scene.grep(grep("", "one")).await, (Vec::new(), false));
 }
+
+#[tokio::test]
+async fn gitignore_files_that_are_too_large_are_not_read_and_counted() {
+    let scene = Scene::new();
+    let rules = |bytes: usize| format!("*.log\n{}", "#".repeat(bytes - 6));
+    scene.put("small/.gitignore", rules(64 * 1024));
+    scene.put("large/.gitignore", rules(64 * 1024 + 1));
+    for folder in ["small", "large"] {
+        scene.put(&format!("{folder}/a.log"), "needle");
+    }
+    let found = scene.glob(glob("", "**/*.log")).await;
+    assert_eq!(
+        (found.paths, found.unread_rules),
+        (vec!["large/a.log".to_owned()], 1)
+    );
+    let Outcome::Grepped(found) = scene.outcome(grep("large", "needle")).await else {
+        panic!("lines");
+    };
+    assert_eq!((found.matches.len(), found.unread_rules), (1, 1));
+}
+
+#[tokio::test]
+async fn the_rules_of_nested_folders_have_one_bound_together() {
+    let scene = Scene::new();
+    let mut folder = String::new();
+    for _ in 0..12 {
+        scene.put(&format!("{folder}.gitignore"), "x".repeat(60 * 1024));
+        folder += "d/";
+    }
+    assert_eq!(scene.glob(glob("", "**")).await.unread_rules, 8);
+    assert_eq!(scene.glob(glob(&folder[..6], "**")).await.unread_rules, 8);
+}

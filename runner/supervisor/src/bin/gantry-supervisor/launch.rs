@@ -102,6 +102,7 @@ fn settle(
             orphan_for: terms.orphan_for,
             kill_grace: terms.kill_grace,
         }),
+        claim: terms.claim.clone(),
     };
     prepared.start.write(&Fate::Started(start.clone()))?;
     if terms.sync != Sync::Nothing {

@@ -2,6 +2,7 @@
 
 use std::{fs::File, io, path::Path};
 
+use nix::sys::signalfd::SignalFd;
 use runner_supervisor::{
     Directory, FaultPoint, GapLog, Ground, Identity, KillChoice, Leaf, LeafNames, ProcessId,
     RecordFile, Stream, boot_id,
@@ -63,7 +64,7 @@ pub(crate) struct Prepared {
     pub(crate) directory: Directory,
     pub(crate) identity: Identity,
     pub(crate) leaf: Leaf,
-    pub(crate) signals: OwnedFd,
+    pub(crate) signals: SignalFd,
     pub(crate) listener: OwnedFd,
     pub(crate) orphan: BootTimer,
     pub(crate) start: RecordFile,

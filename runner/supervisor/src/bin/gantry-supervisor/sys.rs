@@ -1,20 +1,29 @@
-//! The system calls that only exist as `unsafe`: fork, signals, collecting with usage.
+//! The system calls of a supervisor: fork, exec, signals, collecting children with their usage.
 //!
-//! The process has one thread, so a fork copies no lock that somebody holds, and the child may do
-//! whatever its parent may.
+//! `nix` and `rustix` make them where they have a safe form. The process has one thread, so a fork
+//! copies no lock that is held, and the child may do all that its parent may.
 #![expect(
     unsafe_code,
-    reason = "clone3 into a cgroup, signalfd, wait4 and ioctl have no safe form in a library that we use"
+    reason = "clone3 into a cgroup, close_range, dispositions of signals, the pid in siginfo_t and wait4 have no safe form in a library"
 )]
 
 use std::{
     ffi::{CStr, CString},
-    io, mem, ptr,
+    io, mem,
     time::Duration,
 };
 
+use nix::{
+    errno::Errno,
+    sys::{
+        signal::{SigSet, SigmaskHow, Signal, sigprocmask},
+        signalfd::{SfdFlags, SignalFd},
+        wait::{Id, WaitPidFlag, waitid},
+    },
+    unistd::execve,
+};
 use rustix::{
-    fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    fd::{AsRawFd, BorrowedFd},
     process::Pid,
 };
 
@@ -72,33 +81,24 @@ pub(crate) fn fork_apart(
     unsafe { libc::_exit(code) }
 }
 
-/// Becomes a program. Returns only where that fails, and says why.
+/// Becomes a program. Returns only where that fails, with the reason.
 pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString]) -> io::Error {
-    let (argv, environment) = (pointers(argv), pointers(environment));
-    // SAFETY: both lists end with null, and what they point to lives until this returns.
-    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-    io::Error::last_os_error()
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings
-        .iter()
-        .map(|string| string.as_ptr())
-        .chain([ptr::null()])
-        .collect()
+    match execve(program, argv, environment) {
+        Ok(never) => match never {},
+        Err(errno) => errno.into(),
+    }
 }
 
 /// Every signal does again what it does by default, and none is held back.
 fn default_signals() {
-    // SAFETY: no handler is set, and the set is initialised by sigemptyset before it is read.
+    // SAFETY: no handler is set.
     unsafe {
         for signal in 1..=LAST_SIGNAL {
             libc::signal(signal, libc::SIG_DFL);
         }
-        let mut none: libc::sigset_t = mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
     }
+    // It fails for a wrong argument only.
+    let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None);
 }
 
 /// Children that end need nobody who collects them.
@@ -127,32 +127,20 @@ pub(crate) fn close_inherited() {
 }
 
 /// From now on SIGCHLD and SIGTERM arrive here and nowhere else.
-pub(crate) fn signals() -> io::Result<OwnedFd> {
-    // SAFETY: the set is initialised by sigemptyset before it is read, and the descriptor is new.
-    unsafe {
-        let mut set: libc::sigset_t = mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        libc::sigaddset(&raw mut set, libc::SIGTERM);
-        if libc::sigprocmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+pub(crate) fn signals() -> io::Result<SignalFd> {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGCHLD);
+    set.add(Signal::SIGTERM);
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    Ok(SignalFd::with_flags(&set, flags)?)
 }
 
 /// Whether SIGTERM is among the signals that have arrived.
-pub(crate) fn asked_to_end(signals: &OwnedFd) -> bool {
+pub(crate) fn asked_to_end(signals: &SignalFd) -> bool {
     let mut asked = false;
-    let mut bytes = [0; mem::size_of::<libc::signalfd_siginfo>()];
-    while rustix::io::read(signals, &mut bytes) == Ok(bytes.len()) {
-        // The signal's number is the first field of signalfd_siginfo.
-        let number = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        asked |= number == libc::SIGTERM.unsigned_abs();
+    while let Ok(Some(signal)) = signals.read_signal() {
+        asked |= signal.ssi_signo == libc::SIGTERM.unsigned_abs();
     }
     asked
 }
@@ -167,6 +155,8 @@ pub(crate) struct Collected {
 }
 
 /// A child that has ended and is not collected yet.
+///
+/// `nix`'s form refuses a child that a real-time signal ended, and `rustix`'s hides the pid.
 pub(crate) fn ended_child() -> Option<Pid> {
     // SAFETY: all fields are integers, for which zero is a value.
     let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
@@ -181,12 +171,9 @@ pub(crate) fn ended_child() -> Option<Pid> {
 /// Whether the kernel says that this process has no child, running or not. A subreaper that has
 /// none has no descendants either: those that lose their parents become its children.
 pub(crate) fn is_childless() -> bool {
-    // SAFETY: all fields are integers, for which zero is a value.
-    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
-    // SAFETY: the pointer is valid for writing.
-    let result = unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) };
-    result == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD)
+    let flags =
+        WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
+    waitid(Id::All, flags) == Err(Errno::ECHILD)
 }
 
 /// Collects a process that has ended.

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
+use serde_json::Map;
 use shared_types::{
-    Event, Isolation, OperationId, RunnerId, SandboxId, SessionEvent, Timestamp, UserId,
+    Epoch, Event, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, SessionEvent, Timestamp,
+    UserId,
     event::{EventBody, Finish, Place, ToolCall, TurnOutcome, Usage},
 };
 
@@ -24,13 +26,16 @@ fn answer(n: u128, step: u32, text: &str, calls: u32) -> Event {
         vendor_id: format!("v{n}.{step}.{ordinal}"),
         name: "Shell".to_owned(),
         arguments: "{}".to_owned(),
+        opaque: Default::default(),
     };
     Event::AnswerRecorded {
         turn: turn(n),
         step,
         model: "m".to_owned(),
         text: text.to_owned(),
+        reasoning: String::new(),
         calls: (0..calls).map(call).collect(),
+        opaque: Default::default(),
         finish: Finish::Complete,
         usage: Usage::default(),
     }
@@ -43,11 +48,112 @@ fn ended(n: u128, step: u32, ordinal: u32, outcome: CallOutcome) -> Event {
         ordinal,
         outcome,
         text: format!("result {n}.{step}.{ordinal}"),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 0,
         duration_ms: 0,
         overran: false,
     }
+}
+
+fn claimed(n: u128, choice: Option<Choice>) -> Event {
+    Event::TurnClaimed {
+        turn: turn(n),
+        epoch: Epoch(1),
+        replica: ReplicaId::from_u128(1),
+        choice,
+    }
+}
+
+fn works_on(runner: u128, name: &str) -> Option<Choice> {
+    Some(Choice::User {
+        runner: RunnerId::from_u128(runner),
+        name: name.to_owned(),
+    })
+}
+
+/// What the model is told before the second input about where it works.
+fn told_of_the_move(before: Option<Choice>, now: Option<Choice>) -> Option<String> {
+    let log = [
+        input(1, "first"),
+        claimed(1, before),
+        answer(1, 1, "done", 0),
+        input(2, "second"),
+        claimed(2, now),
+    ];
+    match &sent(&log, 2)[2..] {
+        [Message::User { text }, _] => Some(text.clone()),
+        [_] => None,
+        other => panic!("one note at most: {other:?}"),
+    }
+}
+
+#[test]
+fn the_model_hears_before_an_input_that_its_tools_work_elsewhere() {
+    let (laptop, alpha) = (works_on(1, "laptop"), works_on(2, "alpha"));
+    let none = Some(Choice::None);
+    let table = [
+        (
+            &laptop,
+            &alpha,
+            "now work on runner alpha; before this message they worked on runner laptop",
+        ),
+        (
+            &laptop,
+            &works_on(3, "laptop"),
+            "they worked on another runner of the same name",
+        ),
+        (
+            &none,
+            &alpha,
+            "now work on runner alpha; before this message no runner was chosen",
+        ),
+        (
+            &laptop,
+            &none,
+            "no runner is chosen now, so your tools cannot run",
+        ),
+        (&None, &alpha, "[your tools now work on runner alpha]"),
+    ];
+    for (before, now, words) in table {
+        let told = told_of_the_move(before.clone(), now.clone()).unwrap_or_default();
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
+fn the_model_hears_nothing_where_its_tools_work_as_before() {
+    let laptop = works_on(1, "laptop");
+    let pinned = Some(Choice::Session {
+        runner: RunnerId::from_u128(1),
+        name: "laptop".to_owned(),
+    });
+    let none = Some(Choice::None);
+    for (before, now) in [
+        (&laptop, &laptop),
+        (&laptop, &pinned),
+        (&none, &none),
+        (&None, &None),
+    ] {
+        assert_eq!(told_of_the_move(before.clone(), now.clone()), None);
+    }
+}
+
+#[test]
+fn a_turn_that_is_claimed_again_is_told_the_place_of_its_first_claim() {
+    let log = |claims: &[Option<Choice>]| {
+        let claims = claims.iter().map(|choice| claimed(2, choice.clone()));
+        let before = [
+            input(1, "first"),
+            claimed(1, works_on(1, "laptop")),
+            input(2, "second"),
+        ];
+        before.into_iter().chain(claims).collect::<Vec<_>>()
+    };
+    let first = log(&[works_on(2, "alpha")]);
+    let again = log(&[works_on(2, "alpha"), works_on(1, "laptop")]);
+    assert_eq!(sent(&first, 2), sent(&again, 2));
 }
 
 fn sent(events: &[Event], n: u128) -> Vec<Message> {
@@ -59,7 +165,7 @@ fn sent(events: &[Event], n: u128) -> Vec<Message> {
             body: EventBody::Known(event.clone()),
         })
         .collect();
-    messages(&Transcript::of(&log), turn(n))
+    messages(&Transcript::of(&log), turn(n), "m")
 }
 
 fn user(text: &str) -> Message {
@@ -108,6 +214,31 @@ fn a_message_that_waits_for_its_turn_is_not_sent_before_it() {
     assert_eq!(sent(&log, 1).len(), 2);
     let second = sent(&log, 2);
     assert_eq!((&second[0], &second[2]), (&user("first"), &user("second")));
+}
+
+#[test]
+fn a_vendors_own_parts_go_to_the_model_that_wrote_them_and_to_no_other() {
+    let parts = || Map::from_iter([("signature".to_owned(), "S".into())]);
+    for (model, is_its_own) in [("m", true), ("another", false)] {
+        let mut answered = answer(1, 1, "hi", 1);
+        if let Event::AnswerRecorded {
+            model: of,
+            calls,
+            opaque,
+            ..
+        } = &mut answered
+        {
+            *of = model.to_owned();
+            calls[0].opaque = parts();
+            opaque.fields = parts();
+        }
+        let Message::Assistant { calls, opaque, .. } = &sent(&[input(1, "go"), answered], 1)[1]
+        else {
+            panic!("it is an answer")
+        };
+        assert_eq!(!opaque.is_empty(), is_its_own, "{model}");
+        assert_eq!(!calls[0].opaque.is_empty(), is_its_own, "{model}");
+    }
 }
 
 /// The call at this place of the first turn's first answer goes on as the task with the next number.
@@ -230,7 +361,7 @@ proptest! {
             let mut messages = sent(&log, n).into_iter().peekable();
             while let Some(message) = messages.next() {
                 match message {
-                    Message::Assistant { text, calls } => {
+                    Message::Assistant { text, calls, .. } => {
                         prop_assert!(!text.is_empty() || !calls.is_empty());
                         for call in calls {
                             let result = messages.next();

@@ -49,6 +49,18 @@ fn a_gap_in_the_stream_is_shown_where_it_is() {
 }
 
 #[test]
+fn a_stream_can_end_at_the_largest_number() {
+    let mut excerpt = excerpt(64, &[b"head"]);
+    excerpt.skip_to(u64::MAX);
+    excerpt.push(u64::MAX - 1, b"tail");
+    let shown = excerpt.show(1024).text;
+    assert!(
+        shown.starts_with("head\n[… 18446744073709551608 bytes left out"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn what_is_left_out_of_a_stream_can_be_read_from_where_it_is_said_to_be() {
     let mut long = Excerpt::new(50, 7);
     long.push(7, "0123456789".repeat(100).as_bytes());

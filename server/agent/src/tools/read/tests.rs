@@ -79,3 +79,15 @@ fn text_that_is_not_utf_8_is_said_to_be() {
     let text = numbered(&part(b"caf\xe9\n"), 1024);
     assert!(text.starts_with("1\tcaf\u{FFFD}\n") && text.contains("not all UTF-8"));
 }
+
+#[test]
+fn lines_are_numbered_up_to_the_largest_number() {
+    for (first_line, lines) in [(u64::MAX, 1), (1, u64::MAX), (1 << 63, 1 << 63)] {
+        let read = ReadContent {
+            first_line,
+            lines,
+            ..part(b"a\nb\n")
+        };
+        assert!(numbered(&read, 1024).starts_with(&format!("{first_line}\ta\n")));
+    }
+}

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use shared_types::{
     Event, SessionEvent, Timestamp, TurnId, UserId,
-    event::{CallOutcome, EventBody, ToolCall, Usage},
+    event::{Awaited, CallOutcome, EventBody, ToolCall, Usage},
 };
 
 use super::*;
@@ -26,13 +26,16 @@ fn answer(step: u32, text: &str, calls: &[&str], finish: Finish) -> Event {
         vendor_id: "v".to_owned(),
         name: (*name).to_owned(),
         arguments: "{}".to_owned(),
+        opaque: Default::default(),
     };
     Event::AnswerRecorded {
         turn: TURN,
         step,
         model: "m".to_owned(),
         text: text.to_owned(),
+        reasoning: String::new(),
         calls: calls.iter().map(call).collect(),
+        opaque: Default::default(),
         finish,
         usage: Usage::default(),
     }
@@ -45,7 +48,9 @@ fn ended(step: u32, ordinal: u32, text: &str) -> Event {
         ordinal,
         outcome: CallOutcome::Completed,
         text: text.to_owned(),
+        unplaced: false,
         task: None,
+        awaits: None,
         budget_ms: 0,
         duration_ms: 0,
         overran: false,
@@ -166,6 +171,33 @@ fn a_circle_of_several_calls_is_seen_and_a_changing_result_is_progress() {
         Next::AskModel { step: 5 }
     );
     assert_eq!(after(&log(["x"; 4])[..10]), Next::AskModel { step: 4 });
+}
+
+#[test]
+fn to_wait_for_a_runner_or_a_command_is_not_going_in_circles() {
+    let round = |step, awaited| {
+        let mut end = ended(step, 0, "same");
+        if let Event::CallEnded { awaits, .. } = &mut end {
+            *awaits = awaited;
+        }
+        [answer(step, "", &["a"], Finish::Complete), end]
+    };
+    let after_four = |awaited: [Option<Awaited>; 4]| {
+        let rounds = (1..)
+            .zip(awaited)
+            .flat_map(|(step, awaited)| round(step, awaited));
+        let log: Vec<_> = std::iter::once(input()).chain(rounds).collect();
+        after(&log)
+    };
+    let (away, runs) = (Some(Awaited::Runner), Some(Awaited::Command));
+    assert!(matches!(after_four([None; 4]), Next::End { .. }));
+    for awaited in [[away; 4], [runs; 4], [None, None, None, away]] {
+        assert_eq!(
+            after_four(awaited),
+            Next::AskModel { step: 5 },
+            "{awaited:?}"
+        );
+    }
 }
 
 /// What the world would do: each step's calls by their results, then a last word.

@@ -12,33 +12,42 @@ use prost::Message as _;
 use proto::v1;
 use shared_types::limits::MAX_HELLO_BYTES;
 use tokio::sync::oneshot;
-use tokio_tungstenite::tungstenite::{
-    Error, Message,
-    error::{CapacityError, ProtocolError},
-};
+use tokio_tungstenite::tungstenite::{Error, Message, error::ProtocolError, protocol::CloseFrame};
 use tonic::Status;
 
 use super::{
     Socket,
     doorstep::{Greeted, TooMuch},
 };
-use crate::link::too_large_a_hello;
+use crate::{
+    link::too_large_a_hello,
+    ws::farewell::{violation, words},
+};
 
 /// Half of a connection, which its last word needs whole.
-pub(super) type Kept = SplitStream<Socket>;
+pub(super) struct Kept {
+    pub(super) stream: SplitStream<Socket>,
+    /// What the runner is told whose messages broke WebSocket's own rules.
+    pub(super) violation: Option<CloseFrame>,
+}
 
 /// The frames; once nobody wants more of them the half is given back.
 pub(super) struct Inbound {
-    stream: Option<Kept>,
+    stream: Option<SplitStream<Socket>>,
+    violation: Option<CloseFrame>,
     give_back: Option<oneshot::Sender<Kept>>,
     greeted: Greeted,
 }
 
 impl Inbound {
-    pub(super) fn of(stream: Kept, greeted: Greeted) -> (Self, oneshot::Receiver<Kept>) {
+    pub(super) fn of(
+        stream: SplitStream<Socket>,
+        greeted: Greeted,
+    ) -> (Self, oneshot::Receiver<Kept>) {
         let (give_back, kept) = oneshot::channel();
         let inbound = Self {
             stream: Some(stream),
+            violation: None,
             give_back: Some(give_back),
             greeted,
         };
@@ -50,7 +59,8 @@ impl Drop for Inbound {
     fn drop(&mut self) {
         if let (Some(stream), Some(give_back)) = (self.stream.take(), self.give_back.take()) {
             // A connection that is gone needs no last word.
-            let _ = give_back.send(stream);
+            let violation = self.violation.take();
+            let _ = give_back.send(Kept { stream, violation });
         }
     }
 }
@@ -72,7 +82,10 @@ impl Stream for Inbound {
                     Status::invalid_argument("a frame must be a binary message"),
                 )),
                 Some(Ok(Message::Close(_))) | None => None,
-                Some(Err(error)) => Some(Err(status(error, &this.greeted))),
+                Some(Err(error)) => {
+                    this.violation = broken(&error, &this.greeted);
+                    Some(Err(status(error, &this.greeted)))
+                }
             };
             return Poll::Ready(frame);
         }
@@ -89,13 +102,19 @@ impl Inbound {
     }
 }
 
+/// What is wrong with what came, in WebSocket's words; before the hello its bound says more.
+fn broken(error: &Error, greeted: &Greeted) -> Option<CloseFrame> {
+    match error {
+        Error::Capacity(_) if !greeted.is_set() => None,
+        error => violation(error),
+    }
+}
+
 /// What is wrong with what came, in gRPC's words.
 fn status(error: Error, greeted: &Greeted) -> Status {
     match error {
         Error::Capacity(_) if !greeted.is_set() => too_large_a_hello(),
-        Error::Capacity(CapacityError::MessageTooLong { size, max_size }) => Status::out_of_range(
-            format!("message length too large: found {size} bytes, the limit is {max_size} bytes"),
-        ),
+        Error::Capacity(_) => Status::out_of_range(words(&error)),
         Error::Io(error) if is_too_much(&error) => too_large_a_hello(),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)
         | Error::ConnectionClosed

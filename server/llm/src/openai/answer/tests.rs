@@ -1,11 +1,11 @@
 use serde_json::json;
 
-use super::*;
+use super::{calls::MAX_CALLS, *};
 
 fn grow(pieces: &[Value]) -> Result<Growing, ModelError> {
     let mut growing = Growing::default();
     for piece in pieces {
-        let piece = serde_json::from_value(piece.clone()).expect("it has the form of a piece");
+        let piece = Piece::of(piece.clone()).expect("it has the form of a piece");
         growing.absorb(piece)?;
     }
     Ok(growing)
@@ -27,6 +27,7 @@ fn whole(pieces: &[Value]) -> Answer {
     grow(pieces)
         .and_then(|growing| growing.conclude(true))
         .expect("the answer is whole")
+        .0
 }
 
 /// (id, name, arguments) of each call.
@@ -162,9 +163,9 @@ fn without_an_announced_end_there_is_no_answer() {
 fn either_kind_of_end_suffices() {
     let text = delta(json!({ "content": "x" }));
     let marked = grow(std::slice::from_ref(&text)).expect("it is well formed");
-    assert_eq!(marked.conclude(true).expect("it ended").text, "x");
+    assert_eq!(marked.conclude(true).expect("it ended").0.text, "x");
     let reasoned = grow(&[text, ended("stop")]).expect("it is well formed");
-    assert_eq!(reasoned.conclude(false).expect("it ended").text, "x");
+    assert_eq!(reasoned.conclude(false).expect("it ended").0.text, "x");
 }
 
 #[test]
@@ -216,4 +217,221 @@ fn a_whole_message_is_an_answer_too() {
     assert_eq!(answer.text, "two");
     assert_eq!(answer.calls.len(), 2);
     assert_eq!(answer.usage.output, 2);
+}
+
+#[test]
+fn each_new_name_or_id_begins_a_call_where_the_index_is_of_no_use() {
+    let named = |index: Value, id: &str, name: &str, arguments: &str| {
+        calls(json!([{ "index": index, "id": id,
+            "function": { "name": name, "arguments": arguments } }]))
+    };
+    let more = |index: Value, arguments: &str| {
+        calls(json!([{ "index": index, "function": { "arguments": arguments } }]))
+    };
+    for index in [json!(0), json!("0"), Value::Null] {
+        for id in ["", "same"] {
+            let pieces = [
+                named(index.clone(), id, "Read", ""),
+                more(index.clone(), "{\"path\":"),
+                more(index.clone(), "\"x\"}"),
+                named(index.clone(), id, "List", "{}"),
+                named(index.clone(), id, "List", ""),
+                more(index.clone(), "{\"path\":\"y\"}"),
+                ended("tool_calls"),
+            ];
+            let names: Vec<_> = asked(&pieces)
+                .into_iter()
+                .map(|(_, name, arguments)| (name, arguments))
+                .collect();
+            let expected = [
+                ("Read", "{\"path\":\"x\"}"),
+                ("List", "{}"),
+                ("List", "{\"path\":\"y\"}"),
+            ];
+            assert_eq!(
+                names,
+                expected.map(|(name, arguments)| (name.to_owned(), arguments.to_owned())),
+                "index {index}, id {id:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_whole_call_that_is_named_once_more_is_not_asked_for_twice() {
+    let named = json!([{ "index": 0, "id": "a", "function": { "name": "List", "arguments": "" } }]);
+    let pieces = [
+        calls(named.clone()),
+        calls(json!([{ "index": 0, "function": { "arguments": "{}" } }])),
+        calls(named),
+        ended("tool_calls"),
+    ];
+    assert_eq!(asked(&pieces), [call("a", "List", "{}")]);
+}
+
+#[test]
+fn the_function_call_of_old_servers_is_a_call() {
+    let piece = |function: Value| delta(json!({ "function_call": function }));
+    let pieces = [
+        piece(json!({ "name": "List", "arguments": "" })),
+        piece(json!({ "arguments": "{}" })),
+        ended("function_call"),
+    ];
+    assert_eq!(asked(&pieces), [call("call_0", "List", "{}")]);
+}
+
+#[test]
+fn an_index_as_text_is_an_index() {
+    let pieces = [
+        calls(
+            json!([{ "index": "0", "id": "a", "function": { "name": "List", "arguments": "{" } }]),
+        ),
+        calls(
+            json!([{ "index": "1", "id": "b", "function": { "name": "List", "arguments": "{" } }]),
+        ),
+        calls(json!([{ "index": "0", "function": { "arguments": "}" } }])),
+        calls(json!([{ "index": "1", "function": { "arguments": "}" } }])),
+        json!({ "choices": [{ "index": "0", "delta": {}, "finish_reason": "stop" }] }),
+    ];
+    assert_eq!(
+        asked(&pieces),
+        [call("a", "List", "{}"), call("b", "List", "{}")]
+    );
+}
+
+#[test]
+fn a_message_beside_a_delta_says_nothing_twice() {
+    let both = |delta: Value, message: Value| json!({ "choices": [{ "delta": delta, "message": message }] });
+    let hello = json!({ "content": "Hello" });
+    let streamed = whole(&[
+        both(json!({ "content": "Hel" }), json!({ "content": "Hel" })),
+        both(json!({ "content": "lo" }), hello.clone()),
+        both(json!({}), hello.clone()),
+        ended("stop"),
+    ]);
+    assert_eq!(streamed.text, "Hello");
+    let document = whole(&[both(json!({}), hello), ended("stop")]);
+    assert_eq!(document.text, "Hello");
+}
+
+#[test]
+fn usage_that_is_damaged_does_not_spoil_the_answer() {
+    let usage = json!({ "prompt_tokens": 12.4, "completion_tokens": -3,
+        "prompt_tokens_details": { "cached_tokens": "8" } });
+    for (usage, expected) in [(usage, (12, 8, 0)), (json!("free"), (0, 0, 0))] {
+        let answer = whole(&[
+            delta(json!({ "content": "x" })),
+            ended("stop"),
+            json!({ "choices": [], "usage": usage }),
+        ]);
+        let Usage {
+            input,
+            cached,
+            output,
+        } = answer.usage;
+        assert_eq!((input, cached, output), expected);
+    }
+}
+
+#[test]
+fn the_vendors_own_parts_are_kept_with_the_message_and_with_each_call() {
+    let answer = whole(&[
+        delta(json!({ "role": "assistant", "content": null, "reasoning_content": "" })),
+        delta(json!({ "content": null, "reasoning_content": "I should " })),
+        delta(json!({ "reasoning_content": "look." })),
+        calls(json!([{ "index": 0, "id": "a", "type": "function",
+            "extra_content": { "google": { "thought_signature": "S" } },
+            "function": { "name": "List", "arguments": "" } }])),
+        calls(json!([{ "index": 0, "function": { "arguments": "{}" } }])),
+        ended("tool_calls"),
+    ]);
+    assert_eq!(answer.reasoning, "I should look.");
+    let fields = Value::Object(answer.opaque.fields);
+    assert_eq!(fields, json!({ "reasoning_content": "I should look." }));
+    let signed = Value::Object(answer.calls[0].opaque.clone());
+    assert_eq!(
+        signed,
+        json!({ "extra_content": { "google": { "thought_signature": "S" } } })
+    );
+}
+
+#[test]
+fn thoughts_that_stand_in_two_places_are_shown_once() {
+    let details = |text: &str| json!([{ "type": "reasoning.text", "index": 0, "text": text }]);
+    let answer = whole(&[
+        delta(json!({ "reasoning": "hm, ", "reasoning_details": details("hm, ") })),
+        delta(json!({ "reasoning": "so", "reasoning_details": details("so") })),
+        delta(json!({ "reasoning_details": details("") })),
+        delta(json!({ "content": "hi" })),
+        ended("stop"),
+    ]);
+    assert_eq!(answer.reasoning, "hm, so");
+    assert_eq!(
+        Value::Object(answer.opaque.fields),
+        json!({ "reasoning": "hm, so", "reasoning_details": details("hm, so") })
+    );
+}
+
+#[test]
+fn the_parts_of_a_whole_message_are_kept_as_they_are() {
+    let details = json!([
+        { "type": "reasoning.text", "index": 0, "text": "a" },
+        { "type": "reasoning.text", "index": 0, "text": "b" },
+    ]);
+    let answer = whole(
+        &[json!({ "choices": [{ "finish_reason": "stop", "message": {
+        "content": [
+            { "type": "thinking", "thinking": [{ "type": "text", "text": "hm" }] },
+            { "type": "text", "text": "hi" },
+        ],
+        "refusal": null, "reasoning_details": details,
+    } }] })],
+    );
+    assert_eq!(
+        (answer.text.as_str(), answer.reasoning.as_str()),
+        ("hi", "hm")
+    );
+    assert_eq!(
+        Value::Object(answer.opaque.fields),
+        json!({ "reasoning_details": details })
+    );
+}
+
+#[test]
+fn thoughts_between_tags_are_no_text_and_are_kept_as_they_stood() {
+    let answer = whole(&[
+        delta(json!({ "content": "<thi" })),
+        delta(json!({ "content": "nk>hm, " })),
+        delta(json!({ "content": "so</th" })),
+        delta(json!({ "content": "ink>\n\nhi" })),
+        ended("stop"),
+    ]);
+    assert_eq!(
+        (answer.text.as_str(), answer.reasoning.as_str()),
+        ("hi", "hm, so")
+    );
+    assert_eq!(answer.opaque.before_text, "<think>hm, so</think>\n\n");
+}
+
+#[test]
+fn endless_thoughts_are_refused() {
+    let thought = delta(json!({ "reasoning_content": "x".repeat(1024 * 1024) }));
+    assert!(matches!(
+        grow(&vec![thought; 9]),
+        Err(ModelError::Refused(_))
+    ));
+    let tagged = delta(json!({ "content": format!("<think>{}", "x".repeat(1024 * 1024)) }));
+    assert!(matches!(
+        grow(&vec![tagged; 9]),
+        Err(ModelError::Refused(_))
+    ));
+}
+
+#[test]
+fn an_answer_that_broke_off_is_none() {
+    let text = delta(json!({ "content": "half of it" }));
+    for reason in ["error", "abort", "insufficient_system_resource", "novel"] {
+        let error = grow(&[text.clone(), ended(reason)]).expect_err("it broke off");
+        assert!(error.is_passing(), "{reason}: {error}");
+    }
 }

@@ -49,6 +49,26 @@ fn the_status_and_the_most_specific_words_decide() {
             r#"{"object":"error","message":"This model's maximum context length is 4096 tokens","code":400}"#,
             "overflow",
         ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"input length and `max_tokens` exceed context limit: 199000 + 8192 > 200000"}}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}"#,
+            "overflow",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192"}}"#,
+            "overflow",
+        ),
         (413, "", "overflow"),
         (400, r#"{"detail":"no such field"}"#, "refused"),
         (422, r#"{"detail":[{"loc":["x"]}]}"#, "refused"),
@@ -101,7 +121,12 @@ fn an_error_inside_of_a_stream_is_classified_by_its_code_or_type() {
         let error = in_value(&value, &quotes()).expect("it is an error");
         assert_eq!(class(&error), expected, "{value} gave {error}");
     }
-    for value in [json!({ "error": null, "choices": [] }), json!({})] {
+    for value in [
+        json!({ "error": null, "choices": [] }),
+        json!({}),
+        json!({ "error": {} }),
+        json!({ "error": { "code": 0, "message": "" }, "choices": [{ "error": null }] }),
+    ] {
         assert_eq!(in_value(&value, &quotes()), None, "{value}");
     }
 }

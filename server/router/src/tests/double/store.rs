@@ -14,7 +14,7 @@ use bytes::Bytes;
 use shared_sandbox::{Operation, Outcome, OutputStream};
 use shared_types::{
     Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, Timestamp,
-    clock::BootMoment,
+    clock::BootMoment, event::Choice,
 };
 
 use super::{NOW, Runner, owner};
@@ -39,7 +39,9 @@ pub(in crate::tests) struct Area {
 
 #[derive(Default)]
 pub(in crate::tests) struct Rows {
-    pub(in crate::tests) choice: Option<RunnerId>,
+    pub(in crate::tests) choice: Choice,
+    /// What people were told.
+    pub(in crate::tests) told: Vec<String>,
     pub(in crate::tests) demanded: Isolation,
     runners: HashMap<RunnerId, (FleetRunner, Generation)>,
     seen: HashMap<RunnerId, Seen>,
@@ -65,7 +67,8 @@ impl Store {
     }
 
     pub(in crate::tests) fn choose(&self, runner: &Runner) {
-        self.rows().choice = Some(runner.id);
+        let (runner, name) = (runner.id, runner.name.clone());
+        self.rows().choice = Choice::User { runner, name };
     }
 
     /// A runner that has never linked.
@@ -264,10 +267,14 @@ impl Fleet for Store {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
         let rows = self.rows();
         Ok(FleetSnapshot {
-            choice: rows.choice,
+            choice: rows.choice.clone(),
             demanded: rows.demanded.clone(),
             runners: rows.runners.values().map(|(row, _)| row.clone()).collect(),
         })
+    }
+
+    fn tell(&self, words: String) {
+        self.rows().told.push(words);
     }
 }
 

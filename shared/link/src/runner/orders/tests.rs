@@ -318,6 +318,7 @@ fn lists_that_do_not_fit_into_a_frame_are_cut_and_say_so() {
             2_000
         ],
         more: false,
+        unread_rules: 0,
     });
     let tiny = Outcome::Listed(Listed {
         entries: vec![

@@ -1,5 +1,6 @@
 //! What the table passes on to operations. A frame for an operation that the present link has not
-//! asked for does nothing: only asking needs a ticket, and this inherits it (contract B6).
+//! asked for does nothing: only asking needs a ticket, and this inherits it
+//! (docs/internals/contracts.md#b6).
 
 use proto::v1;
 use shared_sandbox::{Control, Input};

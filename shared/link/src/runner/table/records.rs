@@ -36,6 +36,17 @@ impl Table {
         (table, open)
     }
 
+    /// Remembers an operation that was accepted, and of which the records are gone: its end is not
+    /// known yet. Nothing, where it is remembered or must never start. It is `now` on the clock of
+    /// [`Table::order`].
+    pub fn adopt(&mut self, accepted: Accepted, now: Duration) {
+        let id = accepted.operation;
+        if !self.remembers(id) && !self.is_over(id) {
+            self.unwritten.push(Record::Accepted(accepted.clone()));
+            self.replay(Record::Accepted(accepted), now);
+        }
+    }
+
     /// The host was started anew: what could still come from before is of another incarnation.
     fn begin_boot(&mut self) {
         self.receipts = Receipts::default();
@@ -96,14 +107,7 @@ impl Table {
             at: Some(at),
         }));
         for (id, entry) in remembered {
-            records.push(Record::Accepted(Accepted {
-                operation: *id,
-                digest: entry.digest,
-                owner: entry.owner,
-                epoch: entry.epoch,
-                at: self.epochs.heard_at(&entry.owner),
-                takes: entry.passing.takes(),
-            }));
+            records.extend(self.accepted(*id).map(Record::Accepted));
             records.extend(entry.end.as_ref().map(|end| Record::Ended {
                 operation: *id,
                 outcome: end.outcome.clone(),

@@ -64,7 +64,7 @@ impl World {
             None => {}
             Some(Fetched::Taken(stream, up_to, data)) => {
                 match data.is_empty() {
-                    true => fetching.sums.miss(stream),
+                    true => fetching.sums.miss(stream, up_to),
                     false => fetching.sums.add(stream, &data),
                 }
                 self.keep_fetched(id, stream, up_to, &data);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fd::OwnedFd,
+    fd::{AsFd, BorrowedFd},
     io::Errno,
 };
 
@@ -42,7 +42,7 @@ impl Supervision {
         let wanted = self.wanted();
         let mut fds: Vec<_> = wanted
             .iter()
-            .map(|(_, fd, flags)| PollFd::new(*fd, *flags))
+            .map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags))
             .collect();
         let now = clock::monotonic();
         let patience = self
@@ -71,24 +71,36 @@ impl Supervision {
         ready
     }
 
-    fn wanted(&self) -> Vec<(Source, &OwnedFd, PollFlags)> {
+    fn wanted(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
         let mut wanted = vec![
-            (Source::Signals, &self.prepared.signals, PollFlags::IN),
-            (Source::Orphan, &self.prepared.orphan.0, PollFlags::IN),
-            (Source::Listener, &self.prepared.listener, PollFlags::IN),
+            (
+                Source::Signals,
+                self.prepared.signals.as_fd(),
+                PollFlags::IN,
+            ),
+            (
+                Source::Orphan,
+                self.prepared.orphan.0.as_fd(),
+                PollFlags::IN,
+            ),
+            (
+                Source::Listener,
+                self.prepared.listener.as_fd(),
+                PollFlags::IN,
+            ),
         ];
         if let Some(client) = &self.client {
             let mut flags = PollFlags::IN;
             if client.is_behind() {
                 flags |= PollFlags::OUT;
             }
-            wanted.push((Source::Client, client.socket(), flags));
+            wanted.push((Source::Client, client.socket().as_fd(), flags));
         }
         if let Some(input) = self.input.wanted() {
-            wanted.push((Source::Input, input, PollFlags::OUT));
+            wanted.push((Source::Input, input.as_fd(), PollFlags::OUT));
         }
         for output in self.pumps.iter().filter_map(Pump::wanted) {
-            wanted.push((Source::Output, output, PollFlags::IN));
+            wanted.push((Source::Output, output.as_fd(), PollFlags::IN));
         }
         wanted
     }

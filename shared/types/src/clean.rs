@@ -1,5 +1,5 @@
-//! Text from elsewhere, made harmless: whatever a model or a command writes, it must not drive
-//! the terminal, move what stands there, or reverse how it reads.
+//! Text from elsewhere, made harmless: whatever a model, a command or a peer writes, it must not
+//! drive a terminal, forge a line of a log, move what stands there, or reverse how it reads.
 
 /// Longest escape sequence that is swallowed, in characters; what follows is text again.
 const MAX_SEQUENCE: usize = 256;
@@ -7,7 +7,7 @@ const MAX_SEQUENCE: usize = 256;
 /// Takes text piece by piece, wherever it is cut, and gives text whose only control characters
 /// are the newline and the tab.
 #[derive(Debug, Default)]
-pub(crate) struct Clean {
+pub struct Clean {
     state: State,
 }
 
@@ -28,12 +28,12 @@ enum State {
 }
 
 /// One whole text, made harmless.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     Clean::default().take(text)
 }
 
 /// One whole text, made harmless, on one line of at most `longest` characters.
-pub(crate) fn clean_line(text: &str, longest: usize) -> String {
+pub fn clean_line(text: &str, longest: usize) -> String {
     let cleaned = clean(text.trim());
     let mut letters = cleaned.chars().map(|letter| match letter {
         '\n' => '⏎',
@@ -47,8 +47,23 @@ pub(crate) fn clean_line(text: &str, longest: usize) -> String {
     line
 }
 
+/// Whether [`clean_line`] would leave a text as it is, however long.
+pub fn is_clean_line(text: &str) -> bool {
+    clean_line(text, usize::MAX) == text
+}
+
+/// Whether a character neither drives a terminal nor changes the order in which text reads.
+pub fn is_harmless(letter: char) -> bool {
+    let turns = matches!(
+        letter,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    !letter.is_control() && !turns
+}
+
 impl Clean {
-    pub(crate) fn take(&mut self, piece: &str) -> String {
+    /// The next piece, made harmless.
+    pub fn take(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for letter in piece.chars() {
             self.letter(letter, &mut out);
@@ -104,11 +119,8 @@ fn text(letter: char, out: &mut String) -> State {
         // Control characters as their pictures, so that they are seen and do nothing.
         '\0'..='\x1f' => out.extend(char::from_u32(0x2400 + letter as u32)),
         '\x7f' => out.push('\u{2421}'),
-        '\u{80}'..='\u{9f}' => out.push(char::REPLACEMENT_CHARACTER),
-        // What makes text read in another order than it stands.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            out.push(char::REPLACEMENT_CHARACTER);
-        }
+        // Also what makes text read in another order than it stands.
+        letter if !is_harmless(letter) => out.push(char::REPLACEMENT_CHARACTER),
         letter => out.push(letter),
     }
     State::Text
@@ -159,6 +171,10 @@ mod tests {
 
     #[test]
     fn a_line_is_one_line_and_bounded() {
+        assert!(is_clean_line("laptop, \u{fc}ber \u{1f980}"));
+        for unclean in ["a\nb", "a\tb", "a\u{202e}b", "\x1b[0m", " a"] {
+            assert!(!is_clean_line(unclean), "{unclean:?}");
+        }
         assert_eq!(clean_line("cd x\nmake", 20), "cd x⏎make");
         assert_eq!(clean_line("abcdef", 3), "abc…");
     }

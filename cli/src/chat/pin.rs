@@ -1,0 +1,64 @@
+//! The runner on which one session works, whatever runner its user works on otherwise.
+
+use shared_client::Client;
+use shared_types::{Clock as _, SessionId, SystemClock};
+
+use super::Chat;
+use crate::{pick, render::clean::clean_line, runners};
+
+/// What is said instead of a name to lift the pin: no runner can have this name.
+pub(super) const NONE: &str = "-";
+
+/// Longest line about a runner, in characters.
+const MAX_LINE: usize = 200;
+
+/// Pins a session to the runner of this name or id, or lifts its pin.
+pub(super) async fn set(client: &Client, id: SessionId, name: &str) -> anyhow::Result<()> {
+    if name == NONE {
+        return Ok(client.unpin_session(id).await?);
+    }
+    let runners = client.runners().await?;
+    let runner = pick::runner(&runners, name)?.id.to_string();
+    client.pin_session(id, &runner).await?;
+    Ok(())
+}
+
+/// Pins this session, and says where it works from its next message on.
+pub(super) async fn choose(chat: &mut Chat, name: &str) -> anyhow::Result<()> {
+    set(&chat.client, chat.session.id, name).await?;
+    chat.session = chat.client.session(chat.session.id).await?;
+    let place = place(chat).await?;
+    chat.view
+        .aside(&format!("from the next message on: {place}"))
+}
+
+/// Lists the runners, and says to which one this session is pinned.
+pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
+    runners::list(&chat.client, chat.screen, false).await?;
+    if chat.session.runner.is_none() {
+        return Ok(());
+    }
+    let place = place(chat).await?;
+    chat.view
+        .aside(&format!("{place}; /runner - goes back to the one you use"))
+}
+
+/// Where the session works, in words.
+pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
+    let known = chat.client.runners().await?;
+    let now = SystemClock::new().now();
+    let Some(pin) = &chat.session.runner else {
+        let me = chat.client.me().await?;
+        let words = format!("runner {}", runners::active(&me, &known, now));
+        return Ok(clean_line(&words, MAX_LINE));
+    };
+    let words = match known.iter().find(|runner| runner.id == pin.id) {
+        None => format!("runner {}, which was removed (/runner NAME)", pin.name),
+        Some(runner) => {
+            let (name, state) = (&runner.name, runners::state(runner, now));
+            let isolation = &runner.isolation;
+            format!("runner {name} for this session · {state} · reported isolation: {isolation}")
+        }
+    };
+    Ok(clean_line(&words, MAX_LINE))
+}

@@ -1,0 +1,243 @@
+//! What a person types where an id is wanted: all of it, its beginning, or `last`.
+//!
+//! A beginning names something only where it is the beginning of one id; where it is that of
+//! several, the error lists them.
+
+use std::{fmt::Display, str::FromStr};
+
+use anyhow::bail;
+use shared_api::{Key, Runner, Session};
+use shared_client::Client;
+use shared_types::{Clock as _, OperationId, SessionId, SystemClock, human::ago};
+
+use crate::render::clean::clean_line;
+
+/// Most entries that an error lists.
+const CANDIDATES: u32 = 8;
+
+/// Longest words beside an id in such a list, in characters.
+const MAX_BESIDE: usize = 40;
+
+/// Most sessions or operations that are looked for: one more than are listed.
+const LOOKED_FOR: u32 = CANDIDATES + 1;
+
+/// Letters of an id behind its prefix.
+const ID_LETTERS: usize = 26;
+
+/// The word for the session that was used last.
+const LAST: &str = "last";
+
+/// A session as it is named on a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SessionName {
+    /// The one that was used last.
+    Last,
+    /// An id, or the beginning of one.
+    Id(IdName<SessionId>),
+}
+
+/// An id as it is named on a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IdName<T> {
+    Whole(T),
+    /// With the prefix that tells the kind.
+    Beginning(String),
+}
+
+impl FromStr for SessionName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            LAST => Ok(Self::Last),
+            text => match id_name(SessionId::PREFIX, text) {
+                Some(name) => Ok(Self::Id(name)),
+                None => Err(format!(
+                    "write {LAST}, an id of gantry sessions, or the beginning of one, such as ses_01m8"
+                )),
+            },
+        }
+    }
+}
+
+/// An operation's id, or its beginning.
+pub(crate) fn operation_name(text: &str) -> Result<IdName<OperationId>, String> {
+    id_name(OperationId::PREFIX, text).ok_or_else(|| {
+        "write an id of gantry tasks, or the beginning of one, such as op_3k".to_owned()
+    })
+}
+
+/// The name, where it can be one: the prefix may be left out.
+fn id_name<T: FromStr>(prefix: &str, text: &str) -> Option<IdName<T>> {
+    if let Ok(id) = text.parse() {
+        return Some(IdName::Whole(id));
+    }
+    let letters = match text.split_once('_') {
+        Some((kind, letters)) if kind == prefix => letters,
+        Some(_) => return None,
+        None => text,
+    };
+    let is_one = (1..ID_LETTERS).contains(&letters.len())
+        && letters
+            .bytes()
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit());
+    is_one.then(|| IdName::Beginning(format!("{prefix}_{letters}")))
+}
+
+/// The session that is meant.
+pub(crate) async fn session(client: &Client, name: &SessionName) -> anyhow::Result<Session> {
+    let beginning = match name {
+        SessionName::Last => {
+            let newest = client.sessions(1).await?.into_iter().next();
+            return match newest {
+                Some(session) => Ok(session),
+                None => bail!("there is no session yet; begin one with: gantry chat \"…\""),
+            };
+        }
+        SessionName::Id(IdName::Whole(id)) => return Ok(client.session(*id).await?),
+        SessionName::Id(IdName::Beginning(beginning)) => beginning,
+    };
+    let found = client.sessions_beginning(beginning, LOOKED_FOR).await?;
+    let now = SystemClock::new().now();
+    let candidates = found.into_iter().map(|session| {
+        let title = clean_line(&session.title, MAX_BESIDE);
+        let beside = format!("{}  {title}", ago(now.since(session.updated_at)));
+        (session.id.to_string(), beside, session)
+    });
+    only(
+        "session",
+        beginning,
+        candidates.collect(),
+        "gantry sessions",
+    )
+}
+
+/// The id of the session that is meant.
+pub(crate) async fn session_id(client: &Client, name: &SessionName) -> anyhow::Result<SessionId> {
+    match name {
+        SessionName::Id(IdName::Whole(id)) => Ok(*id),
+        name => Ok(session(client, name).await?.id),
+    }
+}
+
+/// The operation that is meant.
+pub(crate) async fn operation(
+    client: &Client,
+    name: &IdName<OperationId>,
+) -> anyhow::Result<OperationId> {
+    let beginning = match name {
+        IdName::Whole(id) => return Ok(*id),
+        IdName::Beginning(beginning) => beginning,
+    };
+    let found = client.operations_beginning(beginning, LOOKED_FOR).await?;
+    let candidates = found.into_iter().map(|operation| {
+        let beside = format!("of {}", operation.session);
+        (operation.id.to_string(), beside, operation.id)
+    });
+    only(
+        "operation",
+        beginning,
+        candidates.collect(),
+        "gantry show SESSION --json",
+    )
+}
+
+/// The key that is meant.
+pub(crate) fn key<'a>(keys: &'a [Key], name: &str) -> anyhow::Result<&'a Key> {
+    let candidates = keys.iter().map(|key| {
+        let beside = clean_line(&key.name, MAX_BESIDE);
+        (key.id.to_string(), beside, key)
+    });
+    let candidates = of_beginning(shared_types::CredentialId::PREFIX, name, candidates);
+    only("key", name, candidates, "gantry keys")
+}
+
+/// The runner that is meant: by its name, by its id, or by the beginning of its id. A name is taken
+/// only as a whole, because a runner that is added later must not change whom it means.
+pub(crate) fn runner<'a>(runners: &'a [Runner], name: &str) -> anyhow::Result<&'a Runner> {
+    if let Some(known) = runners.iter().find(|runner| runner.name == name) {
+        return Ok(known);
+    }
+    let candidates = runners
+        .iter()
+        .map(|runner| (runner.id.to_string(), runner.name.clone(), runner));
+    let candidates = of_beginning(shared_types::RunnerId::PREFIX, name, candidates);
+    only("runner", name, candidates, "gantry runners")
+}
+
+fn of_beginning<T>(
+    prefix: &str,
+    name: &str,
+    all: impl Iterator<Item = (String, String, T)>,
+) -> Vec<(String, String, T)> {
+    let whole = match name.contains('_') {
+        true => name.to_owned(),
+        false => format!("{prefix}_{name}"),
+    };
+    let is_meant = |id: &str| !name.is_empty() && id.starts_with(&whole);
+    all.filter(|(id, ..)| is_meant(id)).collect()
+}
+
+/// The only candidate; each is an id, what stands beside it, and the thing itself.
+fn only<T>(
+    noun: &str,
+    name: impl Display,
+    mut candidates: Vec<(String, String, T)>,
+    listed_by: &str,
+) -> anyhow::Result<T> {
+    if candidates.len() > 1 {
+        let mut lines = format!("{name:} is the beginning of several {noun}s; write more of it:");
+        let most = CANDIDATES as usize;
+        for (id, beside, _) in candidates.iter().take(most) {
+            lines.push_str(&format!("\n  {id}  {beside}"));
+        }
+        if candidates.len() > most {
+            lines.push_str(&format!("\n  … and more: {listed_by}"));
+        }
+        bail!(lines);
+    }
+    match candidates.pop() {
+        Some((_, _, only)) => Ok(only),
+        None => bail!("there is no {noun} {name}: {listed_by} lists them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "ses_01m834c15hf069cdbq6fg5pxq9";
+
+    #[test]
+    fn a_session_is_named_by_its_id_its_beginning_or_as_the_last_one() {
+        let named = |text: &str| text.parse::<SessionName>();
+        let beginning = |text: &str| Ok(SessionName::Id(IdName::Beginning(text.to_owned())));
+        assert_eq!(named("last"), Ok(SessionName::Last));
+        let id = ID.parse().expect("an id");
+        assert_eq!(named(ID), Ok(SessionName::Id(IdName::Whole(id))));
+        assert_eq!(named("ses_01m8"), beginning("ses_01m8"));
+        assert_eq!(named("01m8"), beginning("ses_01m8"));
+        for wrong in ["", "ses_", "trn_01m8", "run_1", "a b", &format!("{ID}0")] {
+            assert!(named(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn of_several_candidates_none_is_taken_and_all_are_listed() {
+        let candidates = |count: u32| -> Vec<_> {
+            let one = |number| (format!("ses_{number}"), "a title".to_owned(), number);
+            (0..count).map(one).collect()
+        };
+        let picked = |count| only("session", "ses_", candidates(count), "gantry sessions");
+        assert_eq!(picked(1).expect("the only one"), 0);
+        let none = picked(0).expect_err("there is none").to_string();
+        assert_eq!(none, "there is no session ses_: gantry sessions lists them");
+        let two = picked(2).expect_err("two").to_string();
+        assert!(
+            two.contains("several sessions") && two.contains("\n  ses_1  a title"),
+            "{two}"
+        );
+        let many = picked(LOOKED_FOR).expect_err("many").to_string();
+        assert!(many.ends_with("\n  … and more: gantry sessions"), "{many}");
+    }
+}

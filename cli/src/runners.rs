@@ -1,0 +1,184 @@
+//! Runners: listing, choosing, adding and removing them.
+
+use serde::Serialize;
+use shared_api::{CreateJoinToken, JoinToken, Me, Runner};
+use shared_client::Client;
+use shared_types::{
+    Clock as _, SystemClock, Timestamp,
+    address::is_loopback_host,
+    human::{ago, duration},
+};
+
+use crate::{pick, render::clean::clean_line, screen::Screen, table::Table};
+
+/// Longest words about one runner, in characters.
+const MAX_WORDS: usize = 120;
+
+/// What to do where no runner can be used.
+const CHOOSE: &str = "choose one with: gantry runners use NAME";
+
+pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    if json {
+        return runners.iter().try_for_each(|runner| screen.json(runner));
+    }
+    let now = SystemClock::new().now();
+    let heading = [
+        "",
+        "RUNNER",
+        "STATE",
+        "",
+        "ISOLATION (REPORTED)",
+        "SYSTEM",
+        "WORKSPACE",
+    ];
+    let mut table = Table::new(heading);
+    for runner in &runners {
+        table.row([
+            if runner.active { "*" } else { "" }.to_owned(),
+            runner.name.clone(),
+            state(runner, now),
+            if runner.ephemeral { "ephemeral" } else { "" }.to_owned(),
+            runner.isolation.clone(),
+            runner.platform.clone(),
+            format!("{}:{}", runner.hostname, runner.workspace),
+        ]);
+    }
+    match runners.is_empty() {
+        true => screen.note("no runners yet; add a machine with: gantry runners add"),
+        false => screen.print(&table.show(screen.style()))?,
+    }
+    if !runners.iter().any(|runner| runner.active) {
+        let me = client.me().await?;
+        match (&me.active_runner, runners.is_empty()) {
+            (Some(_), _) => screen.note(&format!("active: {}", active(&me, &runners, now))),
+            (None, false) => screen.note(&format!("none is chosen; {CHOOSE}")),
+            (None, true) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The runner that the person chose, in words.
+pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
+    let Some(id) = me.active_runner else {
+        return format!("none chosen; {CHOOSE}");
+    };
+    if let Some(runner) = runners.iter().find(|runner| runner.id == id) {
+        let ephemeral = if runner.ephemeral {
+            " · ephemeral"
+        } else {
+            ""
+        };
+        let (name, state) = (&runner.name, state(runner, now));
+        return format!(
+            "{name} · {state}{ephemeral} · reported isolation: {}",
+            runner.isolation
+        );
+    }
+    let Some(name) = &me.active_runner_name else {
+        return format!("{id} (removed); {CHOOSE}");
+    };
+    let namesake = match runners.iter().any(|runner| runner.name == *name) {
+        true => format!("; the {name} that is enrolled now is another one"),
+        false => String::new(),
+    };
+    format!("{name} (removed){namesake}; {CHOOSE}")
+}
+
+pub(crate) async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let runner = client.use_runner(&id.to_string()).await?;
+    let state = state(&runner, SystemClock::new().now());
+    let using = format!(
+        "using {} ({state}, reported isolation: {})",
+        runner.name, runner.isolation
+    );
+    screen.line(&clean_line(&using, MAX_WORDS))
+}
+
+pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let runner = pick::runner(&runners, name)?;
+    client.remove_runner(runner.id).await?;
+    if runner.active {
+        screen.note(&format!("{} was the active runner; {CHOOSE}", runner.name));
+    }
+    screen.line(&format!("removed {}", runner.name))
+}
+
+/// What `gantry runners add --json` says.
+#[derive(Serialize)]
+struct Added<'a> {
+    #[serde(flatten)]
+    token: &'a JoinToken,
+    /// For `gantry-runner enrol --server`.
+    server: &'a str,
+}
+
+pub(crate) async fn add(
+    client: &Client,
+    screen: Screen,
+    terms: &CreateJoinToken,
+    json: bool,
+) -> anyhow::Result<()> {
+    let token = client.create_join_token(terms).await?;
+    let server = client.server();
+    if json {
+        let (token, server) = (&token, server.as_str());
+        return screen.json(&Added { token, server });
+    }
+    let often = match terms.uses {
+        None | Some(1) => {
+            screen.note("paste this on the other machine:");
+            screen.line(&format!(
+                "gantry-runner enrol --server {server} {}",
+                token.token
+            ))?;
+            "once".to_owned()
+        }
+        // Every user of a machine can read its command lines, and this one stays good.
+        Some(uses) => {
+            screen.note("the token, which belongs on no command line:");
+            screen.line(&token.token)?;
+            screen.note("run this on the other machines, with the token as its standard input:");
+            screen.line(&format!("gantry-runner enrol --server {server} -"))?;
+            format!("{uses} times")
+        }
+    };
+    let left = token.expires_at.since(SystemClock::new().now());
+    let left = duration(left);
+    screen.note(&format!(
+        "it works {often}, within {left}; then: gantry-runner run"
+    ));
+    let host = url::Url::parse(&server).ok();
+    let host = host.as_ref().and_then(url::Url::host_str);
+    if host.is_some_and(is_loopback_host) {
+        screen.note(&format!(
+            "{server} is this machine only: put an address in its place that the other one reaches"
+        ));
+    }
+    Ok(())
+}
+
+pub(crate) fn state(runner: &Runner, now: Timestamp) -> String {
+    let state = link_state(runner, now);
+    match runner.server_went_back {
+        Some(noticed) => format!(
+            "{state}; the server was restored from an older copy (noticed {})",
+            ago(now.since(noticed))
+        ),
+        None => state,
+    }
+}
+
+fn link_state(runner: &Runner, now: Timestamp) -> String {
+    match runner.last_seen {
+        _ if runner.locked => "locked: its folder was copied".to_owned(),
+        _ if runner.online => "online".to_owned(),
+        _ if let Some(reason) = &runner.refused => format!("refused: {reason}"),
+        Some(seen) => format!("offline, last seen {}", ago(now.since(seen))),
+        None => "never connected".to_owned(),
+    }
+}

@@ -1,0 +1,54 @@
+//! Who is signed in, where, with which model, on which runner.
+
+use serde::Serialize;
+use shared_api::{Me, Runner};
+use shared_client::Client;
+use shared_types::{Clock as _, SystemClock};
+
+use crate::{chat::practice_label, render::clean::clean_line, runners, screen::Screen};
+
+/// Longest line, in characters.
+const MAX_LINE: usize = 180;
+
+/// What `gantry status --json` says.
+#[derive(Serialize)]
+struct Status<'a> {
+    server: &'a str,
+    #[serde(flatten)]
+    me: &'a Me,
+    /// The active runner as lists show it; absent where none is chosen, or it was removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runner: Option<&'a Runner>,
+}
+
+pub(crate) async fn run(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let me = client.me().await?;
+    let known = client.runners().await?;
+    let server = client.server();
+    if json {
+        return screen.json(&Status {
+            server: &server,
+            me: &me,
+            runner: known.iter().find(|runner| runner.active),
+        });
+    }
+    let label = practice_label(&me)
+        .filter(|label| !me.model.name.contains(label))
+        .map_or(String::new(), |label| format!(" · {label}"));
+    let lines = [
+        (
+            "user",
+            format!("{} ({}) in {}", me.user.name, me.user.role, me.tenant),
+        ),
+        ("server", server),
+        ("model", format!("{}{label}", me.model.name)),
+        (
+            "runner",
+            runners::active(&me, &known, SystemClock::new().now()),
+        ),
+    ];
+    lines.iter().try_for_each(|(name, value)| {
+        let name = screen.style().dim(&format!("{name:<8}"));
+        screen.line(&format!("{name}{}", clean_line(value, MAX_LINE)))
+    })
+}

@@ -1,0 +1,89 @@
+//! What stands in a command's start record for a daemon whose journal does not know the command.
+//!
+//! The supervisor writes it down before the command starts, and does not read it. So the journal
+//! can lose its end while a command runs, and the next daemon still knows what runs there, for
+//! whom, and by which request.
+
+use serde::{Deserialize, Serialize};
+use shared_link::runner::Accepted;
+use shared_types::{JournalId, SandboxId};
+
+/// The format that is written.
+const FORMAT: u32 = 1;
+
+/// How far a format may be from this one to be read.
+const NEIGHBOURS: u32 = 1;
+
+/// An accepted operation, as its supervisor vouches for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Claim {
+    format: u32,
+    /// Where it runs.
+    pub(super) sandbox: SandboxId,
+    /// The journal that had it.
+    pub(super) journal: JournalId,
+    /// What the journal had of it.
+    pub(super) accepted: Accepted,
+}
+
+impl Claim {
+    pub(super) fn new(sandbox: SandboxId, journal: JournalId, accepted: Accepted) -> Self {
+        Self {
+            format: FORMAT,
+            sandbox,
+            journal,
+            accepted,
+        }
+    }
+
+    /// As the supervisor is given it; `None` where it cannot be written, which only means that the
+    /// journal alone knows the command.
+    pub(super) fn text(&self) -> Option<String> {
+        serde_json::to_string(self).ok()
+    }
+
+    /// The claim in a start record; `None` where it is none, or of a format too far away.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let claim: Self = serde_json::from_str(text).ok()?;
+        (claim.format.abs_diff(FORMAT) <= NEIGHBOURS).then_some(claim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runner_supervisor::MAX_CLAIM_BYTES;
+    use shared_link::runner::Takes;
+    use shared_types::{Digest, Epoch, OperationId, Owner, SessionId};
+
+    use super::*;
+
+    #[test]
+    fn the_longest_claim_fits_and_is_read_by_its_neighbours_alone() {
+        let accepted = Accepted {
+            operation: OperationId::from_u128(u128::MAX),
+            digest: Digest::of(b"request"),
+            owner: Owner::Session(SessionId::from_u128(u128::MAX)),
+            epoch: Epoch(u64::MAX),
+            at: Some(std::time::Duration::MAX),
+            takes: Takes {
+                input: true,
+                is_file: true,
+                terminal: true,
+                signals: true,
+            },
+        };
+        let (sandbox, journal) = (
+            SandboxId::from_u128(u128::MAX),
+            JournalId::from_u128(u128::MAX),
+        );
+        let claim = Claim::new(sandbox, journal, accepted);
+        let text = claim.text().expect("JSON");
+        assert!(text.len() <= MAX_CLAIM_BYTES, "{}", text.len());
+        assert_eq!(Claim::read(&text), Some(claim.clone()));
+        for (format, read) in [(0, true), (2, true), (3, false)] {
+            let other = text.replacen("\"format\":1", &format!("\"format\":{format}"), 1);
+            assert_eq!(Claim::read(&other).is_some(), read, "format {format}");
+        }
+        assert_eq!(Claim::read("{}"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! For which host a request was meant, and which page made it.
+//!
+//! A page in a browser can make any name of its own lead to this server (DNS rebinding), and is then
+//! of one origin with it. So the server answers only for names that are known to be its own, for
+//! `localhost`, and for addresses: an address as the host cannot be made to lead elsewhere, so
+//! runners and clients may use any address that reaches the server. A request that names a page of
+//! another site as its origin is refused; one without an origin comes from no page.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, Version, header, uri::Authority},
+    middleware::Next,
+    response::Response,
+};
+use http::Uri;
+use shared_api::Problem;
+use shared_types::address::is_loopback_host;
+use tonic::Status;
+
+use crate::{in_time::is_grpc, rest::respond};
+
+/// Longest part of a foreign name that an error repeats, in bytes.
+const REPEATED_BYTES: usize = 100;
+
+/// The names under which the server may be asked, beside its addresses and `localhost`.
+#[derive(Debug, Clone, Default)]
+pub struct Names(Arc<[String]>);
+
+impl FromIterator<String> for Names {
+    /// Names in any case; `*.example.com` stands for any one label before `example.com`.
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(names.into_iter().map(|name| plain(&name)).collect())
+    }
+}
+
+impl Names {
+    fn has(&self, host: &str) -> bool {
+        let parent = host.split_once('.').map(|(_, parent)| parent);
+        self.0.iter().any(|name| match name.strip_prefix("*.") {
+            Some(of) => parent == Some(of),
+            None => name == host,
+        })
+    }
+}
+
+/// Answers for the rest of the routes unless they may be asked so.
+pub(crate) async fn hosts(State(names): State<Names>, request: Request, next: Next) -> Response {
+    let (uri, version, headers) = (request.uri(), request.version(), request.headers());
+    match check(&names, uri, version, headers) {
+        Ok(()) => next.run(request).await,
+        Err(problem) if is_grpc(headers) => Status::permission_denied(problem.detail).into_http(),
+        Err(problem) => respond(problem),
+    }
+}
+
+/// # Errors
+/// Why a request to this address with these headers is not answered.
+fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), Problem> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next().is_some());
+    let host = host.map(|host| Authority::try_from(host.as_bytes()));
+    let host = host.transpose().map_err(|_| no_host())?;
+    if more {
+        return Err(no_host());
+    }
+    // Where both are there, a proxy before the server may have gone by either.
+    let asked: Vec<&Authority> = uri.authority().into_iter().chain(&host).collect();
+    // HTTP/1.0 knows no host, and no browser speaks it.
+    if asked.is_empty() && version != Version::HTTP_10 {
+        return Err(no_host());
+    }
+    if let Some(foreign) = asked.iter().find(|asked| !answers(names, asked)) {
+        return Err(misdirected(foreign));
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let all_ours = origins.all(|origin| is_ours(names, origin.as_bytes(), &asked));
+    if all_ours {
+        Ok(())
+    } else {
+        Err(foreign_page())
+    }
+}
+
+fn answers(names: &Names, authority: &Authority) -> bool {
+    let host = host(authority);
+    let is_address = host.parse::<IpAddr>().is_ok();
+    !authority.as_str().contains('@') && (is_address || is_loopback_host(&host) || names.has(&host))
+}
+
+/// Whether a page of this origin may ask: one of this very host and port, of a name of the server's,
+/// or, where the server is asked on its own machine, of another program there.
+fn is_ours(names: &Names, origin: &[u8], asked: &[&Authority]) -> bool {
+    let Some(origin) = Uri::try_from(origin).ok().filter(is_of_the_web) else {
+        return false;
+    };
+    origin.authority().is_some_and(|origin| {
+        let from = host(origin);
+        names.has(&from)
+            || asked.iter().any(|asked| {
+                let same = plain(asked.as_str()) == plain(origin.as_str());
+                same || is_loopback_host(&host(asked)) && is_loopback_host(&from)
+            })
+    })
+}
+
+fn is_of_the_web(origin: &Uri) -> bool {
+    matches!(origin.scheme_str(), Some("http" | "https"))
+}
+
+fn host(authority: &Authority) -> String {
+    let host = authority.host();
+    let address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    plain(address.unwrap_or(host))
+}
+
+/// As names are compared: in lower case, and without the dot that ends a whole one.
+fn plain(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+fn no_host() -> Problem {
+    Problem {
+        code: "bad_request".to_owned(),
+        status: 400,
+        detail: "the request does not say, once and readably, for which host it is: send one Host header".to_owned(),
+    }
+}
+
+fn misdirected(authority: &Authority) -> Problem {
+    // An authority is ASCII.
+    let host = &authority.host()[..authority.host().len().min(REPEATED_BYTES)];
+    Problem {
+        code: "misdirected".to_owned(),
+        status: 421,
+        detail: format!(
+            "{host:?} is not known as a name of this server: use its address or localhost, or add the name to names under [server] in gantry.toml and start the server anew"
+        ),
+    }
+}
+
+fn foreign_page() -> Problem {
+    Problem {
+        code: "foreign_origin".to_owned(),
+        status: 403,
+        detail: "the request comes from a page of another site: add that site's name to names under [server] in gantry.toml if it is yours".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

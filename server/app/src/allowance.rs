@@ -1,0 +1,166 @@
+//! How much one user may store, whatever credential is used: a key that is lost, or a program that has
+//! gone wild, fills neither the disk nor the log.
+//!
+//! What is there at once is counted by the store, in the transaction that would add to it. What may
+//! come in a minute is counted here, in memory: a restart forgets at most one minute's worth. Of one
+//! user, not of one credential: a key may make keys. To revoke a key is always allowed.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use shared_types::{Clock, TenantId, UserId};
+
+use crate::{AppError, OpContext};
+
+/// Over which time the rates count.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Users of whom it is remembered what they did; of more, those that did nothing in the last minute
+/// are forgotten.
+const REMEMBERED: usize = 1024;
+
+/// What one user may store. The bounds that no deployment needs to change are the store's:
+/// [`server_store::KEYS_OF_USER_AT_MOST`] and the like.
+#[derive(Debug, Clone, Copy)]
+pub struct UserLimits {
+    /// Sessions, of all times: they are kept.
+    pub sessions: u32,
+    /// New sessions, keys and join tokens in a minute.
+    pub new_per_minute: u32,
+    /// Bytes of messages in a minute.
+    pub message_bytes_per_minute: u64,
+}
+
+impl Default for UserLimits {
+    fn default() -> Self {
+        Self {
+            sessions: 10_000,
+            new_per_minute: 60,
+            message_bytes_per_minute: 4 * 1024 * 1024,
+        }
+    }
+}
+
+/// What is counted in a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rate {
+    /// New sessions, keys and join tokens.
+    New,
+    /// Bytes of messages.
+    MessageBytes,
+}
+
+impl Rate {
+    /// The setting that bounds it.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::New => "new_per_minute",
+            Self::MessageBytes => "message_kib_per_minute",
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new sessions, keys and join tokens",
+            Self::MessageBytes => "bytes of messages",
+        })
+    }
+}
+
+/// Whose rate it is.
+type Whose = (TenantId, UserId, Rate);
+
+/// What was allowed, so that it can be given back.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    of: Whose,
+    takes: Duration,
+}
+
+/// Knows what each user did lately. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Allowance {
+    limits: UserLimits,
+    clock: Arc<dyn Clock>,
+    /// When, if nothing more came, all of a minute's worth would be free again.
+    free_at: Arc<Mutex<HashMap<Whose, Duration>>>,
+}
+
+impl Allowance {
+    pub(crate) fn new(limits: UserLimits, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            limits,
+            clock,
+            free_at: Arc::default(),
+        }
+    }
+
+    pub(crate) fn limits(&self) -> UserLimits {
+        self.limits
+    }
+
+    /// One more session, key or join token.
+    ///
+    /// # Errors
+    /// If there were too many within the last minute; it says how long to wait.
+    pub(crate) fn one_more(&self, ctx: &OpContext) -> Result<Allowed, AppError> {
+        let takes = MINUTE / self.limits.new_per_minute.max(1);
+        self.take(ctx, Rate::New, takes)
+    }
+
+    /// A message of so many bytes.
+    ///
+    /// # Errors
+    /// If there were too many bytes within the last minute; it says how long to wait.
+    pub(crate) fn message(&self, ctx: &OpContext, bytes: usize) -> Result<Allowed, AppError> {
+        let share = bytes as f64 / self.limits.message_bytes_per_minute.max(1) as f64;
+        // A message that takes more than a minute's worth may be sent when nothing else was.
+        let takes = MINUTE.mul_f64(share.min(1.0));
+        self.take(ctx, Rate::MessageBytes, takes)
+    }
+
+    /// Gives back what came to nothing.
+    pub(crate) fn back(&self, allowed: Allowed) {
+        self.with(|free_at| {
+            if let Some(free_at) = free_at.get_mut(&allowed.of) {
+                *free_at = free_at.saturating_sub(allowed.takes);
+            }
+        });
+    }
+
+    /// # Errors
+    /// How long to wait.
+    fn take(&self, ctx: &OpContext, rate: Rate, takes: Duration) -> Result<Allowed, AppError> {
+        let now = self.clock.monotonic();
+        let of = (ctx.tenant, ctx.user, rate);
+        self.with(|free_at| {
+            if free_at.len() >= REMEMBERED {
+                free_at.retain(|_, at| *at > now);
+            }
+            let before = free_at.get(&of).copied().unwrap_or_default().max(now);
+            let (after, full) = (before + takes, now + MINUTE);
+            if after > full {
+                return Err(AppError::OverRate {
+                    rate,
+                    retry_after_s: (after - full).as_secs() + 1,
+                });
+            }
+            free_at.insert(of, after);
+            Ok(Allowed { of, takes })
+        })
+    }
+
+    /// Nothing that panics runs under the lock.
+    fn with<T>(&self, act: impl FnOnce(&mut HashMap<Whose, Duration>) -> T) -> T {
+        act(&mut self.free_at.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests;

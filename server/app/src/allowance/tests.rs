@@ -1,0 +1,83 @@
+use shared_types::{CredentialId, Timestamp, clock::ManualClock};
+
+use super::*;
+
+fn of_user(user: u128) -> OpContext {
+    OpContext {
+        tenant: TenantId::from_u128(1),
+        user: UserId::from_u128(user),
+        credential: CredentialId::from_u128(1),
+    }
+}
+
+fn allowance() -> (Allowance, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::at(Timestamp::from_micros(0)));
+    let limits = UserLimits {
+        new_per_minute: 6,
+        message_bytes_per_minute: 600,
+        ..UserLimits::default()
+    };
+    (Allowance::new(limits, clock.clone()), clock)
+}
+
+fn wait(refused: Result<Allowed, AppError>) -> u64 {
+    match refused.expect_err("it is too much") {
+        AppError::OverRate { retry_after_s, .. } => retry_after_s,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_user_may_do_a_minutes_worth_at_once_and_then_as_time_goes_on() {
+    let (allowance, clock) = allowance();
+    let (us, them) = (of_user(1), of_user(2));
+    for _ in 0..6 {
+        allowance
+            .one_more(&us)
+            .expect("it is within a minute's worth");
+    }
+    assert_eq!(wait(allowance.one_more(&us)), 11);
+    allowance.one_more(&them).expect("another user did nothing");
+    let other = CredentialId::from_u128(2);
+    let with_another_key = OpContext {
+        credential: other,
+        ..of_user(1)
+    };
+    assert_eq!(wait(allowance.one_more(&with_another_key)), 11);
+    clock.advance(Duration::from_secs(10));
+    allowance
+        .one_more(&us)
+        .expect("a sixth of a minute is over");
+    assert_eq!(wait(allowance.one_more(&us)), 11);
+}
+
+#[test]
+fn bytes_count_beside_and_what_came_to_nothing_is_given_back() {
+    let (allowance, clock) = allowance();
+    let us = of_user(1);
+    allowance.one_more(&us).expect("it is the first");
+    let first = allowance.message(&us, 400).expect("it is within");
+    assert_eq!(wait(allowance.message(&us, 400)), 21);
+    allowance.back(first);
+    allowance
+        .message(&us, 400)
+        .expect("as if nothing had been sent");
+    allowance.message(&us, 200).expect("that is just all of it");
+    assert_eq!(wait(allowance.message(&us, 6000)), 61);
+    clock.advance(Duration::from_secs(60));
+    allowance
+        .message(&us, 6000)
+        .expect("a message above the bound may go alone");
+}
+
+#[test]
+fn users_that_do_nothing_are_forgotten() {
+    let (allowance, clock) = allowance();
+    for user in 0..5000 {
+        allowance
+            .one_more(&of_user(user))
+            .expect("each is the first");
+        clock.advance(Duration::from_secs(1));
+    }
+    assert!(allowance.with(|users| users.len()) <= REMEMBERED);
+}

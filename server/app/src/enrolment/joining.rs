@@ -1,0 +1,224 @@
+//! How a runner joins with a token. Its request is sealed to the key that came with its challenge, so
+//! that nothing between the two learns or changes what it says; see [`proto::enrolling`].
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use proto::{
+    enrolling::{self, ReplyKey},
+    public_key, signing, v1,
+};
+use server_store::{EnrolRefusal, JoinTokenRow, NewRunner, RunnerRow};
+use shared_types::{
+    AddressRange, Clock, Entropy, RunnerId, Timestamp, Token, TokenKind, clean::is_clean_line,
+    limits::is_name,
+};
+
+use super::{
+    Enrolment,
+    refused::{self, Refused},
+};
+use crate::{AppError, keys::verifies, refusals::place};
+
+/// A runner that is enrolled.
+#[derive(Debug)]
+pub struct Enrolled {
+    /// Its id.
+    pub runner: RunnerId,
+    /// Its name.
+    pub name: String,
+}
+
+/// What became of a request that could be opened.
+pub struct Joined {
+    /// For the runner alone.
+    pub answer: Result<Enrolled, AppError>,
+    /// What the answer is sealed with.
+    pub reply: ReplyKey,
+}
+
+/// A request that was opened.
+pub(super) struct Asked {
+    pub(super) content: v1::EnrolContent,
+    /// A good one, from [`Enrolment::identify`].
+    pub(super) challenge: Vec<u8>,
+    /// The runner's key of the seal.
+    pub(super) ephemeral_key: Vec<u8>,
+    /// Where it asks from.
+    pub(super) address: Option<IpAddr>,
+}
+
+impl Enrolment {
+    /// Opens the request of a runner that wants to join, and enrols it.
+    ///
+    /// # Errors
+    /// If it cannot be opened. The peer that is told so has proved nothing, and nothing is proved to it.
+    pub async fn enrol(
+        &self,
+        sealed: v1::EnrolRequest,
+        address: Option<IpAddr>,
+    ) -> Result<Joined, AppError> {
+        let (content, reply) = match self.open(&sealed) {
+            Ok(opened) => opened,
+            Err(refused) => {
+                let now = self.inner.clock.now();
+                return Err(self.refuse(refused, place(address), now).await);
+            }
+        };
+        let asked = Asked {
+            content,
+            challenge: sealed.challenge,
+            ephemeral_key: sealed.ephemeral_key,
+            address,
+        };
+        let answer = self.join(asked).await;
+        Ok(Joined { answer, reply })
+    }
+
+    fn open(&self, sealed: &v1::EnrolRequest) -> Result<(v1::EnrolContent, ReplyKey), Refused> {
+        let inner = &*self.inner;
+        if sealed.sealed.is_empty() {
+            return Err(Refused::not_sealed());
+        }
+        let good = inner.challenges.check(&sealed.challenge, &*inner.clock);
+        good.ok_or_else(|| Refused::old_challenge(refused::ENROL))?;
+        let key = inner.challenges.sealing_key(&sealed.challenge);
+        enrolling::open(key, sealed).map_err(|_| Refused::not_opened())
+    }
+
+    /// Spends a join token and makes the runner known. Where its owner has chosen no runner yet,
+    /// this one becomes the choice. A good token is always tried; what else an address sends is
+    /// limited.
+    ///
+    /// # Errors
+    /// If the token is wrong, spent or expired, the signature does not hold, the name is taken, a
+    /// runner with this key is enrolled, or the address has failed too often.
+    pub(super) async fn join(&self, asked: Asked) -> Result<Enrolled, AppError> {
+        let inner = &*self.inner;
+        let now = inner.clock.now();
+        let row = match self.spend(&asked, now).await {
+            Ok(row) => row,
+            Err(refused) => return Err(self.refuse(refused, place(asked.address), now).await),
+        };
+        let owner = inner.store.user(row.tenant, row.owner).await?;
+        if owner.active_runner.is_none() {
+            inner
+                .store
+                .set_active_runner(row.tenant, row.owner, Some(row.id))
+                .await?;
+        }
+        tracing::info!(runner.id = %row.id, runner.name = row.name, "runner enrolled");
+        Ok(Enrolled {
+            runner: row.id,
+            name: row.name,
+        })
+    }
+
+    async fn spend(&self, asked: &Asked, now: Timestamp) -> Result<RunnerRow, Refused> {
+        let inner = &*self.inner;
+        let token = &asked.content.join_token;
+        let token: Token = token.parse().map_err(|_| Refused::no_token())?;
+        if token.kind() != TokenKind::Join || token.pin() != Some(&inner.identity.public()) {
+            return Err(Refused::foreign_token());
+        }
+        let known = inner.store.join_token_by_hash(&token.hash()).await?;
+        let known = known.ok_or(EnrolRefusal::Unknown)?;
+        let tried = match known.is_good(now) {
+            Ok(()) if !may_come_from(&known, asked.address) => Err(Refused::elsewhere()),
+            Ok(()) if !may_be_called(&known, &asked.content.name) => {
+                Err(Refused::another_name(&known.name, &asked.content.name))
+            }
+            Ok(()) => self.try_good(asked, &token, now).await,
+            Err(refusal) => Err(refusal.into()),
+        };
+        tried.map_err(|refused| refused.of(known.tenant, known.id))
+    }
+
+    async fn try_good(
+        &self,
+        asked: &Asked,
+        token: &Token,
+        now: Timestamp,
+    ) -> Result<RunnerRow, Refused> {
+        let inner = &*self.inner;
+        let content = &asked.content;
+        if !public_key::is_sound(&content.public_key) {
+            return Err(Refused::unsound_key());
+        }
+        let signed = signing::enrol(&asked.challenge, &asked.ephemeral_key, &content.join_token);
+        if !verifies(&content.public_key, &signed, &content.signature) {
+            return Err(Refused::bad_signature());
+        }
+        let runner = new_runner(content, &*inner.clock, &*inner.entropy)?;
+        Ok(inner.store.enrol(&token.hash(), &runner, now).await?)
+    }
+}
+
+fn may_come_from(token: &JoinTokenRow, address: Option<IpAddr>) -> bool {
+    let inside = |range: AddressRange| address.is_some_and(|address| range.contains(address));
+    token.from.is_none_or(inside)
+}
+
+/// Whether the token leaves the runner the name that it asks for; it may ask for none.
+fn may_be_called(token: &JoinTokenRow, asked: &str) -> bool {
+    token.name.is_empty() || asked.is_empty() || token.name == asked
+}
+
+fn new_runner(
+    ask: &v1::EnrolContent,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<NewRunner, AppError> {
+    let name = if ask.name.is_empty() {
+        name_from(&ask.hostname)
+    } else {
+        ask.name.clone()
+    };
+    if !is_name(&name) {
+        return Err(AppError::Invalid(format!(
+            "{name:?} cannot name a runner: use up to 63 of a–z, 0–9, '-', '.' and '_', such as build-7"
+        )));
+    }
+    // Terminals and logs will show these; their lengths are bounded by the store.
+    let mut shown = ask
+        .labels
+        .iter()
+        .flat_map(|(key, value)| [key, value])
+        .chain([&ask.hostname, &ask.software_version]);
+    if !shown.all(|text| is_clean_line(text)) {
+        return Err(AppError::Invalid(
+            "labels, host name and version may not have control characters, direction marks or spaces at their ends".to_owned(),
+        ));
+    }
+    let public_key = ask
+        .public_key
+        .as_slice()
+        .try_into()
+        .map_err(|_| AppError::Invalid("an Ed25519 public key has 32 bytes".to_owned()))?;
+    Ok(NewRunner {
+        id: RunnerId::generate(clock, entropy),
+        name,
+        labels: BTreeMap::from_iter(ask.labels.clone()),
+        public_key,
+        hostname: ask.hostname.clone(),
+        version: ask.software_version.clone(),
+    })
+}
+
+/// A name made of a host's name: what does not fit becomes a dash.
+pub(super) fn name_from(hostname: &str) -> String {
+    let fits = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '-' | '.' | '_')
+    };
+    let name: String = hostname
+        .to_ascii_lowercase()
+        .chars()
+        .take(63)
+        .map(|letter| if fits(letter) { letter } else { '-' })
+        .collect();
+    let name = name.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    if name.is_empty() {
+        "runner".to_owned()
+    } else {
+        name.to_owned()
+    }
+}

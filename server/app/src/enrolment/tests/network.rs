@@ -1,0 +1,305 @@
+//! A runner, or two with one folder, behind a network that delays, loses, doubles, reorders and damages
+//! whatever it carries, while the daemon is killed and the server restarted. Everything is drawn from a
+//! seed. Without a copy nothing of it may lock the runner; with one, the lock comes.
+
+use proto::v1::AuthenticateReply;
+
+use super::*;
+
+/// Draws of one network.
+const STEPS: u64 = 150;
+
+/// Networks that are drawn.
+const SEEDS: u64 = 25;
+
+/// Good connects of each of two that share a folder within which one of them is found.
+const FOUND_WITHIN: usize = 3;
+
+/// What is under way.
+#[derive(Clone)]
+enum Packet {
+    Identify,
+    Identified(v1::IdentifyReply),
+    Authenticate(AuthenticateRequest),
+    Authenticated(AuthenticateReply),
+    Link(String),
+}
+
+/// A packet, and the attempt that it belongs to.
+#[derive(Clone)]
+struct Sent {
+    daemon: usize,
+    attempt: u64,
+    packet: Packet,
+}
+
+/// A daemon with its folder.
+#[derive(Clone, Default)]
+struct Daemon {
+    /// What is on its disk.
+    stored: (u64, Vec<u8>),
+    /// The attempt that it makes: what belongs to another one never reaches it.
+    attempt: u64,
+    /// The challenge of this attempt, once it has signed it.
+    challenge: Option<Vec<u8>>,
+    /// Links that it made.
+    links: usize,
+}
+
+struct World {
+    /// Gone only while it is restarted.
+    fixture: Option<Fixture>,
+    peer: Peer,
+    daemons: Vec<Daemon>,
+    under_way: Vec<Sent>,
+    attempts: u64,
+    dice: u64,
+}
+
+impl World {
+    async fn new(seed: u64, daemons: usize) -> Self {
+        let fixture = Fixture::practice().await;
+        let peer = Peer::enrol(&fixture).await;
+        Self {
+            fixture: Some(fixture),
+            peer,
+            daemons: vec![Daemon::default(); daemons],
+            under_way: Vec::new(),
+            attempts: 0,
+            dice: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+        }
+    }
+
+    /// A number below `sides` (xorshift64*).
+    fn roll(&mut self, sides: usize) -> usize {
+        self.dice ^= self.dice >> 12;
+        self.dice ^= self.dice << 25;
+        self.dice ^= self.dice >> 27;
+        let drawn = self.dice.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        drawn as usize % sides
+    }
+
+    /// A daemon begins a new attempt: after a loss, a timeout, or its death.
+    fn begin(&mut self, daemon: usize) {
+        self.attempts += 1;
+        let attempt = self.attempts;
+        self.daemons[daemon].attempt = attempt;
+        self.daemons[daemon].challenge = None;
+        self.send(daemon, attempt, Packet::Identify);
+    }
+
+    fn send(&mut self, daemon: usize, attempt: u64, packet: Packet) {
+        self.under_way.push(Sent {
+            daemon,
+            attempt,
+            packet,
+        });
+    }
+
+    /// Something happens; returns whether the runner is locked.
+    async fn step(&mut self) -> bool {
+        let of_all = self.daemons.len();
+        match self.roll(20) {
+            0 | 1 => {
+                let daemon = self.roll(of_all);
+                self.begin(daemon);
+            }
+            2 => drop(self.take()),
+            3 => {
+                if let Some(sent) = self.take() {
+                    self.under_way.extend([sent.clone(), sent]);
+                }
+            }
+            4 => {
+                if let Some(mut sent) = self.take() {
+                    self.damage(&mut sent.packet);
+                    self.under_way.push(sent);
+                }
+            }
+            5 if self.roll(4) == 0 => self.restart().await,
+            _ => match self.take() {
+                Some(sent) => return self.deliver(sent).await,
+                None => {
+                    let daemon = self.roll(of_all);
+                    self.begin(daemon);
+                }
+            },
+        }
+        false
+    }
+
+    /// Any of those that are under way, so that they come in any order and at any time.
+    fn take(&mut self) -> Option<Sent> {
+        let count = self.under_way.len();
+        (count > 0).then(|| {
+            let which = self.roll(count);
+            self.under_way.swap_remove(which)
+        })
+    }
+
+    fn damage(&mut self, packet: &mut Packet) {
+        let (which, bit) = (self.roll(5), 1 << self.roll(8));
+        let flip = |bytes: &mut Vec<u8>| {
+            if let Some(byte) = bytes.last_mut() {
+                *byte ^= bit;
+            }
+        };
+        match (packet, which) {
+            (Packet::Identified(reply), 0 | 1) => flip(&mut reply.challenge),
+            (Packet::Identified(reply), _) => flip(&mut reply.signature),
+            (Packet::Authenticate(ask), 0) => flip(&mut ask.challenge),
+            (Packet::Authenticate(ask), 1) => flip(&mut ask.signature),
+            (Packet::Authenticate(ask), 2) => flip(&mut ask.join_state_signature),
+            (Packet::Authenticate(ask), _) => ask.join_state ^= u64::from(bit),
+            (Packet::Authenticated(reply), 0) => flip(&mut reply.signature),
+            (Packet::Authenticated(reply), 1) => flip(&mut reply.join_state_signature),
+            (Packet::Authenticated(reply), _) => reply.join_state ^= u64::from(bit),
+            (Packet::Link(token), _) => drop(token.pop()),
+            (Packet::Identify, _) => {}
+        }
+    }
+
+    async fn restart(&mut self) {
+        if let Some(fixture) = self.fixture.take() {
+            self.fixture = Some(fixture.restarted().await);
+        }
+    }
+
+    fn server(&self) -> &Fixture {
+        self.fixture.as_ref().expect("it is not being restarted")
+    }
+
+    /// Something arrives; returns whether the runner is locked.
+    async fn deliver(&mut self, sent: Sent) -> bool {
+        let Sent {
+            daemon,
+            attempt,
+            packet,
+        } = sent;
+        match packet {
+            Packet::Identify => {
+                let reply = identity(self.server());
+                self.send(daemon, attempt, Packet::Identified(reply));
+            }
+            Packet::Authenticate(ask) => {
+                match self.server().app.enrolment.authenticate(&ask).await {
+                    Ok(reply) => self.send(daemon, attempt, Packet::Authenticated(reply)),
+                    Err(refused) => return refused.dismissal.is_some(),
+                }
+            }
+            Packet::Link(token) => {
+                let Some(claims) = self.server().app.enrolment.check_link_token(&token) else {
+                    return false;
+                };
+                let store = &self.server().app.store;
+                let used = store.use_join_state(claims.tenant, claims.runner, claims.join_state);
+                if used.await.expect("it answers") {
+                    self.daemons[daemon].links += 1;
+                }
+            }
+            // What belongs to an earlier attempt, or comes twice, reaches nobody.
+            _ if self.daemons[daemon].attempt != attempt => {}
+            Packet::Identified(reply) if self.daemons[daemon].challenge.is_none() => {
+                let signed = signing::identify(&[1; 32], &reply);
+                let server = self.server().app.enrolment.identity_key();
+                if verifies(&server, &signed, &reply.signature) {
+                    let (state, signature) = self.daemons[daemon].stored.clone();
+                    let ask = self.signs(&reply, state, signature);
+                    self.daemons[daemon].challenge = Some(reply.challenge);
+                    self.send(daemon, attempt, Packet::Authenticate(ask));
+                }
+            }
+            Packet::Authenticated(reply) => {
+                let server = self.server().app.enrolment.identity_key();
+                let daemon_ = &mut self.daemons[daemon];
+                let Some(challenge) = &daemon_.challenge else {
+                    return false;
+                };
+                let signed = signing::authenticated(challenge, self.peer.runner, &reply);
+                if verifies(&server, &signed, &reply.signature) {
+                    daemon_.stored = (reply.join_state, reply.join_state_signature);
+                    self.send(daemon, attempt, Packet::Link(reply.access_token));
+                }
+            }
+            Packet::Identified(_) => {}
+        }
+        false
+    }
+
+    fn signs(
+        &self,
+        identified: &v1::IdentifyReply,
+        join_state: u64,
+        join_state_signature: Vec<u8>,
+    ) -> AuthenticateRequest {
+        let (challenge, audience) = (identified.challenge.clone(), &identified.audience);
+        let signed = signing::authenticate(&challenge, audience, self.peer.runner, join_state);
+        AuthenticateRequest {
+            runner: self.peer.runner.to_string(),
+            signature: self.peer.key.sign(&signed),
+            challenge,
+            join_state,
+            join_state_signature,
+            address: Some(ADDRESS),
+        }
+    }
+
+    /// The network does no harm any more to one daemon's next attempt, whatever is still under way:
+    /// returns whether the runner is locked.
+    async fn connects_well(&mut self, daemon: usize) -> bool {
+        let before = self.daemons[daemon].links;
+        while self.daemons[daemon].links == before {
+            self.begin(daemon);
+            let attempt = self.attempts;
+            while let Some(next) = self
+                .under_way
+                .iter()
+                .position(|sent| sent.attempt == attempt)
+            {
+                let sent = self.under_way.swap_remove(next);
+                if self.deliver(sent).await {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_copy_no_network_locks_a_runner() {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed, 1).await;
+        for step in 0..STEPS {
+            assert!(!world.step().await, "seed {seed}, step {step}");
+        }
+        assert!(!world.connects_well(0).await, "seed {seed}");
+        // All that was held back comes at last.
+        while let Some(sent) = world.take() {
+            assert!(!world.deliver(sent).await, "seed {seed}, late");
+        }
+        assert!(!world.connects_well(0).await, "seed {seed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_share_a_folder_and_go_on_connecting_one_is_found() {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed, 1).await;
+        for _ in 0..STEPS / 2 {
+            assert!(!world.step().await, "seed {seed}");
+        }
+        let copy = world.daemons[0].clone();
+        world.daemons.push(copy);
+        let mut found = false;
+        for _ in 0..STEPS / 2 {
+            found = found || world.step().await;
+        }
+        for _ in 0..FOUND_WITHIN {
+            for daemon in [0, 1] {
+                found = found || world.connects_well(daemon).await;
+            }
+        }
+        assert!(found, "seed {seed}");
+    }
+}

@@ -1,0 +1,102 @@
+//! When a turn is given up: its worker failed too often at the same place.
+//!
+//! The count stands in the turn's row, so that a restart does not begin it anew, and each event that
+//! the worker records does. Only a failure of the turn's own counts: a panic, a log that cannot be
+//! read, an event that the store refuses. A store that does not answer counts never: every turn meets
+//! it, and none can record anything, its end included. A turn whose user asked to stop it is given up
+//! at the first failure.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use server_agent::TurnError;
+use server_store::{ClaimedTurn, SessionRow, TurnFailures};
+use shared_types::{Event, event::TurnOutcome};
+
+use super::{Obstacle, Worker};
+
+/// Failures in one phase of a turn with which it is given up.
+const FAILURES_AT_MOST: u32 = 3;
+
+impl Obstacle {
+    /// Whether it lies in the turn itself, and not in what every turn needs.
+    fn is_the_turns_own(&self) -> bool {
+        match self {
+            Self::Panic | Self::Turn(TurnError::NotInLog | TurnError::JournalRefused(_)) => true,
+            Self::Turn(TurnError::StaleEpoch | TurnError::JournalUnavailable(_)) => false,
+            Self::Store(error) => !error.is_passing(),
+        }
+    }
+}
+
+/// How a turn ends whose worker failed so often; nothing where it is tried again.
+fn given_up(failures: &TurnFailures) -> Option<TurnOutcome> {
+    match failures {
+        TurnFailures {
+            cancel_requested: true,
+            ..
+        } => Some(TurnOutcome::Cancelled),
+        TurnFailures { count, .. } if *count >= FAILURES_AT_MOST => Some(TurnOutcome::Failed),
+        TurnFailures { .. } => None,
+    }
+}
+
+/// What the user is told of it.
+fn reason(failures: &TurnFailures, obstacle: &Obstacle) -> String {
+    let why = obstacle.to_string();
+    let why = why.strip_prefix("carry on with the turn: ").unwrap_or(&why);
+    format!(
+        "the server failed {} times at the same place of this turn ({why}); send another message to \
+         go on; the server's log tells the cause",
+        failures.count
+    )
+}
+
+impl Worker {
+    /// Counts the failure, and ends the turn where that is one too many.
+    ///
+    /// # Errors
+    /// The obstacle, where the turn is to be tried again.
+    pub(super) async fn give_up_or_try_again(
+        &self,
+        turn: &ClaimedTurn,
+        session: SessionRow,
+        obstacle: Obstacle,
+    ) -> Result<TurnOutcome, Obstacle> {
+        if !obstacle.is_the_turns_own() {
+            return Err(obstacle);
+        }
+        let (store, id, epoch) = (&self.bench.store, turn.turn.id, turn.epoch);
+        let counted = store.count_failure(self.tenant, self.session, id, epoch);
+        let failures = counted.await?;
+        let Some(outcome) = given_up(&failures) else {
+            return Err(obstacle);
+        };
+        tracing::error!(session.id = %self.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
+        let reason = (outcome == TurnOutcome::Failed).then(|| reason(&failures, &obstacle));
+        let session = SessionRow { epoch, ..session };
+        let ports = self.bench.ports(self.tenant, &session, id);
+        let engine = &self.bench.engine;
+        let abandoned = engine.abandon_turn(&ports, id, epoch, outcome, reason.clone());
+        let error = match AssertUnwindSafe(abandoned).catch_unwind().await {
+            Ok(Ok(())) => return Ok(outcome),
+            Ok(Err(error)) => Obstacle::Turn(error),
+            Err(_) => Obstacle::Panic,
+        };
+        if !error.is_the_turns_own() {
+            return Err(error);
+        }
+        // What the calls were cannot even be read: the turn ends without their ends.
+        let ended = Event::TurnEnded {
+            turn: id,
+            outcome,
+            reason,
+        };
+        let recorded = ports.journal.record(vec![ended]).await;
+        recorded.map_err(TurnError::from)?;
+        Ok(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What to send where a server refuses a request for a part of it that others want.
+//!
+//! Servers that call themselves compatible do not agree on what a message may hold. What one
+//! asks for, another refuses, and a conversation can have begun with another model. So the words
+//! of a refusal decide, and each part is changed once at most.
+
+use reqwest::StatusCode;
+
+use super::request::{Parts, Shape};
+use crate::{Message, ModelRequest};
+
+/// How to ask again after this refusal; `None` where it is not for the shape of the request.
+pub(super) fn after_refusal(
+    shape: Shape,
+    status: StatusCode,
+    said: &[u8],
+    request: &ModelRequest,
+) -> Option<Shape> {
+    if !matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+    ) {
+        return None;
+    }
+    let said = String::from_utf8_lossy(said).to_lowercase();
+    if shape.usage && said.contains("stream_options") {
+        return Some(Shape {
+            usage: false,
+            ..shape
+        });
+    }
+    let parts = parts(&said, request)?;
+    (shape.parts == Parts::AsTheyCame).then_some(Shape { parts, ..shape })
+}
+
+fn parts(said: &str, request: &ModelRequest) -> Option<Parts> {
+    let is_missed = MISSED.iter().any(|words| said.contains(words));
+    if is_missed && said.contains("reasoning_content") {
+        return Some(Parts::WithReasoning);
+    }
+    if is_missed && said.contains("thought_signature") {
+        return Some(Parts::WithSignatures);
+    }
+    let mut sent = request.messages.iter().flat_map(fields);
+    sent.any(|name| said.contains(&name.to_lowercase()))
+        .then_some(Parts::LeftOut)
+}
+
+/// Words of a server that wants more than it was sent.
+const MISSED: &[&str] = &["missing", "must be passed", "is required"];
+
+/// The names of the vendor's own fields.
+fn fields(message: &Message) -> Vec<&String> {
+    match message {
+        Message::Assistant { calls, opaque, .. } => {
+            let of_calls = calls.iter().flat_map(|call| call.opaque.keys());
+            opaque.fields.keys().chain(of_calls).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+    use shared_types::event::Opaque;
+
+    use super::*;
+
+    const FIRST: Shape = Shape {
+        usage: true,
+        parts: Parts::AsTheyCame,
+    };
+
+    fn adapted(shape: Shape, status: u16, said: &str) -> Option<Shape> {
+        let opaque = Opaque {
+            fields: Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]),
+            ..Opaque::default()
+        };
+        let request = ModelRequest {
+            system: String::new(),
+            messages: vec![Message::Assistant {
+                text: "hi".to_owned(),
+                calls: Vec::new(),
+                opaque,
+            }],
+            tools: Vec::new(),
+        };
+        let status = StatusCode::from_u16(status).expect("it is a status");
+        after_refusal(shape, status, said.as_bytes(), &request)
+    }
+
+    #[test]
+    fn the_words_of_a_refusal_say_what_to_change() {
+        for (said, parts) in [
+            (
+                "The `reasoning_content` in the thinking mode must be passed back to the API.",
+                Parts::WithReasoning,
+            ),
+            (
+                "Missing `reasoning_content` field in the assistant message at message index 2.",
+                Parts::WithReasoning,
+            ),
+            (
+                "Function call is missing a thought_signature in functionCall parts.",
+                Parts::WithSignatures,
+            ),
+            (
+                "'messages.1' : property 'reasoning_content' is unsupported",
+                Parts::LeftOut,
+            ),
+        ] {
+            let expected = Some(Shape { parts, ..FIRST });
+            assert_eq!(adapted(FIRST, 400, said), expected, "{said}");
+        }
+        let without_usage = Some(Shape {
+            usage: false,
+            ..FIRST
+        });
+        assert_eq!(
+            adapted(FIRST, 422, "stream_options: no such field"),
+            without_usage
+        );
+    }
+
+    #[test]
+    fn another_refusal_changes_nothing_and_no_part_is_changed_twice() {
+        assert_eq!(adapted(FIRST, 400, "no such model"), None);
+        assert_eq!(adapted(FIRST, 500, "stream_options"), None);
+        let last = Shape {
+            usage: false,
+            parts: Parts::LeftOut,
+        };
+        assert_eq!(adapted(last, 400, "stream_options"), None);
+        assert_eq!(adapted(last, 400, "reasoning_content is missing"), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Tool calls as they grow out of the pieces of a stream.
+//!
+//! The index says which call a piece belongs to. But some servers give every call the index 0,
+//! or none, and ids may be empty, repeated, or new in each piece. So a piece with a name decides:
+//! another name or another id begins a call, and so does the same name once the call before it
+//! is whole.
+
+use serde_json::{Map, Value};
+use shared_types::event::ToolCall;
+
+use super::{
+    broken,
+    opaque::{self, TooMany},
+    wire::CallPart,
+};
+use crate::ModelError;
+
+/// Most tool calls in one answer.
+pub(super) const MAX_CALLS: usize = 128;
+
+/// The calls of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    calls: Vec<GrowingCall>,
+    weight: usize,
+}
+
+#[derive(Debug, Default)]
+struct GrowingCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    fields: Map<String, Value>,
+    /// Whether it may be the call before it, named again.
+    is_doubtful: bool,
+}
+
+/// What a piece does.
+enum Step {
+    GoesOn(usize),
+    Begins { is_doubtful: bool },
+}
+
+impl Calls {
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// About how many bytes they take.
+    pub(super) fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// Takes a piece.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(super) fn absorb(&mut self, part: CallPart) -> Result<(), ModelError> {
+        let weight = part.id.len()
+            + part.name.len()
+            + part.arguments.len()
+            + opaque::fields_weight(&part.fields);
+        let place = match self.step(&part) {
+            Step::GoesOn(place) => place,
+            Step::Begins { .. } if self.calls.len() == MAX_CALLS => {
+                return Err(broken(&format!(
+                    "the answer asks for more than {MAX_CALLS} tools at once"
+                )));
+            }
+            Step::Begins { is_doubtful } => {
+                self.calls.push(GrowingCall {
+                    index: part.index,
+                    is_doubtful,
+                    ..GrowingCall::default()
+                });
+                self.calls.len() - 1
+            }
+        };
+        self.weight += weight;
+        self.calls[place].absorb(part)
+    }
+
+    /// The calls. One without an id gets one.
+    ///
+    /// # Errors
+    /// If a call has no name.
+    pub(super) fn conclude(self) -> Result<Vec<ToolCall>, ModelError> {
+        let mut calls = self.calls;
+        calls.retain(|call| !call.is_repetition());
+        if calls.iter().any(|call| call.name.is_empty()) {
+            return Err(broken("the answer asks for a tool without naming it"));
+        }
+        let calls = calls.into_iter().enumerate().map(|(place, call)| ToolCall {
+            vendor_id: match call.id.as_str() {
+                "" => format!("call_{place}"),
+                _ => call.id,
+            },
+            name: call.name,
+            arguments: call.arguments,
+            opaque: call.fields,
+        });
+        Ok(calls.collect())
+    }
+
+    fn step(&self, part: &CallPart) -> Step {
+        let place = match part.index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == part.index),
+            None => self.calls.len().checked_sub(1),
+        };
+        let Some(place) = place else {
+            return Step::Begins { is_doubtful: false };
+        };
+        let call = &self.calls[place];
+        if part.name.is_empty() || call.name.is_empty() {
+            return Step::GoesOn(place);
+        }
+        let has_other_id = !part.id.is_empty() && !call.id.is_empty() && part.id != call.id;
+        if has_other_id {
+            return Step::Begins { is_doubtful: false };
+        }
+        if part.name == call.name {
+            return match call.is_whole() {
+                true => Step::Begins { is_doubtful: true },
+                // A server that repeats the name with each piece.
+                false => Step::GoesOn(place),
+            };
+        }
+        // A server that counts its calls may send a name in parts.
+        match part.index {
+            Some(1..) if !call.is_whole() => Step::GoesOn(place),
+            _ => Step::Begins { is_doubtful: false },
+        }
+    }
+}
+
+impl GrowingCall {
+    fn absorb(&mut self, part: CallPart) -> Result<(), ModelError> {
+        if self.id.is_empty() {
+            self.id = part.id;
+        }
+        if self.name != part.name {
+            self.name.push_str(&part.name);
+        }
+        self.arguments.push_str(&part.arguments);
+        opaque::merge_fields(&mut self.fields, part.fields).map_err(|TooMany| too_many())
+    }
+
+    /// Whether its arguments have come to their end.
+    fn is_whole(&self) -> bool {
+        serde_json::from_str::<Map<String, Value>>(&self.arguments).is_ok()
+    }
+
+    fn is_repetition(&self) -> bool {
+        self.is_doubtful && self.arguments.is_empty()
+    }
+}
+
+/// The error for a field with too many entries.
+pub(super) fn too_many() -> ModelError {
+    broken("the answer has a list of too many entries")
+}

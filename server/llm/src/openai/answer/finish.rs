@@ -1,0 +1,69 @@
+//! The reason with which a server ends an answer.
+
+use shared_types::event::Finish;
+
+use crate::ModelError;
+
+/// What the end of an answer means. Only these reasons stand for a whole answer; with any other
+/// one it broke off, and is asked for again where that can help.
+pub(super) fn finish(reason: &str) -> Result<Finish, ModelError> {
+    match reason.to_ascii_lowercase().as_str() {
+        "stop" | "tool_calls" | "function_call" => Ok(Finish::Complete),
+        "length" | "max_tokens" | "model_length" => Ok(Finish::Length),
+        "content_filter" | "safety" | "sensitive" | "refusal" => Err(ModelError::Refused(
+            "the model's provider withheld the answer (content filter): say it in other words"
+                .to_owned(),
+        )),
+        "insufficient_system_resource" => Err(ModelError::Unavailable(
+            "the model server broke the answer off for want of resources: try again later"
+                .to_owned(),
+        )),
+        reason => Err(ModelError::Broken(format!(
+            "the model server broke the answer off ({}): if this repeats, look at the model server's log",
+            shown(reason)
+        ))),
+    }
+}
+
+/// Longest reason that is quoted, in characters.
+const MAX_REASON: usize = 80;
+
+fn shown(reason: &str) -> String {
+    let letters = reason.chars().filter(|letter| !letter.is_control());
+    letters.take(MAX_REASON).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_reasons_end_an_answer_well() {
+        for reason in ["stop", "STOP", "tool_calls", "function_call"] {
+            assert_eq!(finish(reason), Ok(Finish::Complete), "{reason}");
+        }
+        for reason in ["length", "max_tokens", "MAX_TOKENS", "model_length"] {
+            assert_eq!(finish(reason), Ok(Finish::Length), "{reason}");
+        }
+    }
+
+    #[test]
+    fn every_other_reason_is_tried_again_and_then_named_but_not_what_was_withheld() {
+        for reason in [
+            "error",
+            "abort",
+            "insufficient_system_resource",
+            "eos",
+            "new\u{1b}",
+        ] {
+            let error = finish(reason).expect_err("it broke off");
+            assert!(error.is_passing(), "{reason}: {error}");
+            assert!(error.message().contains("broke the answer off"), "{error}");
+            assert!(!error.message().contains('\u{1b}'), "{error}");
+        }
+        for reason in ["content_filter", "SAFETY"] {
+            let error = finish(reason).expect_err("it was withheld");
+            assert!(!error.is_passing(), "{reason}: {error}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! One piece of a stream, or the whole answer of a server that does not stream, read leniently.
+//!
+//! What the answer consists of has to have its form. Anything beside it may be damaged, of
+//! another type or missing, and then counts as absent.
+
+use serde_json::{Map, Value};
+use shared_types::event::Usage;
+
+/// A piece, read.
+#[derive(Debug, Default)]
+pub(in crate::openai) struct Piece {
+    pub(super) choices: Vec<Choice>,
+    pub(super) usage: Option<Usage>,
+}
+
+#[derive(Debug)]
+pub(super) struct Choice {
+    pub(super) index: u64,
+    /// What a stream adds.
+    pub(super) delta: Option<Part>,
+    /// The whole message. Some servers send it where others send a delta, or beside one.
+    pub(super) message: Option<Part>,
+    pub(super) finish_reason: Option<String>,
+}
+
+/// A part of the message, or all of it.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) text: String,
+    /// More of the thoughts, by the field that carries them.
+    pub(super) reasoning: Option<(Source, String)>,
+    pub(super) calls: Vec<CallPart>,
+    /// The fields that are not of the wire format.
+    pub(super) fields: Map<String, Value>,
+    /// Whether its fields are whole, and not pieces of one another.
+    pub(super) is_message: bool,
+}
+
+/// Where thoughts stand. Servers say the same ones in several places at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    ReasoningContent,
+    Reasoning,
+    Content,
+    ReasoningDetails,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct CallPart {
+    pub(super) index: Option<u64>,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: String,
+    /// The fields that are not of the wire format.
+    pub(super) fields: Map<String, Value>,
+}
+
+/// What of an answer does not have the form of OpenAI's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} has another type")]
+pub(in crate::openai) struct Malformed(&'static str);
+
+impl Piece {
+    /// # Errors
+    /// If a part of the answer itself has another type.
+    pub(in crate::openai) fn of(value: Value) -> Result<Self, Malformed> {
+        let Value::Object(mut fields) = value else {
+            return Err(Malformed("the answer"));
+        };
+        let choices = list(fields.remove("choices"), "choices")?;
+        let usage = fields.get("usage").filter(|usage| usage.is_object());
+        Ok(Self {
+            choices: choices
+                .into_iter()
+                .map(Choice::of)
+                .collect::<Result<_, _>>()?,
+            usage: usage.map(read_usage),
+        })
+    }
+}
+
+impl Choice {
+    fn of(value: Value) -> Result<Self, Malformed> {
+        let Value::Object(mut fields) = value else {
+            return Err(Malformed("a choice"));
+        };
+        let mut part = |name| match fields.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(fields)) => Part::of(fields, name == "message").map(Some),
+            Some(_) => Err(Malformed(name)),
+        };
+        Ok(Self {
+            delta: part("delta")?,
+            message: part("message")?,
+            index: fields.get("index").and_then(whole_number).unwrap_or(0),
+            finish_reason: match fields.remove("finish_reason") {
+                // Some servers send an empty reason until there is one.
+                Some(Value::String(reason)) if !reason.is_empty() => Some(reason),
+                _ => None,
+            },
+        })
+    }
+}
+
+impl Part {
+    fn of(mut fields: Map<String, Value>, is_message: bool) -> Result<Self, Malformed> {
+        fields.remove("role");
+        let (mut text, thoughts) = content(fields.remove("content"))?;
+        // The model's own words when it declines.
+        text.push_str(&string(fields.remove("refusal")));
+        let mut calls = Vec::new();
+        for call in list(fields.remove("tool_calls"), "tool_calls")? {
+            calls.push(CallPart::of(call)?);
+        }
+        if let Some(Value::Object(function)) = fields.remove("function_call") {
+            calls.push(CallPart::of_function(Map::new(), function));
+        }
+        Ok(Self {
+            reasoning: reasoning(&fields, thoughts),
+            text,
+            calls,
+            fields,
+            is_message,
+        })
+    }
+
+    /// Whether it says nothing at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.calls.is_empty() && self.fields.is_empty()
+    }
+}
+
+impl CallPart {
+    fn of(value: Value) -> Result<Self, Malformed> {
+        let Value::Object(mut fields) = value else {
+            return Err(Malformed("a tool call"));
+        };
+        let function = match fields.remove("function") {
+            Some(Value::Object(function)) => function,
+            None | Some(Value::Null) => Map::new(),
+            Some(_) => return Err(Malformed("a tool call's function")),
+        };
+        Ok(Self::of_function(fields, function))
+    }
+
+    fn of_function(mut fields: Map<String, Value>, mut function: Map<String, Value>) -> Self {
+        fields.remove("type");
+        let index = fields.remove("index").as_ref().and_then(whole_number);
+        let id = string(fields.remove("id"));
+        let name = string(function.remove("name"));
+        let arguments = match function.remove("arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(arguments)) => arguments,
+            Some(object) => object.to_string(),
+        };
+        if !function.is_empty() {
+            fields.insert("function".to_owned(), Value::Object(function));
+        }
+        Self {
+            index,
+            id,
+            name,
+            arguments,
+            fields,
+        }
+    }
+}
+
+/// The text, and the thoughts that stand beside it.
+fn content(value: Option<Value>) -> Result<(String, String), Malformed> {
+    match value {
+        None | Some(Value::Null) => Ok(Default::default()),
+        Some(Value::String(text)) => Ok((text, String::new())),
+        Some(Value::Array(parts)) => Ok((
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+            parts.iter().map(|part| texts(&part["thinking"])).collect(),
+        )),
+        Some(_) => Err(Malformed("content")),
+    }
+}
+
+/// The thoughts of a part, from the first place that has any.
+fn reasoning(fields: &Map<String, Value>, thoughts: String) -> Option<(Source, String)> {
+    let field = |name: &str| fields.get(name).unwrap_or(&Value::Null);
+    [
+        (Source::ReasoningContent, texts(field("reasoning_content"))),
+        (Source::Reasoning, texts(field("reasoning"))),
+        (Source::Content, thoughts),
+        (Source::ReasoningDetails, texts(field("reasoning_details"))),
+    ]
+    .into_iter()
+    .find(|(_, text)| !text.is_empty())
+}
+
+/// The text, or what a list of parts has of it.
+fn texts(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let text = |part: &Value| {
+                let text = part["text"].as_str().or(part["summary"].as_str());
+                text.map(str::to_owned)
+            };
+            parts.iter().filter_map(text).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+fn read_usage(usage: &Value) -> Usage {
+    Usage {
+        input: tokens(&usage["prompt_tokens"]),
+        cached: tokens(&usage["prompt_tokens_details"]["cached_tokens"]),
+        output: tokens(&usage["completion_tokens"]),
+    }
+}
+
+/// A number of tokens; what is none counts as zero.
+fn tokens(value: &Value) -> u64 {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    // The conversion holds at the bounds: below zero, and of what is not a number, it makes zero.
+    value
+        .as_u64()
+        .unwrap_or_else(|| number.unwrap_or(0.0).round() as u64)
+}
+
+fn whole_number(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_u64(),
+    }
+}
+
+fn string(value: Option<Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text,
+        _ => String::new(),
+    }
+}
+
+fn list(value: Option<Value>, name: &'static str) -> Result<Vec<Value>, Malformed> {
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(Malformed(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_number_of_tokens_that_is_none_counts_as_zero() {
+        for (value, expected) in [
+            (json!(7), 7),
+            (json!(u64::MAX), u64::MAX),
+            (json!(7.6), 8),
+            (json!("12"), 12),
+            (json!(-3), 0),
+            (json!(-0.5), 0),
+            (json!(1e300), u64::MAX),
+            (json!("many"), 0),
+            (json!({}), 0),
+        ] {
+            assert_eq!(tokens(&value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_the_answer_consists_of_has_to_have_its_form() {
+        for value in [
+            json!([]),
+            json!({ "choices": {} }),
+            json!({ "choices": [7] }),
+            json!({ "choices": [{ "delta": "x" }] }),
+            json!({ "choices": [{ "delta": { "content": 7 } }] }),
+            json!({ "choices": [{ "delta": { "tool_calls": {} } }] }),
+            json!({ "choices": [{ "delta": { "tool_calls": [{ "function": "x" }] } }] }),
+        ] {
+            assert!(Piece::of(value.clone()).is_err(), "{value}");
+        }
+    }
+}

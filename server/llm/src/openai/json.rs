@@ -1,0 +1,96 @@
+//! JSON from servers that are not exact about it.
+
+use serde_json::Value;
+
+/// A byte order mark.
+pub(super) const BOM: &str = "\u{feff}";
+
+/// The value. A byte order mark before it is passed over; bytes that are not UTF-8 and halves of
+/// surrogate pairs become U+FFFD.
+///
+/// # Errors
+/// If it is not JSON even so.
+pub(super) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start();
+    let text = text.strip_prefix(BOM).unwrap_or(text);
+    serde_json::from_str(text).or_else(|error| match mend(text) {
+        Some(mended) => serde_json::from_str(&mended),
+        None => Err(error),
+    })
+}
+
+/// The text with its lone surrogates replaced; `None` where it has none.
+fn mend(text: &str) -> Option<String> {
+    let mut mended = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut is_mended = false;
+    while let Some(place) = rest.find('\\') {
+        let (before, escape) = rest.split_at(place);
+        mended.push_str(before);
+        let length = match (unit(escape), escape.get(6..).and_then(unit)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                is_mended = true;
+                mended.push_str("\\ufffd");
+                rest = &escape[6..];
+                continue;
+            }
+            (Some(_), _) => 6,
+            // The letter after it may take more than one byte.
+            (None, _) => escape.chars().take(2).map(char::len_utf8).sum(),
+        };
+        mended.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    mended.push_str(rest);
+    is_mended.then_some(mended)
+}
+
+/// The UTF-16 unit that an escape at the beginning stands for.
+fn unit(escape: &str) -> Option<u32> {
+    let digits = escape.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn marks_and_halves_of_pairs_do_not_spoil_the_value() {
+        for (text, expected) in [
+            ("\u{feff}{\"a\":1}", json!({ "a": 1 })),
+            (" \n\u{feff}\"a\"", json!("a")),
+            (r#""\ud83d""#, json!("\u{fffd}")),
+            (r#""a\udE00b""#, json!("a\u{fffd}b")),
+            (r#""\ud83d\n\ude00""#, json!("\u{fffd}\n\u{fffd}")),
+            (r#""\ud83d\ud83d\ude00""#, json!("\u{fffd}😀")),
+            (r#""\\ud83d \ud83d ä\"""#, json!("\\ud83d \u{fffd} ä\"")),
+            (r#""\ud83d\ude00""#, json!("😀")),
+        ] {
+            let value = parse(text.as_bytes()).expect("it is JSON");
+            assert_eq!(value, expected, "{text}");
+        }
+        assert_eq!(
+            parse(b"\"a\xffb\"").expect("it is JSON"),
+            json!("a\u{fffd}b")
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_stays_an_error() {
+        for text in [
+            "",
+            "{oops",
+            r#"{"a":"\ud83d"#,
+            r#""\u12""#,
+            "\"\\",
+            "\"\\ä\"",
+        ] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+use super::*;
+
+const FIRST: Shape = Shape {
+    usage: true,
+    parts: Parts::AsTheyCame,
+};
+
+fn sent(request: &ModelRequest) -> Value {
+    body("m", request, &FIRST)
+}
+
+fn request(messages: Vec<Message>) -> ModelRequest {
+    ModelRequest {
+        system: String::new(),
+        messages,
+        tools: Vec::new(),
+    }
+}
+
+fn asked(arguments: &str) -> Message {
+    Message::Assistant {
+        text: String::new(),
+        calls: vec![ToolCall {
+            vendor_id: "c1".to_owned(),
+            name: "Shell".to_owned(),
+            arguments: arguments.to_owned(),
+            opaque: Map::new(),
+        }],
+        opaque: Opaque::default(),
+    }
+}
+
+#[test]
+fn what_a_user_says_in_a_row_is_one_message() {
+    let said = |text: &str| Message::User {
+        text: text.to_owned(),
+    };
+    let body = sent(&ModelRequest {
+        system: String::new(),
+        messages: vec![said("one"), said("two"), asked("{}"), said("three")],
+        tools: Vec::new(),
+    });
+    let messages = body["messages"].as_array().expect("a list");
+    assert_eq!(messages.len(), 3);
+    assert_eq!(messages[0]["content"], "one\n\ntwo");
+    assert_eq!(messages[2]["content"], "three");
+}
+
+#[test]
+fn a_conversation_with_tools_has_the_vendors_form() {
+    let body = sent(&ModelRequest {
+        system: "be brief".to_owned(),
+        messages: vec![
+            Message::User {
+                text: "hi".to_owned(),
+            },
+            asked(r#"{"command":"ls"}"#),
+            Message::ToolResult {
+                vendor_id: "c1".to_owned(),
+                text: "a\nb".to_owned(),
+                failed: false,
+            },
+        ],
+        tools: vec![ToolSpec {
+            name: "Shell".to_owned(),
+            description: "runs".to_owned(),
+            parameters: json!({ "type": "object" }),
+        }],
+    });
+    assert_eq!(
+        body,
+        json!({
+            "model": "m",
+            "stream": true,
+            "stream_options": { "include_usage": true },
+            "messages": [
+                { "role": "system", "content": "be brief" },
+                { "role": "user", "content": "hi" },
+                { "role": "assistant", "content": null, "tool_calls": [{
+                    "id": "c1", "type": "function",
+                    "function": { "name": "Shell", "arguments": r#"{"command":"ls"}"# },
+                }] },
+                { "role": "tool", "tool_call_id": "c1", "content": "a\nb" },
+            ],
+            "tools": [{ "type": "function", "function": {
+                "name": "Shell", "description": "runs", "parameters": { "type": "object" },
+            } }],
+        })
+    );
+}
+
+#[test]
+fn without_tools_and_system_text_neither_is_sent() {
+    let body = sent(&request(Vec::new()));
+    assert_eq!(body["messages"], json!([]));
+    assert!(body.get("tools").is_none());
+}
+
+#[test]
+fn broken_arguments_of_an_earlier_call_are_sent_as_a_valid_object() {
+    for (written, expected) in [
+        ("", "{}"),
+        (r#"{"a":"#, r#"{"invalid_arguments":"{\"a\":"}"#),
+        ("[1]", r#"{"invalid_arguments":"[1]"}"#),
+    ] {
+        let body = sent(&request(vec![asked(written)]));
+        assert_eq!(
+            body["messages"][0]["tool_calls"][0]["function"]["arguments"],
+            expected
+        );
+    }
+}
+
+/// An answer with one call for each id.
+fn calling(ids: &[&str]) -> Message {
+    let call = |id: &&str| ToolCall {
+        vendor_id: (*id).to_owned(),
+        name: "List".to_owned(),
+        arguments: "{}".to_owned(),
+        opaque: Map::new(),
+    };
+    Message::Assistant {
+        text: String::new(),
+        calls: ids.iter().map(call).collect(),
+        opaque: Opaque::default(),
+    }
+}
+
+fn result(id: &str, text: &str) -> Message {
+    Message::ToolResult {
+        vendor_id: id.to_owned(),
+        text: text.to_owned(),
+        failed: false,
+    }
+}
+
+#[test]
+fn each_call_of_the_conversation_has_an_id_of_its_own_and_each_result_the_one_of_its_call() {
+    let body = sent(&request(vec![
+        calling(&["a", "a", ""]),
+        result("a", "first"),
+        result("a", "second"),
+        result("", "third"),
+        calling(&["a", "a_2"]),
+        result("a", "fourth"),
+        result("a_2", "fifth"),
+    ]));
+    let messages = body["messages"].as_array().expect("a list");
+    let calls = messages.iter().flat_map(|message| {
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        calls.map(|call| call["id"].as_str().expect("text"))
+    });
+    assert_eq!(
+        calls.collect::<Vec<_>>(),
+        ["a", "a_2", "_2", "a_3", "a_2_2"]
+    );
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results = results.map(|result| (&result["tool_call_id"], &result["content"]));
+    assert_eq!(
+        results.collect::<Vec<_>>(),
+        [
+            (&json!("a"), &json!("first")),
+            (&json!("a_2"), &json!("second")),
+            (&json!("_2"), &json!("third")),
+            (&json!("a_3"), &json!("fourth")),
+            (&json!("a_2_2"), &json!("fifth")),
+        ]
+    );
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    value.as_object().expect("fields").clone()
+}
+
+/// An answer with parts of the vendor's own everywhere.
+fn with_parts() -> Message {
+    Message::Assistant {
+        text: "hi".to_owned(),
+        calls: vec![ToolCall {
+            vendor_id: "c1".to_owned(),
+            name: "List".to_owned(),
+            arguments: "{}".to_owned(),
+            opaque: fields(json!({
+                "extra_content": { "google": { "thought_signature": "S" } },
+                "function": { "strict": true, "name": "never" },
+            })),
+        }],
+        opaque: Opaque {
+            before_text: "<think>hm</think>".to_owned(),
+            fields: fields(json!({ "reasoning_content": "hm", "role": "never" })),
+        },
+    }
+}
+
+#[test]
+fn the_vendors_own_parts_are_sent_back_unchanged_and_do_not_replace_ours() {
+    let body = sent(&request(vec![with_parts()]));
+    assert_eq!(
+        body["messages"][0],
+        json!({
+            "role": "assistant",
+            "content": "<think>hm</think>hi",
+            "reasoning_content": "hm",
+            "tool_calls": [{
+                "id": "c1",
+                "type": "function",
+                "extra_content": { "google": { "thought_signature": "S" } },
+                "function": { "strict": true, "name": "List", "arguments": "{}" },
+            }],
+        })
+    );
+}
+
+#[test]
+fn each_shape_of_the_request_is_as_its_server_wants_it() {
+    let request = request(vec![with_parts(), calling(&["c2", "c3"])]);
+    let messages = |parts| {
+        let body = body(
+            "m",
+            &request,
+            &Shape {
+                usage: false,
+                parts,
+            },
+        );
+        assert!(body.get("stream_options").is_none());
+        (body["messages"][0].clone(), body["messages"][1].clone())
+    };
+    let (bare, _) = messages(Parts::LeftOut);
+    let call = json!({
+        "id": "c1", "type": "function", "function": { "name": "List", "arguments": "{}" },
+    });
+    assert_eq!(
+        bare,
+        json!({ "role": "assistant", "content": "<think>hm</think>hi", "tool_calls": [call] })
+    );
+    let (with, without) = messages(Parts::WithReasoning);
+    assert_eq!(
+        (&with["reasoning_content"], &without["reasoning_content"]),
+        (&json!("hm"), &json!(""))
+    );
+    let (signed, unsigned) = messages(Parts::WithSignatures);
+    let signature = |message: &Value, call: usize| {
+        message["tool_calls"][call]["extra_content"]["google"]["thought_signature"].clone()
+    };
+    assert_eq!(signature(&signed, 0), "S");
+    assert_eq!(signature(&unsigned, 0), UNCHECKED_SIGNATURE);
+    assert_eq!(signature(&unsigned, 1), Value::Null);
+}

@@ -1,0 +1,136 @@
+//! Finds the place of a new operation, and waits a while for a runner that is away.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use shared_types::{Generation, Refusal};
+use tokio::time::{Duration, Instant, sleep, timeout_at};
+
+use super::{RemoteSandbox, linked_anew, not_stored, removed};
+use crate::{
+    links::Connection,
+    placement::{self, Away, NotPlaced, Placement, Recent},
+    ports::FleetSnapshot,
+};
+
+/// How long the rows may take to show a link that is there.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+
+impl RemoteSandbox {
+    /// The place of a new operation, and the link that its runner has. A runner that is away is
+    /// waited for, which people are told.
+    ///
+    /// # Errors
+    /// A refusal, also where the runner was waited for in vain.
+    pub(super) async fn reach(&self) -> Result<(Placement, Generation), Refusal> {
+        let mut waiting: Option<Waiting<'_>> = None;
+        loop {
+            let away = match self.reach_now().await {
+                Ok(found) => {
+                    if let Some(waiting) = &waiting {
+                        waiting.tell(format!("runner {} is back", found.0.place.runner_name));
+                    }
+                    return Ok(found);
+                }
+                Err(NotPlaced::Refused(refusal)) => return Err(refusal),
+                Err(NotPlaced::Away(away)) => away,
+            };
+            let waiting = waiting.get_or_insert_with(|| self.wait_for(&away));
+            if Instant::now() >= waiting.until {
+                return Err(away.refusal);
+            }
+            // Either way it is looked at once more.
+            let _ = timeout_at(waiting.until, self.until_linked(&away)).await;
+        }
+    }
+
+    async fn reach_now(&self) -> Result<(Placement, Generation), NotPlaced> {
+        let snapshot = self.fleet.snapshot().await;
+        let snapshot =
+            snapshot.map_err(|error| NotPlaced::Refused(not_stored("read the fleet", &error)))?;
+        let placement = placement::place(&snapshot, self.recent())?;
+        let link = self.linked_now(&snapshot, &placement).await?;
+        Ok((placement, link))
+    }
+
+    /// The store says that the runner is online; refuses where this replica knows better.
+    async fn linked_now(
+        &self,
+        snapshot: &FleetSnapshot,
+        placement: &Placement,
+    ) -> Result<Generation, NotPlaced> {
+        let (runner, name) = (placement.place.runner, &*placement.place.runner_name);
+        match self.settled_connection(runner).await {
+            Connection::Online(link) if *link.incarnation() == placement.incarnation => {
+                Ok(link.generation())
+            }
+            Connection::Online(_) | Connection::Linking => {
+                Err(NotPlaced::Refused(linked_anew(name)))
+            }
+            Connection::Offline { since } => {
+                let recent = self.recent();
+                let since = since.or(Some(recent.now));
+                Err(placement::offline(
+                    &snapshot.choice,
+                    (runner, name),
+                    since,
+                    recent,
+                ))
+            }
+            Connection::Revoked => Err(NotPlaced::Refused(removed(name))),
+        }
+    }
+
+    fn recent(&self) -> Recent {
+        Recent {
+            now: self.clock.now(),
+            lease: self.links.options().lease,
+        }
+    }
+
+    fn wait_for(&self, away: &Away) -> Waiting<'_> {
+        let waiting = Waiting {
+            sandbox: self,
+            is_first: self.waiting.fetch_add(1, Ordering::Relaxed) == 0,
+            until: Instant::now() + self.links.options().away_at_most,
+        };
+        waiting.tell(format!(
+            "runner {} offline since {:.0}; waiting",
+            away.name, away.since
+        ));
+        waiting
+    }
+
+    /// Waits until the runner has a link or never will.
+    async fn until_linked(&self, away: &Away) {
+        sleep(LOOK_AGAIN_AFTER).await;
+        let mut watch = self.watch(away.runner).await;
+        let settled = |now: &Connection| matches!(now, Connection::Online(_) | Connection::Revoked);
+        if watch.wait_for(settled).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// A call that waits for a runner. Of several at the same time one tells people.
+struct Waiting<'a> {
+    sandbox: &'a RemoteSandbox,
+    is_first: bool,
+    until: Instant,
+}
+
+impl Waiting<'_> {
+    fn tell(&self, words: String) {
+        if self.is_first {
+            self.sandbox.fleet.tell(words);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.sandbox.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Calls that wait for a runner now.
+pub(super) type WaitingCalls = AtomicUsize;

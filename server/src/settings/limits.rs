@@ -1,0 +1,91 @@
+//! `[limits]`: how much one user may store.
+
+use std::ops::RangeInclusive;
+
+use anyhow::bail;
+use serde::Deserialize;
+use server_app::UserLimits;
+use shared_types::limits::MAX_MESSAGE_BYTES;
+
+/// What may be asked for; a message of the greatest length must be possible.
+const SESSIONS: RangeInclusive<u32> = 1..=10_000_000;
+const NEW: RangeInclusive<u32> = 1..=1_000_000;
+const KIB: RangeInclusive<u32> = (MAX_MESSAGE_BYTES / 1024) as u32..=16 * 1024 * 1024;
+
+/// The section of the file; what it leaves out is [`UserLimits::default`].
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LimitsSection {
+    /// Sessions that a user may begin, of all times [default: 10000].
+    sessions_at_most: Option<u32>,
+    /// New sessions, keys and join tokens of a user in a minute [default: 60].
+    new_per_minute: Option<u32>,
+    /// Messages of a user in a minute, in KiB [default: 4096].
+    message_kib_per_minute: Option<u32>,
+}
+
+impl LimitsSection {
+    /// The limits, checked.
+    ///
+    /// # Errors
+    /// If one is too small or too large.
+    pub(super) fn user_limits(&self) -> anyhow::Result<UserLimits> {
+        let usual = UserLimits::default();
+        let sessions = within("sessions_at_most", self.sessions_at_most, SESSIONS)?;
+        let new = within("new_per_minute", self.new_per_minute, NEW)?;
+        let kib = within("message_kib_per_minute", self.message_kib_per_minute, KIB)?;
+        let bytes = kib.map(|kib| u64::from(kib) * 1024);
+        Ok(UserLimits {
+            sessions: sessions.unwrap_or(usual.sessions),
+            new_per_minute: new.unwrap_or(usual.new_per_minute),
+            message_bytes_per_minute: bytes.unwrap_or(usual.message_bytes_per_minute),
+        })
+    }
+}
+
+fn within(
+    key: &str,
+    wanted: Option<u32>,
+    bounds: RangeInclusive<u32>,
+) -> anyhow::Result<Option<u32>> {
+    if wanted.is_some_and(|wanted| !bounds.contains(&wanted)) {
+        bail!(
+            "{key} under [limits] in gantry.toml is a number from {} to {}",
+            bounds.start(),
+            bounds.end()
+        );
+    }
+    Ok(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_set_by_its_own_key_and_bounded() {
+        let limits = |text: &str| {
+            let section: LimitsSection = toml::from_str(text).expect("a section");
+            section.user_limits()
+        };
+        let set = "sessions_at_most = 7\nnew_per_minute = 8\nmessage_kib_per_minute = 300";
+        let set = limits(set).expect("they are fine");
+        let values = (
+            set.sessions,
+            set.new_per_minute,
+            set.message_bytes_per_minute,
+        );
+        assert_eq!(values, (7, 8, 300 * 1024));
+        for wrong in [
+            "sessions_at_most = 0",
+            "new_per_minute = 0",
+            "message_kib_per_minute = 255",
+        ] {
+            let error = limits(wrong).expect_err("it is refused").to_string();
+            assert!(
+                wrong.starts_with(error.split(' ').next().expect("a word")),
+                "{error}"
+            );
+        }
+    }
+}

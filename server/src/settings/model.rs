@@ -1,0 +1,206 @@
+//! `[model]`: who answers, and how long the server waits for it.
+
+use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde::Deserialize;
+use server_llm::{ApiKey, OpenAiOptions};
+
+/// The shortest and the longest that a wait may be, in seconds.
+const ANY_S: RangeInclusive<u32> = 1..=3600;
+
+/// The smallest window of a model that can be set, in tokens: the system prompt and the tools alone
+/// take about 3,000.
+const SMALLEST_WINDOW: usize = 4096;
+
+/// The flags, with the variables that stand for them.
+#[derive(Args, Default)]
+pub(crate) struct ModelArgs {
+    /// The model's name.
+    #[arg(long, env = "GANTRY_MODEL")]
+    pub(super) model: Option<String>,
+    /// The address of an OpenAI-compatible server.
+    #[arg(long, env = "OPENAI_BASE_URL", hide_env_values = true)]
+    pub(super) base_url: Option<String>,
+    /// How long the model may take to the first byte of its answer, in seconds [default: 600].
+    #[arg(long, env = "GANTRY_FIRST_BYTE_WITHIN_S", value_name = "SECONDS")]
+    pub(super) first_byte_within_s: Option<u32>,
+    /// How long the model may be silent within its answer, in seconds [default: 120].
+    #[arg(long, env = "GANTRY_IDLE_AT_MOST_S", value_name = "SECONDS")]
+    pub(super) idle_at_most_s: Option<u32>,
+}
+
+/// The section of the file.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ModelSection {
+    name: Option<String>,
+    base_url: Option<String>,
+    key_file: Option<PathBuf>,
+    /// Tokens that fit into one request and its answer [default: unknown].
+    window: Option<usize>,
+    first_byte_within_s: Option<u32>,
+    idle_at_most_s: Option<u32>,
+}
+
+/// Who answers.
+pub(crate) enum ModelChoice {
+    /// No AI: for trying things out.
+    Practice,
+    /// Any server that speaks OpenAI's format.
+    OpenAi(Box<OpenAiOptions>),
+}
+
+impl ModelSection {
+    /// Tokens that fit into one request and its answer, where they are known.
+    ///
+    /// # Errors
+    /// If they are too few for an agent.
+    pub(super) fn window(&self) -> anyhow::Result<Option<usize>> {
+        if self.window.is_some_and(|window| window < SMALLEST_WINDOW) {
+            bail!(
+                "window under [model] is below {SMALLEST_WINDOW} tokens, which is too small for an agent: set the number of tokens that fit into one request of the model"
+            );
+        }
+        Ok(self.window)
+    }
+
+    /// What the flags, the environment's `key` and the section say together.
+    ///
+    /// # Errors
+    /// If they name half a model, a wait is out of bounds, or the key cannot be read.
+    pub(super) fn choose(
+        self,
+        args: ModelArgs,
+        key: Option<String>,
+    ) -> anyhow::Result<ModelChoice> {
+        let first_byte_within = args.first_byte_within_s.or(self.first_byte_within_s);
+        let idle_at_most = args.idle_at_most_s.or(self.idle_at_most_s);
+        let key = match (key, self.key_file) {
+            (Some(key), _) => ApiKey::new(&key),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(&path).with_context(|| {
+                    format!("the model's key file {} cannot be read", path.display())
+                })?;
+                Some(ApiKey::new(&text).with_context(|| {
+                    format!("the model's key file {} holds no key", path.display())
+                })?)
+            }
+            (None, None) => None,
+        };
+        let name = filled(args.model.or(self.name));
+        let base_url = filled(args.base_url.or(self.base_url));
+        match (name, base_url, key) {
+            (None, None, None) => Ok(ModelChoice::Practice),
+            (Some(_), None, None) => bail!(
+                "a model is named but there is no way to reach it: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
+            ),
+            (Some(name), base_url, key) => {
+                let mut options = OpenAiOptions::new(name);
+                options.key = key;
+                if let Some(base_url) = base_url {
+                    options.base_url = base_url;
+                }
+                if let Some(seconds) = first_byte_within {
+                    options.first_byte_within = wait("first_byte_within_s", seconds)?;
+                }
+                if let Some(seconds) = idle_at_most {
+                    options.idle_at_most = wait("idle_at_most_s", seconds)?;
+                }
+                Ok(ModelChoice::OpenAi(Box::new(options)))
+            }
+            (None, _, _) => bail!(
+                "OPENAI_API_KEY or OPENAI_BASE_URL is set but no model is named: set GANTRY_MODEL (or name under [model] in gantry.toml), or unset them to use the practice model"
+            ),
+        }
+    }
+}
+
+fn filled(text: Option<String>) -> Option<String> {
+    text.map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
+}
+
+fn wait(key: &str, seconds: u32) -> anyhow::Result<Duration> {
+    if !ANY_S.contains(&seconds) {
+        bail!(
+            "{key} under [model] in gantry.toml, or as a flag, is a number of seconds from {} to {}",
+            ANY_S.start(),
+            ANY_S.end()
+        );
+    }
+    Ok(Duration::from_secs(seconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(toml: &str, args: ModelArgs) -> anyhow::Result<ModelChoice> {
+        let section: ModelSection = toml::from_str(toml).expect("a section");
+        section.choose(args, None)
+    }
+
+    fn error(toml: &str, args: ModelArgs) -> String {
+        format!("{:#}", choose(toml, args).err().expect("it is refused"))
+    }
+
+    fn options(toml: &str, args: ModelArgs) -> OpenAiOptions {
+        match choose(toml, args).expect("it is fine") {
+            ModelChoice::OpenAi(options) => *options,
+            ModelChoice::Practice => panic!("a model is named"),
+        }
+    }
+
+    const LOCAL: &str = "name = \"llama\"\nbase_url = \"http://127.0.0.1:1/v1\"\n";
+
+    #[test]
+    fn a_model_needs_a_name_and_a_way_to_reach_it() {
+        let named = |name: &str| ModelArgs {
+            model: Some(name.to_owned()),
+            ..ModelArgs::default()
+        };
+        let based = ModelArgs {
+            base_url: Some("http://127.0.0.1:1/v1".to_owned()),
+            ..ModelArgs::default()
+        };
+        assert!(matches!(
+            choose("", ModelArgs::default()).expect("it is fine"),
+            ModelChoice::Practice
+        ));
+        assert!(error("", named("gpt-5")).contains("OPENAI_API_KEY"));
+        assert!(error("", based).contains("GANTRY_MODEL"));
+        let options = options(LOCAL, named("qwen"));
+        assert_eq!(options.model, "qwen");
+        assert_eq!(options.base_url, "http://127.0.0.1:1/v1");
+        assert!(options.key.is_none());
+    }
+
+    #[test]
+    fn the_waits_come_from_the_flags_then_the_file_then_the_defaults() {
+        let waits = |toml: &str, args| {
+            let options = options(&format!("{LOCAL}{toml}"), args);
+            (
+                options.first_byte_within.as_secs(),
+                options.idle_at_most.as_secs(),
+            )
+        };
+        assert_eq!(waits("", ModelArgs::default()), (600, 120));
+        let file = "first_byte_within_s = 900\nidle_at_most_s = 30\n";
+        assert_eq!(waits(file, ModelArgs::default()), (900, 30));
+        let args = ModelArgs {
+            first_byte_within_s: Some(5),
+            ..ModelArgs::default()
+        };
+        assert_eq!(waits(file, args), (5, 30));
+        for (key, seconds) in [("first_byte_within_s", 0), ("idle_at_most_s", 3601)] {
+            let toml = format!("{LOCAL}{key} = {seconds}\n");
+            let message = error(&toml, ModelArgs::default());
+            assert!(
+                message.contains(key) && message.contains("1 to 3600"),
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Where a turn's calls go: read once, when the turn is first claimed.
+
+use shared_types::{
+    Event, RunnerId, SessionId, TurnId,
+    event::{Choice, TurnOutcome},
+};
+
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended};
+use crate::{ClaimedTurn, IfRunning, Pin, StoreError};
+
+on_every_backend!(
+    a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one,
+    a_pin_goes_before_the_users_choice_until_it_is_lifted,
+    a_pin_means_the_runner_and_not_the_name,
+);
+
+impl Tenant {
+    async fn works_on(&self, runner: Option<RunnerId>) {
+        let set = self.db.set_active_runner(self.id, self.owner, runner);
+        set.await.expect("it is there");
+    }
+
+    /// The session's next turn is claimed; its worker dies, if it had one.
+    async fn take_over(&self, session: SessionId) -> ClaimedTurn {
+        let take_over = IfRunning::TakeOver;
+        let claimed = self
+            .db
+            .claim_turn(self.id, session, REPLICA, take_over, at(4));
+        claimed.await.expect("it answers").expect("a turn waits")
+    }
+
+    async fn next_choice(&self, session: SessionId) -> Choice {
+        self.send(session, "go on").await;
+        let claimed = self.take_over(session).await;
+        let ended = [turn_ended(claimed.turn.id, TurnOutcome::Completed)];
+        let ended = self
+            .db
+            .append(self.id, session, claimed.epoch, &ended, at(5));
+        ended.await.expect("it runs");
+        claimed.turn.choice.expect("it was claimed")
+    }
+
+    /// What the log says of each claim of the turn.
+    async fn logged(&self, session: SessionId, of: TurnId) -> Vec<Choice> {
+        let log = self.db.events_after(self.id, session, 0, 100).await;
+        let log = log.expect("the session is there");
+        let choices = log.iter().filter_map(|event| match event.known() {
+            Some(Event::TurnClaimed { turn, choice, .. }) if *turn == of => choice.clone(),
+            _ => None,
+        });
+        choices.collect()
+    }
+}
+
+fn users(runner: RunnerId, name: &str) -> Choice {
+    let name = name.to_owned();
+    Choice::User { runner, name }
+}
+
+fn pinned(runner: RunnerId, name: &str) -> Choice {
+    let name = name.to_owned();
+    Choice::Session { runner, name }
+}
+
+async fn a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
+    let session = ours.session().await;
+    ours.works_on(Some(laptop)).await;
+    let turn = ours.send(session, "run the tests").await;
+    let first = ours.claim(session).await;
+    assert_eq!(first.turn.choice, Some(users(laptop, "laptop")));
+    ours.works_on(Some(alpha)).await;
+    let again = ours.take_over(session).await;
+    assert_eq!(again.turn, db.turn(ours.id, turn).await.expect("it runs"));
+    assert_eq!(again.turn.choice, first.turn.choice);
+    assert_eq!(
+        ours.logged(session, turn).await,
+        vec![users(laptop, "laptop"); 2]
+    );
+    let fleet = db.fleet(ours.id, turn).await.expect("it was claimed");
+    assert_eq!(fleet.choice, users(laptop, "laptop"));
+    assert_eq!(fleet.chosen.map(|runner| runner.id), Some(laptop));
+
+    let ended = [turn_ended(turn, TurnOutcome::Completed)];
+    let ended = db.append(ours.id, session, again.epoch, &ended, at(5));
+    ended.await.expect("it runs");
+    assert_eq!(ours.next_choice(session).await, users(alpha, "alpha"));
+    ours.works_on(None).await;
+    assert_eq!(ours.next_choice(session).await, Choice::None);
+}
+
+async fn a_pin_goes_before_the_users_choice_until_it_is_lifted(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
+    let session = ours.session().await;
+    ours.works_on(Some(laptop)).await;
+    let pin = db.pin_session(ours.id, session, Some(alpha)).await;
+    let pin = pin.expect("both are there");
+    let row = db.session(ours.id, session).await.expect("it is there");
+    assert_eq!(row.pin, pin);
+    assert_eq!(pin.map(|pin: Pin| pin.name).as_deref(), Some("alpha"));
+    assert_eq!(ours.next_choice(session).await, pinned(alpha, "alpha"));
+    let lifted = db.pin_session(ours.id, session, None).await;
+    assert_eq!(lifted.expect("it is there"), None);
+    assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
+}
+
+async fn a_pin_means_the_runner_and_not_the_name(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let removed = ours.runner("laptop").await;
+    let session = ours.session().await;
+    db.pin_session(ours.id, session, Some(removed))
+        .await
+        .expect("both are there");
+    db.revoke_runner(ours.id, removed, ours.owner, &link_claim(1, 0).lost, at(3))
+        .await
+        .expect("it is there");
+    let other = ours.runner("laptop").await;
+    ours.works_on(Some(other)).await;
+    assert_eq!(ours.next_choice(session).await, pinned(removed, "laptop"));
+    let pin = db.pin_session(ours.id, session, Some(removed)).await;
+    assert!(matches!(pin, Err(StoreError::NotFound)));
+}

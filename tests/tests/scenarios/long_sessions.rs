@@ -1,0 +1,129 @@
+//! Conversations that are longer than the model's window.
+
+use serde_json::{Value, json};
+use shared_types::{
+    Event,
+    event::{LeftOutBecause, TurnOutcome},
+};
+use tests::{
+    gantry::{Gantry, Setup, Told, eventually},
+    model_server::{ModelServer, Reply, Step},
+};
+
+/// Bytes of a request that the model takes.
+const WINDOW_BYTES: usize = 60_000;
+
+/// A command that writes about as much as a result can show.
+fn command(number: usize) -> Reply {
+    let command = format!("head -c 9000 /dev/zero | tr '\\0' x; echo {number}");
+    Reply::call("Shell", json!({ "command": command }))
+}
+
+/// How many results are left out after each time, and why.
+fn left_out(told: &Told) -> Vec<(u32, LeftOutBecause)> {
+    let known = told.events.iter().filter_map(|event| event.known());
+    let left_out = known.filter_map(|event| match event {
+        Event::ResultsLeftOut {
+            results, because, ..
+        } => Some((*results, *because)),
+        _ => None,
+    });
+    left_out.collect()
+}
+
+fn says(request: &Value, words: &str) -> bool {
+    request.to_string().contains(words)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_longer_than_the_window_goes_on_and_a_restart_sends_the_same_bytes() {
+    let model = ModelServer::start().await;
+    model.refuse_above(WINDOW_BYTES);
+    let mut gantry = Gantry::scripted(&model).await;
+    let _laptop = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let held = Reply::Raw(vec![Step::Hold(std::sync::Arc::default())]);
+    model.script((0..12).map(command).chain([held]).collect());
+    let turn = talk.send("remember the word heliotrope").await;
+    eventually("the last reply is held", || async {
+        (model.replies_left() == 0).then_some(())
+    })
+    .await;
+    let before = model.requests();
+    gantry.kill_server().await;
+    model.script(vec![Reply::text("done")]);
+    gantry.start_server().await;
+    let told = talk.ended(turn).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let after = model.requests();
+    assert_eq!(after.len(), before.len() + 1);
+    let [held, again] = &after[after.len() - 2..] else {
+        panic!("two requests")
+    };
+    assert_eq!(held.to_string(), again.to_string());
+    assert!(says(again, "[left out: 9,0") && says(again, "heliotrope"));
+    let left_out = left_out(&told);
+    assert!(left_out.len() >= 2, "it was too long twice: {left_out:?}");
+    assert!(
+        left_out
+            .iter()
+            .all(|(results, because)| *results > 1 && *because == LeftOutBecause::Refused)
+    );
+    let refused = after
+        .iter()
+        .filter(|request| request.to_string().len() > WINDOW_BYTES);
+    assert_eq!(
+        refused.count(),
+        left_out.len(),
+        "each refusal leaves out enough at once"
+    );
+
+    model.script(
+        (20..28)
+            .map(command)
+            .chain([Reply::text("again")])
+            .collect(),
+    );
+    let told = talk.say("go on").await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_window_that_is_known_is_never_overrun() {
+    let model = ModelServer::start().await;
+    model.refuse_above(WINDOW_BYTES);
+    let gantry = Gantry::with(Setup {
+        model: Some(model.base_url()),
+        settings: "[model]\nwindow = 18000\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let _laptop = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    model.script((0..12).map(command).chain([Reply::text("done")]).collect());
+    let told = talk.say("go").await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    assert_eq!(model.requests().len(), 13, "none is refused");
+    let left_out = left_out(&told);
+    assert!(
+        !left_out.is_empty()
+            && left_out
+                .iter()
+                .all(|(_, because)| *because == LeftOutBecause::NearWindow)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_at_all_fails_with_a_sentence() {
+    let model = ModelServer::start().await;
+    model.refuse_above(1_000);
+    let gantry = Gantry::scripted(&model).await;
+    let told = gantry.talk().await.say("go").await;
+    assert_eq!(told.outcome, TurnOutcome::Failed);
+    let reason = told.reason.unwrap_or_default();
+    assert!(
+        reason.contains("too long for the model")
+            && reason.contains("no older tool results to leave out"),
+        "{reason}"
+    );
+}

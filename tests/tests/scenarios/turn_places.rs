@@ -1,0 +1,163 @@
+//! A turn stays where it began; what is chosen meanwhile counts from the next one.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use shared_client::ClientError;
+use shared_types::{
+    Event,
+    event::{CallOutcome, Choice, TurnOutcome},
+};
+use tests::{
+    gantry::{Gantry, Told},
+    model_server::{ModelServer, Reply, Step},
+};
+use tokio::sync::Notify;
+
+/// The names of the runners on which the turn's operations were placed.
+fn runners(told: &Told) -> Vec<&str> {
+    let places = told.places().into_iter();
+    places.map(|place| place.runner_name.as_str()).collect()
+}
+
+/// What each claim of the turn says about where it works.
+fn choices(told: &Told) -> Vec<Choice> {
+    let known = told.events.iter().filter_map(|event| event.known());
+    let claims = known.filter_map(|event| match event {
+        Event::TurnClaimed { choice, .. } => choice.clone(),
+        _ => None,
+    });
+    claims.collect()
+}
+
+fn shell(command: &str) -> Reply {
+    Reply::call("Shell", json!({ "command": command }))
+}
+
+async fn use_runner(gantry: &Gantry, name: &str) {
+    let used = gantry.client().use_runner(name).await;
+    used.expect("it can be chosen");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_stays_on_its_runner_and_the_next_one_moves_and_the_model_is_told() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let laptop = gantry.runner("laptop").await;
+    let alpha = gantry.runner("alpha").await;
+    use_runner(&gantry, "laptop").await;
+    model.script(vec![
+        shell("while [ ! -e go ]; do sleep 0.05; done; touch one"),
+        shell("touch two"),
+        Reply::text("done"),
+        shell("touch three"),
+        Reply::text("done"),
+    ]);
+    let mut talk = gantry.talk().await;
+    let turn = talk.send("go").await;
+    talk.until_placed().await;
+    use_runner(&gantry, "alpha").await;
+    std::fs::write(laptop.workspace().join("go"), "").expect("it is written");
+    let told = talk.ended(turn).await;
+    assert_eq!(runners(&told), ["laptop", "laptop"]);
+    assert_eq!(laptop.file("two"), Some(String::new()));
+
+    let told = talk.say("go on").await;
+    assert_eq!(runners(&told), ["alpha"]);
+    assert_eq!(
+        (laptop.file("three"), alpha.file("three")),
+        (None, Some(String::new()))
+    );
+    let requests = model.requests();
+    let note =
+        "your tools now work on runner alpha; before this message they worked on runner laptop";
+    let says = |request: &serde_json::Value| request["messages"].to_string().contains(note);
+    let said: Vec<_> = requests.iter().map(says).collect();
+    assert_eq!(said, [false, false, false, true, true]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_goes_on_after_a_restart_stays_on_its_runner() {
+    let model = ModelServer::start().await;
+    let mut gantry = Gantry::scripted(&model).await;
+    let laptop = gantry.runner("laptop").await;
+    let alpha = gantry.runner("alpha").await;
+    use_runner(&gantry, "laptop").await;
+    model.script(vec![
+        shell("touch one"),
+        Reply::Raw(vec![Step::Hold(Arc::new(Notify::new()))]),
+        shell("touch two"),
+        Reply::text("done"),
+    ]);
+    let mut talk = gantry.talk().await;
+    let turn = talk.send("go").await;
+    model.wait_for_requests(2).await;
+    use_runner(&gantry, "alpha").await;
+    gantry.kill_server().await;
+    gantry.start_server().await;
+    let told = talk.ended(turn).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    assert_eq!(runners(&told), ["laptop", "laptop"]);
+    assert_eq!(
+        (laptop.file("two"), alpha.file("two")),
+        (Some(String::new()), None)
+    );
+    let choices = choices(&told);
+    assert_eq!((choices.len(), &choices[0]), (2, &choices[1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_session_works_on_its_runner_whatever_the_user_chooses() {
+    let gantry = Gantry::practice().await;
+    let laptop = gantry.runner("laptop").await;
+    let alpha = gantry.runner("alpha").await;
+    use_runner(&gantry, "laptop").await;
+    let pinned = gantry
+        .cli(&["chat", "--runner", "alpha", "run touch here"])
+        .await;
+    assert_eq!(pinned.status.code(), Some(0), "{pinned:?}");
+    let lifted = gantry.cli(&["chat", "-c", "--runner", "-", "run touch there"]);
+    let lifted = lifted.await;
+    assert_eq!(lifted.status.code(), Some(0), "{lifted:?}");
+    assert_eq!(
+        (laptop.file("here"), laptop.file("there")),
+        (None, Some(String::new()))
+    );
+    assert_eq!(
+        (alpha.file("here"), alpha.file("there")),
+        (Some(String::new()), None)
+    );
+
+    let refused = gantry.client().create_session_on("beta", "").await;
+    assert!(
+        matches!(&refused, Err(ClientError::Refused(problem)) if problem.detail == "runner not found"),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pin_to_a_removed_runner_is_an_error_also_where_another_one_has_its_name() {
+    let gantry = Gantry::practice().await;
+    let _removed = gantry.runner("laptop").await;
+    let mut talk = gantry.talk().await;
+    let client = gantry.client();
+    let pinned = client.pin_session(talk.session(), "laptop").await;
+    let pin = pinned.expect("it is there").runner.expect("it is pinned");
+    client.remove_runner(pin.id).await.expect("it is removed");
+    let other = gantry.runner("laptop").await;
+    use_runner(&gantry, "laptop").await;
+    let told = talk.say("run touch ran").await;
+    let [(CallOutcome::Refused, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    let says = "runner \"laptop\", to which this session is pinned, was removed";
+    assert!(text.contains(says), "{text}");
+    assert_eq!(other.file("ran"), None);
+    client
+        .unpin_session(talk.session())
+        .await
+        .expect("it is there");
+    let told = talk.say("run touch ran").await;
+    assert_eq!(told.calls()[0].0, CallOutcome::Completed);
+    assert_eq!(other.file("ran"), Some(String::new()));
+}
