@@ -21,6 +21,18 @@ macro_rules! messages {
     )*};
 }
 
+mod frame;
+mod operation;
+
+pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
+#[cfg(feature = "openapi")]
+pub use operation::ExitCause;
+pub use operation::{
+    Download, Exec, InputTaken, Operation, OperationClientMessage, OperationEnd, OperationRunner,
+    OperationServerMessage, OperationState, Operations, SendSignal, Signal, StartOperation,
+    TerminalSize, Upload,
+};
+
 messages! {
     /// What went wrong (RFC 9457, `application/problem+json`).
     pub struct Problem {
@@ -186,14 +198,14 @@ messages! {
         pub ended: Option<String>,
     }
 
-    /// A user's operations, by id.
-    pub struct Operations {
+    /// The operations of a user's sessions, by id.
+    pub struct SessionOperations {
         /// The operations.
-        pub operations: Vec<Operation>,
+        pub operations: Vec<SessionOperation>,
     }
 
-    /// An operation in a list.
-    pub struct Operation {
+    /// An operation of a session's in a list.
+    pub struct SessionOperation {
         /// Its id.
         pub id: OperationId,
         /// The session whose call it is.
@@ -369,12 +381,12 @@ messages! {
     }
 }
 
-/// A stream of an operation.
-#[cfg(feature = "openapi")]
-#[derive(utoipa::ToSchema)]
-#[schema(rename_all = "snake_case")]
+/// An output stream of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum StreamName {
-    /// Standard output.
+    /// Standard output; standard error too where the two are merged or in a terminal.
     Stdout,
     /// Standard error.
     Stderr,

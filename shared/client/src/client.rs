@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, Operation, OperationCancelled, Operations, Output, Runner, Runners,
-    SendMessage, Session, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    Keys, Me, MessageAccepted, OperationCancelled, Output, Runner, Runners, SendMessage, Session,
+    SessionOperation, SessionOperations, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
 use shared_types::{CredentialId, Entropy, OperationId, RunnerId, SessionId};
@@ -135,12 +135,12 @@ impl Client {
         &self,
         beginning: &str,
         limit: u32,
-    ) -> Result<Vec<Operation>, ClientError> {
+    ) -> Result<Vec<SessionOperation>, ClientError> {
         let query = [
             ("prefix", beginning.to_owned()),
             ("limit", limit.to_string()),
         ];
-        let found: Operations = self.http.get(&["operations"], &query).await?;
+        let found: SessionOperations = self.http.get(&["operations"], &query).await?;
         Ok(found.operations)
     }
 

@@ -5,7 +5,7 @@ use utoipa::{
     openapi::{KnownFormat, Object, ObjectBuilder, RefOr, Schema, SchemaFormat, schema::Type},
 };
 
-use crate::{Event, SessionEvent, Timestamp};
+use crate::{Digest, Event, SessionEvent, Timestamp};
 
 pub(crate) fn text(
     pattern: Option<&str>,
@@ -25,6 +25,14 @@ impl PartialSchema for Timestamp {
 }
 
 impl ToSchema for Timestamp {}
+
+impl PartialSchema for Digest {
+    fn schema() -> RefOr<Schema> {
+        text(Some("^[0-9a-fA-F]{64}$"), None, "A SHA-256 in hexadecimal.")
+    }
+}
+
+impl ToSchema for Digest {}
 
 impl PartialSchema for SessionEvent {
     /// One flat object for each kind of event, with its place in the log.

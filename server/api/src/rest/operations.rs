@@ -8,7 +8,9 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use server_app::{AppError, CancelAnswer, MAX_OUTPUT_PAGE_BYTES, OutputStream};
-use shared_api::{Operation, OperationCancelled, Operations, Output, Problem, StreamName};
+use shared_api::{
+    OperationCancelled, Output, Problem, SessionOperation, SessionOperations, StreamName,
+};
 use shared_types::OperationId;
 
 use super::{Signed, id::Id, page::page, problem::Refused};
@@ -61,19 +63,19 @@ fn all_operations() -> u32 {
 
 /// The user's operations, by id.
 #[utoipa::path(get, path = "/api/v1/operations", operation_id = "list_operations", params(ListQuery), responses(
-    (status = 200, body = Operations), (status = 401, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = SessionOperations), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn operations(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Json<Operations>, Refused> {
+) -> Result<Json<SessionOperations>, Refused> {
     let Query(query) = query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
     let limit = page(query.limit, MAX_OPERATIONS)?;
     let found = doors.app.outputs.beginning(&ctx, &query.prefix, limit);
     let operations = found.await?.into_iter();
-    Ok(Json(Operations {
+    Ok(Json(SessionOperations {
         operations: operations
-            .map(|(id, session)| Operation { id, session })
+            .map(|(id, session)| SessionOperation { id, session })
             .collect(),
     }))
 }

@@ -1,0 +1,372 @@
+//! Operations of the API's callers: starting one, its state and its end, and the messages of its
+//! WebSocket. Binary messages are [`crate::BinaryFrame`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use shared_types::{Digest, OperationId, RunnerId, SessionId, Timestamp, TurnId};
+
+use crate::{Problem, StreamName};
+
+messages! {
+    /// Starts an operation: exactly one of `exec`, `download` and `upload`.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct StartOperation {
+        /// The name or id of the runner; without one, the runner that the user chose.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
+        pub runner: Option<String>,
+        /// Run a process.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub exec: Option<Exec>,
+        /// Read a whole file: its bytes are the operation's stdout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub download: Option<Download>,
+        /// Write a whole file: its bytes are the operation's input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub upload: Option<Upload>,
+        /// How long it may run, in milliseconds, from 1000 (1 s) to 604800000 (7 days); absent for
+        /// 24 hours.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1000, maximum = 604800000))]
+        pub timeout_ms: Option<u64>,
+    }
+
+    /// Runs a process: exactly one of `argv` and `script`.
+    #[derive(Default)]
+    #[serde(deny_unknown_fields)]
+    pub struct Exec {
+        /// The program, which is looked up in PATH, and its arguments; 4096 words at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 4096))]
+        pub argv: Option<Vec<String>>,
+        /// A script for the runner's shell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 131071))]
+        pub script: Option<String>,
+        /// The directory to run in, relative to the workspace; empty for the workspace itself.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub directory: String,
+        /// Variables on top of the runner's own environment.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub environment: BTreeMap<String, String>,
+        /// Whether it takes input; without, it reads an empty one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub input: bool,
+        /// Run it in a terminal of this size: it takes input, and all its output is stdout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub terminal: Option<TerminalSize>,
+        /// Whether stderr goes into the stream of stdout, so that their order is exact.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub merged: bool,
+        /// Stop it once it has written nothing for so many milliseconds; absent for no such limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 604800000))]
+        pub idle_timeout_ms: Option<u64>,
+    }
+
+    /// The size of a terminal.
+    #[derive(Copy, Eq)]
+    #[serde(deny_unknown_fields)]
+    pub struct TerminalSize {
+        /// Its height in characters.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 65535))]
+        pub rows: u16,
+        /// Its width in characters.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 65535))]
+        pub columns: u16,
+    }
+
+    /// Reads a whole file of any size.
+    #[serde(deny_unknown_fields)]
+    pub struct Download {
+        /// The file, relative to the workspace.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub path: String,
+    }
+
+    /// Writes a whole file of any size. Until all of it has come and fits the digest, nothing is
+    /// changed. Missing directories are made.
+    #[serde(deny_unknown_fields)]
+    pub struct Upload {
+        /// The file, relative to the workspace.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub path: String,
+        /// Its size.
+        #[cfg_attr(feature = "openapi", schema(maximum = 68719476736_u64))]
+        pub bytes: u64,
+        /// The SHA-256 of its content.
+        pub digest: Digest,
+    }
+
+    /// Operations, the newest first.
+    pub struct Operations {
+        /// The operations.
+        pub operations: Vec<Operation>,
+    }
+
+    /// One request to one runner.
+    pub struct Operation {
+        /// Its id.
+        pub id: OperationId,
+        /// Where it runs.
+        pub runner: OperationRunner,
+        /// The request in one line, such as `ls -l`.
+        pub title: String,
+        /// The kind of the request, such as `exec`, `download`, `upload`, `read` or `write`.
+        pub kind: String,
+        /// The name of the user who started it; absent where an agent did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub started_by: Option<String>,
+        /// The session whose agent started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub session: Option<SessionId>,
+        /// The turn in which the agent started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub turn: Option<TurnId>,
+        /// When it was placed on its runner.
+        pub placed_at: Timestamp,
+        /// When a caller asked to stop it.
+        #[serde(default)]
+        pub cancel_requested_at: Option<Timestamp>,
+        /// Whether it has ended.
+        pub state: OperationState,
+        /// When the server stored its end.
+        #[serde(default)]
+        pub ended_at: Option<Timestamp>,
+        /// How it ended; absent while it is open.
+        #[serde(default)]
+        pub end: Option<OperationEnd>,
+    }
+
+    /// The runner of an operation. It may have been removed since.
+    pub struct OperationRunner {
+        /// Its id.
+        pub id: RunnerId,
+        /// Its name when the operation was placed.
+        pub name: String,
+    }
+
+    /// How much of an operation's input was taken.
+    pub struct InputTaken {
+        /// The offset to go on at: the end of what was sent, or less where there was no room for all
+        /// of it, or where bytes before it are missing.
+        pub offset: u64,
+        /// Whether the input has ended: all of it, with its end, was taken.
+        pub ended: bool,
+    }
+
+    /// Sends a signal to the processes of an operation.
+    #[serde(deny_unknown_fields)]
+    pub struct SendSignal {
+        /// The signal.
+        pub signal: Signal,
+    }
+}
+
+/// Whether an operation has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum OperationState {
+    /// It runs, or is on its way to its runner.
+    Open,
+    /// It has ended; nothing of it changes any more.
+    Ended,
+}
+
+/// How an operation ended. `words` says it in one line for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum OperationEnd {
+    /// A process ended. Without a code and a signal it never started, or its status is not known:
+    /// `words` says which.
+    Exited {
+        /// The code that it returned.
+        code: Option<i32>,
+        /// The number of the signal that ended it.
+        signal: Option<i32>,
+        /// Why it ended.
+        #[cfg_attr(feature = "openapi", schema(value_type = ExitCause))]
+        cause: String,
+        /// The end in one line.
+        words: String,
+        /// Bytes that it wrote to stdout.
+        stdout_bytes: u64,
+        /// Bytes that it wrote to stderr.
+        stderr_bytes: u64,
+        /// Milliseconds from its start to its end.
+        wall_ms: u64,
+    },
+    /// A file operation succeeded.
+    Done {
+        /// The end in one line.
+        words: String,
+        /// The size of the file, of a download, an upload or a write.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
+        /// The SHA-256 of the file, of a download, an upload or a write.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<Digest>,
+    },
+    /// A file operation could not be done; nothing was changed.
+    Failed {
+        /// The end in one line.
+        words: String,
+    },
+    /// It was refused and never started.
+    Refused {
+        /// The end in one line.
+        words: String,
+    },
+    /// What became of it cannot be known.
+    Lost {
+        /// The end in one line.
+        words: String,
+    },
+}
+
+impl OperationEnd {
+    /// The end in one line for people.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Exited { words, .. }
+            | Self::Done { words, .. }
+            | Self::Failed { words }
+            | Self::Refused { words }
+            | Self::Lost { words } => words,
+        }
+    }
+}
+
+/// Why a process ended.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum ExitCause {
+    /// By itself.
+    Exited,
+    /// It ran for as long as it was given.
+    Timeout,
+    /// It was silent for as long as it was given.
+    Idle,
+    /// It was stopped on request.
+    Cancelled,
+    /// Its runner stopped, or was cut off for too long.
+    Orphaned,
+    /// The host ran out of memory.
+    OutOfMemory,
+    /// Its output found no room on the runner's disk.
+    DiskFull,
+    /// Its supervisor was killed, and it with it.
+    SupervisorLost,
+    /// The runner's host restarted.
+    HostReboot,
+}
+
+/// A signal to the processes of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT, as control-C sends it in a terminal.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGKILL.
+    Kill,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGTERM.
+    Terminate,
+    /// SIGCONT.
+    Continue,
+    /// SIGSTOP.
+    Stop,
+}
+
+/// A text message of the server on an operation's WebSocket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum OperationServerMessage {
+    /// The operation as it is now; the first message.
+    Operation {
+        /// The operation.
+        operation: Box<Operation>,
+    },
+    /// Its runner has it.
+    Accepted,
+    /// Bytes of an output stream that are not kept any more.
+    Gap {
+        /// The stream.
+        stream: StreamName,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte after the gap, where the stream goes on.
+        to: u64,
+    },
+    /// Its runner cannot be reached. The operation goes on, and so does this connection.
+    Unreachable {
+        /// When the runner was last heard of.
+        since: Timestamp,
+    },
+    /// Its runner is back.
+    Reachable,
+    /// All input below this offset was taken; send from here on. It may go back, where the runner
+    /// lost what it had.
+    InputTaken {
+        /// The offset.
+        offset: u64,
+    },
+    /// It ended, and all output was sent; the server closes the connection.
+    Ended {
+        /// The operation with its end.
+        operation: Box<Operation>,
+    },
+    /// A message of the client was refused, or the operation cannot be followed any more.
+    Problem {
+        /// What happened.
+        problem: Problem,
+    },
+}
+
+/// A text message of the client on an operation's WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum OperationClientMessage {
+    /// The input ends at this offset.
+    InputEnd {
+        /// The size of the whole input.
+        offset: u64,
+    },
+    /// The terminal has another size.
+    Resize {
+        /// Its height in characters.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 65535))]
+        rows: u16,
+        /// Its width in characters.
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 65535))]
+        columns: u16,
+    },
+    /// Send a signal to the operation's processes.
+    Signal {
+        /// The signal.
+        signal: Signal,
+    },
+    /// Output of a download that the client has stored: the server need not keep it.
+    Taken {
+        /// The stream.
+        stream: StreamName,
+        /// All bytes below this offset are stored.
+        offset: u64,
+    },
+}
