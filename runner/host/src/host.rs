@@ -97,7 +97,7 @@ impl Host {
     pub fn perform(&self, request: Request, run_for: Duration) -> Performing {
         let (events, receiver) = mpsc::channel(EVENTS_WAITING);
         let (stop, stopping) = Stopping::pair();
-        let span = tracing::debug_span!("host.perform", request.kind = kind(&request));
+        let span = tracing::debug_span!("host.perform", request.kind = request.kind());
         let host = self.clone();
         let told = events.clone();
         let work = async move { host.file_operation(request, run_for, told, stopping).await };
@@ -216,20 +216,6 @@ async fn settled(work: JoinHandle<Outcome>) -> Outcome {
 fn lost(reason: &str) -> Outcome {
     let message = format!("what became of the operation is not known: {reason}");
     Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
-}
-
-fn kind(request: &Request) -> &'static str {
-    match request {
-        Request::Exec(_) => "exec",
-        Request::Read(_) => "read",
-        Request::Write(_) => "write",
-        Request::Edit(_) => "edit",
-        Request::List(_) => "list",
-        Request::Glob(_) => "glob",
-        Request::Grep(_) => "grep",
-        Request::Download(_) => "download",
-        Request::Upload(_) => "upload",
-    }
 }
 
 mod transfer;

@@ -1,5 +1,7 @@
 //! What can be asked of a sandbox. Paths are relative to its root and use `/`.
 
+mod title;
+
 use std::{collections::BTreeMap, num::NonZeroU64};
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,21 @@ pub enum Request {
 }
 
 impl Request {
+    /// The name of its kind, as the API and the logs say it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Exec(_) => "exec",
+            Self::Read(_) => "read",
+            Self::Write(_) => "write",
+            Self::Edit(_) => "edit",
+            Self::List(_) => "list",
+            Self::Glob(_) => "glob",
+            Self::Grep(_) => "grep",
+            Self::Download(_) => "download",
+            Self::Upload(_) => "upload",
+        }
+    }
+
     /// SHA-256 of the canonical form: its JSON with the fields in the order of their declaration.
     pub fn digest(&self) -> Digest {
         // A request holds only strings, numbers and maps with string keys, so this cannot fail.
