@@ -183,6 +183,8 @@ pub(crate) struct Settings {
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
+    /// How long a turn waits for a runner that went away while a call ran there.
+    pub(crate) waited_for: Duration,
     /// How much one user may store.
     pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
@@ -260,6 +262,7 @@ impl Settings {
             client_address,
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
+            waited_for: file.runners.waited_for()?,
             user_limits: file.limits.user_limits()?,
             model,
             model_window,

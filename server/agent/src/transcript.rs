@@ -340,6 +340,17 @@ impl Step {
         unplaced.map(|result| result.text.strip_prefix(NOT_RUN).unwrap_or(&result.text))
     }
 
+    /// Whether the end of one of these calls is not known because its runner stayed away.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let mut results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        results.any(|result| {
+            let CallResult {
+                outcome, awaits, ..
+            } = result;
+            *outcome == CallOutcome::Unknown && *awaits == Some(Awaited::Runner)
+        })
+    }
+
     /// The calls that have no result yet, by their place in the answer.
     pub(crate) fn pending(&self) -> Vec<u32> {
         (0..)

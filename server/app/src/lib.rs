@@ -97,6 +97,8 @@ pub struct Parts {
     pub link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub ephemeral_silence: Duration,
+    /// How long a turn waits for a runner that went away while a call ran there.
+    pub waited_for: Duration,
     /// How much one user may store.
     pub user_limits: UserLimits,
     /// This process.
@@ -127,6 +129,7 @@ impl Parts {
         let tools = ToolSet::standard();
         let limits = EngineLimits {
             model_window: self.model_window,
+            parked_at_most: self.waited_for,
             ..EngineLimits::default()
         };
         Bench {

@@ -1,9 +1,10 @@
-//! `[runners]`: what becomes of runners that stay away.
+//! `[runners]`: how long runners that stay away are waited for, and what becomes of them.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::bail;
 use serde::Deserialize;
+use shared_types::limits;
 
 /// What may be asked for. Shorter than an hour, a runner would go whose commands still run: cut
 /// off, they may go on for 15 minutes. After 7 days its operations are given up in any case.
@@ -12,12 +13,18 @@ const SILENCE_S: RangeInclusive<u32> = 3600..=7 * 24 * 3600;
 /// Where the file says nothing: a day.
 const DEFAULT_SILENCE_S: u32 = 24 * 3600;
 
+/// How long a turn may be told to wait for a runner. A day is as long as a command may run.
+const WAITED_FOR_S: RangeInclusive<u32> = 1..=24 * 3600;
+
 /// The section of the file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunnersSection {
     /// After this many seconds without a word an ephemeral runner is removed [default: 86400].
     ephemeral_silence_s: Option<u32>,
+    /// A turn whose runner goes away while a call runs there fails after this many seconds
+    /// [default: 900].
+    waited_for_s: Option<u32>,
 }
 
 impl RunnersSection {
@@ -27,15 +34,30 @@ impl RunnersSection {
     /// If it is too short or too long.
     pub(super) fn ephemeral_silence(&self) -> anyhow::Result<Duration> {
         let seconds = self.ephemeral_silence_s.unwrap_or(DEFAULT_SILENCE_S);
-        if !SILENCE_S.contains(&seconds) {
-            bail!(
-                "ephemeral_silence_s under [runners] in gantry.toml is a number of seconds from {} to {}",
-                SILENCE_S.start(),
-                SILENCE_S.end()
-            );
-        }
-        Ok(Duration::from_secs(seconds.into()))
+        within("ephemeral_silence_s", seconds, SILENCE_S)
     }
+
+    /// How long a turn waits for a runner that went away while a call ran there, checked.
+    ///
+    /// # Errors
+    /// If it is too short or too long.
+    pub(super) fn waited_for(&self) -> anyhow::Result<Duration> {
+        match self.waited_for_s {
+            None => Ok(limits::PARKED_AT_MOST),
+            Some(seconds) => within("waited_for_s", seconds, WAITED_FOR_S),
+        }
+    }
+}
+
+fn within(key: &str, seconds: u32, range: RangeInclusive<u32>) -> anyhow::Result<Duration> {
+    if !range.contains(&seconds) {
+        bail!(
+            "{key} under [runners] in gantry.toml is a number of seconds from {} to {}",
+            range.start(),
+            range.end()
+        );
+    }
+    Ok(Duration::from_secs(seconds.into()))
 }
 
 #[cfg(test)]
@@ -57,6 +79,21 @@ mod tests {
             let error = silence(&format!("ephemeral_silence_s = {wrong}"));
             let error = error.expect_err("it is refused").to_string();
             assert!(error.contains("3600 to 604800"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_runner_is_waited_for_a_second_to_a_day_and_by_default_a_quarter_of_an_hour() {
+        let waited = |text: &str| {
+            let section: RunnersSection = toml::from_str(text).expect("a section");
+            section.waited_for().map(|time| time.as_secs())
+        };
+        assert_eq!(waited("").expect("it is fine"), 900);
+        assert_eq!(waited("waited_for_s = 1").expect("it is fine"), 1);
+        for wrong in [0, 86_401] {
+            let error = waited(&format!("waited_for_s = {wrong}"));
+            let error = error.expect_err("it is refused").to_string();
+            assert!(error.contains("1 to 86400"), "{error}");
         }
     }
 }

@@ -2,13 +2,19 @@ use std::process::Stdio;
 
 use shared_types::Event;
 use tests::{
-    gantry::{Gantry, Runner},
+    gantry::{Gantry, Runner, Setup, eventually},
     model_server::{ModelServer, Reply},
+    proxy::Proxy,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+async fn until_there(runner: &Runner, file: &str) {
+    let there = || async { runner.file(file).map(|_| ()) };
+    eventually("the command came so far", there).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,6 +182,38 @@ async fn an_offline_runner_is_told_once_and_the_exit_code_says_that_nothing_was_
     let told = said.matches("which is chosen, is offline").count();
     assert_eq!(told, 1, "{said}");
     assert_eq!(runner.file("ran"), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_stays_away_while_a_command_runs_ends_the_turn_and_the_exit_code_says_so() {
+    let gantry = Gantry::with(Setup {
+        settings: "[runners]\nwaited_for_s = 1\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let proxy = Proxy::before(gantry.url()).await;
+    let runner = gantry.runner_by_way_of(proxy.url(), "laptop").await;
+    let command = "run echo half; touch began; until [ -e go ]; do sleep 0.02; done; touch ended";
+    let chat = gantry.cli(&["chat", command]);
+    let cut = async {
+        until_there(&runner, "began").await;
+        proxy.set(|weather| weather.refuses = true);
+        proxy.cut();
+    };
+    let (output, ()) = tokio::join!(chat, cut);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let told = "✗ failed: the runner went offline before it told how a call ended";
+    assert!(said.contains(told), "{said}");
+    // The command outlived the turn, and its end is told with the next one.
+    std::fs::write(runner.workspace().join("go"), "").expect("it is written");
+    until_there(&runner, "ended").await;
+    proxy.clear();
+    gantry.until_online("laptop", true).await;
+    let output = gantry.cli(&["chat", "-c", "run ls"]).await;
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("ended"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -121,17 +121,24 @@ async fn what_is_begun_in_the_background_has_the_next_number_each() {
 #[tokio::test(start_paused = true)]
 async fn only_what_runs_for_sure_goes_to_the_background() {
     let gone = OperationEvent::Unreachable { since: START };
-    for (script, said) in [
-        (Script::Hang(vec![]), "did not report its end in time"),
+    for (events, said, outcome) in [
         (
-            Script::Hang(vec![OperationEvent::Accepted, gone]),
+            vec![],
+            "did not report its end in time",
+            TurnOutcome::Completed,
+        ),
+        (
+            vec![OperationEvent::Accepted, gone],
             "has been offline since",
+            TurnOutcome::Failed,
         ),
     ] {
-        let mut world = calls([SHELL], script);
+        let mut world = calls([SHELL], Script::Hang(events));
         world.limits.start_within = Duration::ZERO;
         world.limits.parked_at_most = Duration::from_secs(10);
-        run(&world).await;
+        let running = world.spawn();
+        place(&world, 0).await;
+        assert_ends(running, outcome).await;
         let [(CallOutcome::Unknown, text, None)] = &told(&world)[..] else {
             panic!("{:?}", told(&world));
         };

@@ -288,16 +288,8 @@ async fn where_no_runner_can_be_given_a_call_the_turn_ends_with_the_one_reason()
     assert_eq!((ended.len(), unplaced.count()), (4, 3));
     // The calls behind the first one are not tried: each would wait for the runner.
     assert_eq!(world.sandbox.scripted.started().len(), 1);
-    let reason = world
-        .journal
-        .events()
-        .into_iter()
-        .find_map(|event| match event {
-            Event::TurnEnded { reason, .. } => reason,
-            _ => None,
-        });
     let told = "runner lap is offline since noon; start it";
-    assert_eq!(reason.as_deref(), Some(told));
+    assert_eq!(world.end(), (TurnOutcome::Failed, told.to_owned()));
 }
 
 #[tokio::test]
@@ -368,11 +360,17 @@ async fn a_runner_that_comes_back_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_runner_that_stays_away_leaves_the_outcome_unknown_and_keeps_the_operation() {
+async fn a_runner_that_stays_away_ends_the_turn_leaves_the_outcome_unknown_and_keeps_the_operation()
+{
     let gone = OperationEvent::Unreachable { since: START };
     let mut world = one_call(SHELL, [Script::Hang(vec![output("half"), gone])]);
     world.limits.parked_at_most = Duration::from_millis(1);
-    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    let (_, reason) = world.end();
+    assert!(
+        reason.starts_with("the runner went offline before it told how a call ended"),
+        "{reason}"
+    );
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);
     assert!(text.contains(&format!(

@@ -4,6 +4,7 @@ use shared_types::event::{Finish, TurnOutcome};
 
 use crate::{
     engine::EngineLimits,
+    session::spoken,
     transcript::{Step, TurnLog},
 };
 
@@ -67,6 +68,13 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
     // Every other call would be refused for the same reason, until a person sees to it.
     if let Some(reason) = step.unplaced() {
         return failed(reason.to_owned());
+    }
+    if step.is_cut_off() {
+        return failed(format!(
+            "the runner went offline before it told how a call ended, and was not back within {}: start \
+             it with \"gantry-runner run\"; the call's end is known once it is back",
+            spoken(limits.parked_at_most)
+        ));
     }
     if repeats(&turn.steps, limits.same_steps) {
         return failed(format!(
