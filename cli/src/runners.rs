@@ -28,7 +28,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         "RUNNER",
         "STATE",
         "",
-        "ISOLATION (REPORTED)",
+        "ISOLATION",
         "SYSTEM",
         "WORKSPACE",
     ];
@@ -39,7 +39,7 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
             runner.name.clone(),
             state(runner, now),
             if runner.ephemeral { "ephemeral" } else { "" }.to_owned(),
-            runner.isolation.clone(),
+            isolation(runner),
             runner.platform.clone(),
             format!("{}:{}", runner.hostname, runner.workspace),
         ]);
@@ -59,6 +59,15 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
     Ok(())
 }
 
+/// What a runner says of its isolation, and whether the server's operator believes that.
+pub(crate) fn isolation(runner: &Runner) -> String {
+    let whose = match runner.isolation_believed {
+        true => "believed",
+        false => "reported",
+    };
+    format!("{} ({whose})", runner.isolation)
+}
+
 /// The runner that the person chose, in words.
 pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
     let Some(id) = me.active_runner else {
@@ -72,8 +81,8 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
         };
         let (name, state) = (&runner.name, state(runner, now));
         return format!(
-            "{name} · {state}{ephemeral} · reported isolation: {}",
-            runner.isolation
+            "{name} · {state}{ephemeral} · isolation: {}",
+            isolation(runner)
         );
     }
     let Some(name) = &me.active_runner_name else {
@@ -92,8 +101,9 @@ pub(crate) async fn choose(client: &Client, screen: Screen, name: &str) -> anyho
     let runner = client.use_runner(&id.to_string()).await?;
     let state = state(&runner, SystemClock::new().now());
     let using = format!(
-        "using {} ({state}, reported isolation: {})",
-        runner.name, runner.isolation
+        "using {} ({state}, isolation: {})",
+        runner.name,
+        isolation(&runner)
     );
     screen.line(&clean_line(&using, MAX_WORDS))
 }

@@ -121,6 +121,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         link: settings.link,
         ephemeral_silence: settings.ephemeral_silence,
         waited_for: settings.waited_for,
+        isolation: Arc::new(settings.isolation),
         user_limits: settings.user_limits,
         replica: ReplicaId::generate(&*clock, &*entropy),
         clock,

@@ -4,6 +4,7 @@
 //! file has and this does not know is an error, never silently without effect.
 
 mod connections;
+mod isolation;
 mod limits;
 mod link;
 mod listen;
@@ -20,13 +21,14 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
-use server_app::UserLimits;
+use server_app::{IsolationPolicy, UserLimits};
 use server_router::links::LinkOptions;
 use shared_types::parse_duration;
 
 pub(crate) use self::model::ModelChoice;
 use self::{
     connections::ConnectionsSection,
+    isolation::IsolationSection,
     limits::LimitsSection,
     link::LinkSection,
     listen::Listen,
@@ -139,6 +141,7 @@ struct File {
     connections: ConnectionsSection,
     link: LinkSection,
     runners: RunnersSection,
+    isolation: IsolationSection,
     limits: LimitsSection,
     model: ModelSection,
     log: LogSection,
@@ -185,6 +188,8 @@ pub(crate) struct Settings {
     pub(crate) ephemeral_silence: Duration,
     /// How long a turn waits for a runner that went away while a call ran there.
     pub(crate) waited_for: Duration,
+    /// What sandboxes have to keep apart, and whose word on that counts.
+    pub(crate) isolation: IsolationPolicy,
     /// How much one user may store.
     pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
@@ -263,6 +268,7 @@ impl Settings {
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             waited_for: file.runners.waited_for()?,
+            isolation: file.isolation.policy()?,
             user_limits: file.limits.user_limits()?,
             model,
             model_window,

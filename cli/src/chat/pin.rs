@@ -56,8 +56,8 @@ pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
         None => format!("runner {}, which was removed (/runner NAME)", pin.name),
         Some(runner) => {
             let (name, state) = (&runner.name, runners::state(runner, now));
-            let isolation = &runner.isolation;
-            format!("runner {name} for this session · {state} · reported isolation: {isolation}")
+            let isolation = runners::isolation(runner);
+            format!("runner {name} for this session · {state} · isolation: {isolation}")
         }
     };
     Ok(clean_line(&words, MAX_LINE))

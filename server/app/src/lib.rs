@@ -11,6 +11,7 @@ mod context;
 mod enrolment;
 mod error;
 mod follow;
+mod isolation;
 mod journal;
 pub mod keys;
 mod link_token;
@@ -48,6 +49,7 @@ pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
+pub use isolation::IsolationPolicy;
 pub use link_token::LinkClaims;
 pub use operator::Operator;
 pub use outputs::{MAX_OUTPUT_PAGE_BYTES, OutputPage, Outputs};
@@ -99,6 +101,8 @@ pub struct Parts {
     pub ephemeral_silence: Duration,
     /// How long a turn waits for a runner that went away while a call ran there.
     pub waited_for: Duration,
+    /// What sandboxes have to keep apart, and whose word on that counts.
+    pub isolation: Arc<IsolationPolicy>,
     /// How much one user may store.
     pub user_limits: UserLimits,
     /// This process.
@@ -141,6 +145,7 @@ impl Parts {
             clock: self.clock.clone(),
             replica: self.replica,
             started: Started::now(self.clock.now()),
+            isolation: self.isolation.clone(),
         }
     }
 }
@@ -217,6 +222,7 @@ impl App {
             (links.clone(), hub.clone()),
             join_tokens,
             allowance.clone(),
+            parts.isolation.clone(),
             clock.clone(),
         );
         let sweep = Sweep {

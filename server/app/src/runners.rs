@@ -13,8 +13,8 @@ use shared_types::{
 };
 
 use crate::{
-    AppError, OpContext, allowance::Allowance, live::LiveHub, outdated::Outdated, ports::lost,
-    whole::whole,
+    AppError, OpContext, allowance::Allowance, isolation::IsolationPolicy, live::LiveHub,
+    outdated::Outdated, ports::lost, whole::whole,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -47,8 +47,10 @@ pub struct Runner {
     pub outdated: Option<u32>,
     /// Whether it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
-    /// What its sandbox is proved to keep apart.
+    /// What it reports that its sandbox keeps apart.
     pub isolation: Isolation,
+    /// Whether policy takes its word for that.
+    pub believed: bool,
     /// The directory that it works in.
     pub workspace: String,
     /// Its host's name.
@@ -80,6 +82,7 @@ pub struct Runners {
     join_tokens: JoinTokens,
     allowance: Allowance,
     outdated: Arc<Outdated>,
+    isolation: Arc<IsolationPolicy>,
     clock: Arc<dyn Clock>,
 }
 
@@ -89,6 +92,7 @@ impl Runners {
         (links, hub): (Links, LiveHub),
         join_tokens: JoinTokens,
         allowance: Allowance,
+        isolation: Arc<IsolationPolicy>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
@@ -97,6 +101,7 @@ impl Runners {
             hub,
             join_tokens,
             allowance,
+            isolation,
             outdated: Arc::default(),
             clock,
         }
@@ -261,6 +266,7 @@ impl Runners {
             id: row.id,
             name: row.name,
             isolation,
+            believed: self.isolation.believes(row.id),
             workspace,
             hostname: row.hostname,
             platform: if row.os.is_empty() {

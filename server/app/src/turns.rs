@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    isolation::IsolationPolicy,
     journal::{SessionJournal, SessionSink},
     live::LiveHub,
     ports::{SessionIntents, Started, TurnFleet},
@@ -53,6 +54,7 @@ pub(crate) struct Bench {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
     pub(crate) started: Started,
+    pub(crate) isolation: Arc<IsolationPolicy>,
 }
 
 impl Bench {
@@ -65,6 +67,7 @@ impl Bench {
             hub,
             clock,
             started,
+            isolation,
             ..
         } = self;
         let fleet = TurnFleet {
@@ -72,6 +75,7 @@ impl Bench {
             links: links.clone(),
             hub: hub.clone(),
             started: *started,
+            isolation: isolation.clone(),
             tenant,
             session: session.id,
             turn,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use shared_types::{
-    Incarnation, Refusal, RefusalCode, RunnerId, Timestamp,
+    Incarnation, Isolation, Refusal, RefusalCode, RunnerId, Timestamp,
     event::{Choice, Place},
 };
 
@@ -57,7 +57,8 @@ pub struct Recent {
 ///
 /// # Errors
 /// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or removed.
-/// `ForbiddenByRunnerPolicy`: it does not prove the isolation that is demanded.
+/// `ForbiddenByRunnerPolicy`: it does not report the isolation that is demanded, or its word does not
+/// count.
 pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotPlaced> {
     let runner = chosen(snapshot).map_err(NotPlaced::Refused)?;
     let (which, other) = (
@@ -91,13 +92,21 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
             "{which} offers no workspace; look at its log"
         )));
     };
-    if !isolation.satisfies(&snapshot.demanded) {
-        return Err(NotPlaced::Refused(Refusal::new(
-            RefusalCode::ForbiddenByRunnerPolicy,
-            format!(
-                "{which} does not prove the isolation that is demanded: {} is missing; {other}",
-                isolation.missing(&snapshot.demanded)
-            ),
+    let missing = isolation.missing(&snapshot.demanded);
+    if missing != Isolation::none() {
+        return Err(forbidden(format!(
+            "{which} does not prove the isolation that is demanded: {missing} is missing; {other}"
+        )));
+    }
+    let proved = match runner.believed {
+        true => isolation.clone(),
+        false => Isolation::none(),
+    };
+    if !proved.satisfies(&snapshot.demanded) {
+        return Err(forbidden(format!(
+            "{which} reports the isolation that is demanded, and its word does not count here; the \
+             server's operator adds {:?} to believed under [isolation] in gantry.toml, or {other}",
+            runner.id.to_string()
         )));
     }
     Ok(Placement {
@@ -105,7 +114,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
             runner: runner.id,
             runner_name: runner.name.clone(),
             sandbox: *sandbox,
-            isolation: isolation.clone(),
+            isolation: proved,
         },
         incarnation: incarnation.clone(),
     })
@@ -180,6 +189,11 @@ fn other(choice: &Choice) -> &'static str {
             "choose another for the next message with: gantry runners use NAME"
         }
     }
+}
+
+fn forbidden(message: String) -> NotPlaced {
+    let code = RefusalCode::ForbiddenByRunnerPolicy;
+    NotPlaced::Refused(Refusal::new(code, message))
 }
 
 fn unavailable(message: String) -> NotPlaced {

@@ -67,8 +67,10 @@ pub struct FleetRunner {
     pub state: RunnerState,
     /// Whether it may not come back as who it is, because its folder was copied.
     pub locked: bool,
-    /// Its workspace and what that is proved to keep apart; absent until it has said so.
+    /// Its workspace and what the runner reports that this keeps apart; absent until it has said so.
     pub sandbox: Option<(SandboxId, Isolation)>,
+    /// Whether policy takes its word for that. Where it does not, nothing is proved.
+    pub believed: bool,
     /// What its memory is worth; absent until it has linked once.
     pub incarnation: Option<Incarnation>,
 }

@@ -274,8 +274,11 @@ messages! {
         /// Whether it is removed when it leaves for good or stays away.
         #[serde(default)]
         pub ephemeral: bool,
-        /// What its sandbox is proved to keep apart: `none`, or properties joined by `+`.
+        /// What it reports that its sandbox keeps apart: `none`, or properties joined by `+`.
         pub isolation: String,
+        /// Whether the server's operator lets its word on that count.
+        #[serde(default)]
+        pub isolation_believed: bool,
         /// The directory that it works in, for people.
         pub workspace: String,
         /// Its host's name.

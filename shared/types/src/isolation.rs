@@ -48,6 +48,11 @@ impl Isolation {
         self.0.is_superset(&demanded.0)
     }
 
+    /// What is in either of them.
+    pub fn and(&self, other: &Self) -> Self {
+        Self(self.0.union(&other.0).copied().collect())
+    }
+
     /// The properties of `demanded` that are not proved here, in a fixed order.
     pub fn missing(&self, demanded: &Self) -> Self {
         Self(demanded.0.difference(&self.0).copied().collect())

@@ -135,6 +135,7 @@ impl LinkRows for Rows {
             state: RunnerState::Online,
             locked: false,
             sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            believed: false,
             incarnation: Some(hello.incarnation.clone()),
         });
         kept.links += 1;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
-    gantry::{Gantry, TO_BE_ENROLLED},
+    gantry::{Gantry, Setup, TO_BE_ENROLLED},
     proxy::Proxy,
     report::report,
 };
@@ -59,6 +59,37 @@ async fn with_the_chosen_runner_offline_the_answer_says_since_when_and_nothing_r
     );
     assert!(told.places().is_empty());
     assert_eq!((chosen.file("ran"), other.file("ran")), (None, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_runs_where_less_is_kept_apart_than_the_operator_demands() {
+    let mut gantry = Gantry::with(Setup {
+        settings: "[isolation]\nat_least = \"network\"\n".to_owned(),
+        ..Setup::default()
+    })
+    .await;
+    let runner = gantry.runner("laptop").await;
+    let told = gantry.talk().await.say("run touch ran").await;
+    let [(CallOutcome::Refused, text)] = told.calls()[..] else {
+        panic!("{:?}", told.calls())
+    };
+    assert!(
+        text.contains("laptop") && text.contains("network is missing"),
+        "{text}"
+    );
+    assert_eq!((told.places().len(), runner.file("ran")), (0, None));
+    let listed = async |gantry: &Gantry| {
+        let runners = gantry.cli(&["runners"]).await.stdout;
+        String::from_utf8(runners).expect("text")
+    };
+    assert!(listed(&gantry).await.contains("none (reported)"));
+
+    let id = gantry.client().runners().await.expect("a list")[0].id;
+    let settings = format!("[isolation]\nbelieved = [\"{id}\"]\n");
+    std::fs::write(gantry.home().join("gantry.toml"), settings).expect("it is written");
+    gantry.stop_server().await;
+    gantry.start_server().await;
+    assert!(listed(&gantry).await.contains("none (believed)"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

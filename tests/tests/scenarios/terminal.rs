@@ -194,7 +194,8 @@ async fn a_runner_that_stays_away_while_a_command_runs_ends_the_turn_and_the_exi
     let proxy = Proxy::before(gantry.url()).await;
     let runner = gantry.runner_by_way_of(proxy.url(), "laptop").await;
     let command = "run echo half; touch began; until [ -e go ]; do sleep 0.02; done; touch ended";
-    let chat = gantry.cli(&["chat", command]);
+    let arguments = ["chat", command];
+    let chat = gantry.cli(&arguments);
     let cut = async {
         until_there(&runner, "began").await;
         proxy.set(|weather| weather.refuses = true);

@@ -113,6 +113,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         refused: runner.outdated.map(too_old),
         ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
+        isolation_believed: runner.believed,
         workspace: runner.workspace,
         hostname: runner.hostname,
         platform: runner.platform,

@@ -5,7 +5,7 @@
 //! seconds. Until then a runner that was never heard of since the start is waited for, so that a
 //! turn which goes on after a restart is not told that its runner is offline.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_agent::Live;
@@ -17,7 +17,7 @@ use server_store::{ChosenRunner, FleetRow, RunnerRow, Store, StoreError};
 use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
-use crate::live::LiveHub;
+use crate::{isolation::IsolationPolicy, live::LiveHub};
 
 /// How long after the server's start a runner may take to come back: its longest pause between
 /// two attempts, and what an attempt takes.
@@ -54,6 +54,7 @@ pub(crate) struct TurnFleet {
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
+    pub(crate) isolation: Arc<IsolationPolicy>,
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) turn: TurnId,
@@ -70,7 +71,7 @@ impl Fleet for TurnFleet {
             fleet = self.read().await?;
         }
         let runners = match fleet.chosen {
-            Some(chosen) => vec![shown(chosen)],
+            Some(chosen) => vec![shown(chosen, &self.isolation)],
             None => {
                 let any = self.store.list_runners(self.tenant, "", 1).await;
                 let any = any.map_err(PortError::new)?.into_iter();
@@ -79,7 +80,7 @@ impl Fleet for TurnFleet {
         };
         Ok(FleetSnapshot {
             choice: fleet.choice,
-            demanded: fleet.demanded,
+            demanded: fleet.demanded.and(&self.isolation.at_least),
             runners,
         })
     }
@@ -118,8 +119,9 @@ impl TurnFleet {
     }
 }
 
-fn shown(runner: ChosenRunner) -> FleetRunner {
+fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetRunner {
     FleetRunner {
+        believed: isolation.believes(runner.id),
         id: runner.id,
         state: state(runner.revoked, runner.online, runner.last_seen_at),
         locked: runner.locked,
@@ -137,6 +139,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
         locked: row.locked_at.is_some(),
         name: row.name,
         sandbox: None,
+        believed: false,
         incarnation: row.incarnation,
     }
 }

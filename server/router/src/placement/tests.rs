@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use shared_types::{Isolation, JournalId, RunnerId, SandboxId, Timestamp, isolation::Property};
+use shared_types::{JournalId, RunnerId, SandboxId, Timestamp, isolation::Property};
 
 use super::*;
 
@@ -30,18 +30,21 @@ fn state() -> impl Strategy<Value = RunnerState> {
 fn runner() -> impl Strategy<Value = FleetRunner> {
     let sandbox = prop::option::of(isolation());
     let locked = prop::bool::weighted(0.2);
-    let parts = (runner_id(), state(), locked, sandbox, any::<bool>());
-    parts.prop_map(|(id, state, locked, isolation, linked)| FleetRunner {
-        id,
-        name: format!("runner-{}", id.as_u128()),
-        state,
-        locked,
-        sandbox: isolation.map(|isolation| (SandboxId::derive(id, "workspace"), isolation)),
-        incarnation: linked.then(|| Incarnation {
-            journal: JournalId::from_u128(id.as_u128()),
-            boot: "boot".to_owned(),
-        }),
-    })
+    let parts = (runner_id(), state(), locked, sandbox, any::<[bool; 2]>());
+    parts.prop_map(
+        |(id, state, locked, isolation, [linked, believed])| FleetRunner {
+            id,
+            name: format!("runner-{}", id.as_u128()),
+            state,
+            locked,
+            sandbox: isolation.map(|isolation| (SandboxId::derive(id, "workspace"), isolation)),
+            believed,
+            incarnation: linked.then(|| Incarnation {
+                journal: JournalId::from_u128(id.as_u128()),
+                boot: "boot".to_owned(),
+            }),
+        },
+    )
 }
 
 fn fleet() -> impl Strategy<Value = FleetSnapshot> {
@@ -94,8 +97,11 @@ proptest! {
                 prop_assert_eq!(&placement.place.runner_name, &chosen.name);
                 let missing = placement.place.isolation.missing(&fleet.demanded);
                 prop_assert_eq!(missing, Isolation::none());
-                let sandbox = Some((placement.place.sandbox, placement.place.isolation));
-                prop_assert_eq!(&sandbox, &chosen.sandbox);
+                let (sandbox, reported) = chosen.sandbox.as_ref().expect("a sandbox");
+                prop_assert_eq!(&placement.place.sandbox, sandbox);
+                let none = Isolation::none();
+                let proved = if chosen.believed { reported } else { &none };
+                prop_assert_eq!(&placement.place.isolation, proved);
                 prop_assert_eq!(&Some(placement.incarnation), &chosen.incarnation);
             }
             Err(NotPlaced::Refused(refusal)) => {
@@ -149,9 +155,14 @@ fn says_why(
                 return Ok(());
             }
             let missing = isolation.missing(&fleet.demanded);
-            prop_assert_ne!(&missing, &Isolation::none());
+            prop_assert_ne!(&fleet.demanded, &Isolation::none());
             prop_assert_eq!(refusal.code, RefusalCode::ForbiddenByRunnerPolicy);
-            prop_assert!(says(&missing.to_string()));
+            if missing == Isolation::none() {
+                prop_assert!(!chosen.believed);
+                prop_assert!(says("believed under [isolation]") && says(&chosen.id.to_string()));
+            } else {
+                prop_assert!(says(&missing.to_string()));
+            }
             return Ok(());
         }
     }

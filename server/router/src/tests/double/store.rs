@@ -80,6 +80,7 @@ impl Store {
             state: RunnerState::Offline { since: Some(since) },
             locked: false,
             sandbox: Some(sandbox),
+            believed: false,
             incarnation: Some(runner.incarnation.clone()),
         };
         let row = (row, Generation(0));
@@ -341,6 +342,7 @@ impl LinkRows for Store {
             state: RunnerState::Online,
             locked: false,
             sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            believed: false,
             incarnation: Some(hello.incarnation.clone()),
         };
         rows.runners.insert(who.runner, (row, generation));

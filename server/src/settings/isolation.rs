@@ -1,0 +1,77 @@
+//! `[isolation]`: what sandboxes have to keep apart before work goes there, and whose word on that
+//! counts.
+
+use anyhow::{Context as _, anyhow};
+use serde::Deserialize;
+use server_app::IsolationPolicy;
+use shared_types::{Isolation, RunnerId};
+
+/// The section of the file; without it nothing is demanded and no runner is believed.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct IsolationSection {
+    /// `none`, or properties with `+` between them [default: none].
+    at_least: Option<String>,
+    /// Ids of the runners whose report counts [default: none].
+    believed: Vec<String>,
+}
+
+impl IsolationSection {
+    /// The policy, checked.
+    ///
+    /// # Errors
+    /// If there is no such property, or what stands for a runner is no id of one.
+    pub(super) fn policy(&self) -> anyhow::Result<IsolationPolicy> {
+        let demanded = self.at_least.as_deref().unwrap_or("none");
+        let at_least: Isolation = demanded.parse().context(
+            "at_least under [isolation] in gantry.toml is \"none\", or properties with + between them",
+        )?;
+        let id = |text: &String| -> anyhow::Result<RunnerId> {
+            text.parse().map_err(|_| {
+                anyhow!(
+                    "believed under [isolation] in gantry.toml lists ids of runners, as \"gantry runners --json\" shows them, and {text:?} is none"
+                )
+            })
+        };
+        let believed = self.believed.iter().map(id).collect::<Result<_, _>>()?;
+        Ok(IsolationPolicy { at_least, believed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::isolation::Property;
+
+    use super::*;
+
+    fn policy(text: &str) -> anyhow::Result<IsolationPolicy> {
+        toml::from_str::<IsolationSection>(text)
+            .expect("a section")
+            .policy()
+    }
+
+    #[test]
+    fn what_is_demanded_and_who_is_believed_is_set_and_by_default_nothing_and_no_runner() {
+        assert_eq!(policy("").expect("it is fine"), IsolationPolicy::default());
+        let runner = RunnerId::from_u128(7);
+        let text = format!("at_least = \"network+file_writes\"\nbelieved = [\"{runner}\"]\n");
+        let IsolationPolicy { at_least, believed } = policy(&text).expect("it is fine");
+        assert_eq!(
+            at_least,
+            Isolation::of([Property::FileWrites, Property::Network])
+        );
+        assert_eq!(believed, [runner].into());
+    }
+
+    #[test]
+    fn a_property_or_a_runner_that_is_none_keeps_the_server_from_starting() {
+        for (text, key) in [
+            ("at_least = \"magic\"", "at_least"),
+            ("at_least = \"\"", "at_least"),
+            ("believed = [\"laptop\"]", "believed"),
+        ] {
+            let error = policy(text).expect_err("it is refused");
+            assert!(error.to_string().starts_with(key), "{error}");
+        }
+    }
+}
