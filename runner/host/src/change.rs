@@ -1,37 +1,67 @@
 //! Changes of files: announced before they are made, so that a death in between can be settled.
 //!
-//! A [`Change`] is complete before anything of it is on the disk. Whoever performs the request
-//! writes it down and answers; without an answer nothing is changed. Then the new content is put
-//! under a name of the change's own, and renamed. What a death leaves is told by the digest that
-//! the file has then, see [`crate::Host::settle`].
+//! A [`Change`] is complete before anything of it is on the disk. The runner writes it down and
+//! answers; without an answer nothing is changed. It names its [`Effect`]s, path by path: what is
+//! there before and what is there afterwards. What a death leaves is told by what is at each of
+//! these paths then, see [`crate::Host::settle`].
+//!
+//! Two changes that have a path in common, or of which one changes a directory above the other's
+//! path, are never open at the same time (`host/turns`). So no other change of this runner hides
+//! what became of one.
+
+mod stored;
 
 use serde::{Deserialize, Serialize};
-use shared_sandbox::{Edited, Outcome, Written};
+use shared_sandbox::Outcome;
 use shared_types::{Digest, Refusal};
 use tokio::sync::oneshot;
+
+use self::stored::Stored;
 
 /// What the name of every unfinished file begins with.
 const UNFINISHED_PREFIX: &str = ".gantry-";
 
-/// A change of one file, before it is made. At most a few kilobytes.
+/// A change, before it is made. At most a few kilobytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct Change {
-    /// The file, as it was asked for.
-    pub path: String,
-    /// What the new content is called until it is renamed, in the file's directory.
-    pub unfinished: String,
-    /// What is said of the change once it is made.
-    pub done: Done,
+    /// What it does, path by path; at least one.
+    pub effects: Vec<Effect>,
+    /// The name, in the directory of the first effect's path, under which something stands only
+    /// while the change is made: the new content until it is renamed into place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<String>,
+    /// The outcome of the request that made it.
+    pub done: Outcome,
 }
 
-/// What is said of a change once it is made.
+/// What a change does to one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// The path beneath the workspace root: the same for each name by which it can be asked for.
+    pub path: String,
+    /// What is there before.
+    pub before: There,
+    /// What is there afterwards.
+    pub after: There,
+}
+
+/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Done {
-    /// The whole file was written.
-    Written(Written),
-    /// Text in it was replaced.
-    Edited(Edited),
+pub enum There {
+    /// Nothing.
+    Nothing,
+    /// A file whose content has this digest.
+    Content(Digest),
+}
+
+/// Of what a file holds before and after a change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Digests {
+    /// Absent where there is no file.
+    pub(crate) before: Option<Digest>,
+    pub(crate) after: Digest,
 }
 
 /// What became of a change whose maker died.
@@ -41,7 +71,8 @@ pub enum Settled {
     Applied(Outcome),
     /// It was not made, and never will be.
     NotApplied,
-    /// The file holds neither its old content nor its new one, or cannot be read.
+    /// A path holds neither what was there before nor what was to be there, or cannot be read, or
+    /// only a part of the change was made.
     Unclear,
 }
 
@@ -73,41 +104,56 @@ impl Announced {
 }
 
 impl Change {
-    /// The digest of what the file holds before; absent where there is no file.
-    pub fn before(&self) -> Option<Digest> {
-        match &self.done {
-            Done::Written(written) => written.before,
-            Done::Edited(edited) => Some(edited.before),
+    /// Gives the file at `path` another content, by way of a file of that name beside it.
+    pub(crate) fn of_content(
+        path: String,
+        unfinished: String,
+        digests: Digests,
+        done: Outcome,
+    ) -> Self {
+        let effect = Effect {
+            path,
+            before: There::content(digests.before),
+            after: There::Content(digests.after),
+        };
+        Self {
+            effects: vec![effect],
+            unfinished: Some(unfinished),
+            done,
         }
     }
 
-    /// The digest of what it holds afterwards.
-    pub fn after(&self) -> Digest {
-        match &self.done {
-            Done::Written(written) => written.after,
-            Done::Edited(edited) => edited.after,
+    /// What became of it, by what is found at the path of each effect: `None` where that cannot be
+    /// found out. `not_made`: what is called unfinished was there, so that it was not renamed.
+    pub(crate) fn judged(&self, found: &[Option<There>], not_made: bool) -> Settled {
+        let (mut made, mut left, mut unclear) = (0, 0, 0);
+        for (effect, found) in self.effects.iter().zip(found) {
+            match found {
+                // What changes nothing at its path says nothing of the others.
+                Some(found) if effect.before == effect.after && effect.after.fits(found) => {}
+                Some(found) if effect.after.fits(found) => made += 1,
+                Some(found) if effect.before.fits(found) => left += 1,
+                _ => unclear += 1,
+            }
+        }
+        match (made, left, unclear) {
+            (_, 0, 0) => Settled::Applied(self.done.clone()),
+            (0, _, 0) => Settled::NotApplied,
+            (0, _, _) if not_made => Settled::NotApplied,
+            _ => Settled::Unclear,
         }
     }
+}
 
-    /// What the next change of the same file says of this one by what it found; nothing, where that
-    /// was neither the old content nor the new one.
-    pub fn as_found_by(&self, next: &Self) -> Option<Settled> {
-        let found = next.before();
-        if found == Some(self.after()) {
-            Some(Settled::Applied(self.outcome()))
-        } else if found == self.before() {
-            Some(Settled::NotApplied)
-        } else {
-            None
-        }
+impl There {
+    /// A file with this content; without one, nothing.
+    pub(crate) fn content(digest: Option<Digest>) -> Self {
+        digest.map_or(Self::Nothing, Self::Content)
     }
 
-    /// The outcome of a request that made it.
-    pub fn outcome(&self) -> Outcome {
-        match &self.done {
-            Done::Written(written) => Outcome::Written(written.clone()),
-            Done::Edited(edited) => Outcome::Edited(edited.clone()),
-        }
+    /// Whether it is what was found.
+    fn fits(&self, found: &Self) -> bool {
+        self == found
     }
 }
 
@@ -123,3 +169,6 @@ pub(crate) fn is_unfinished_name(name: &str) -> bool {
     let rest = name.strip_prefix(UNFINISHED_PREFIX);
     rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(plain))
 }
+
+#[cfg(test)]
+mod tests;

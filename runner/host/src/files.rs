@@ -73,6 +73,17 @@ pub(crate) fn perform(
     }
 }
 
+/// The paths that a request changes as soon as it begins; of what only reads there are none.
+pub(crate) fn changed(request: &Request) -> Vec<String> {
+    match request {
+        Request::Write(write) => vec![write.path.clone()],
+        Request::Edit(edit) => vec![edit.path.clone()],
+        Request::Read(_) | Request::List(_) | Request::Glob(_) | Request::Grep(_) => Vec::new(),
+        // They have ways of their own.
+        Request::Exec(_) | Request::Download(_) | Request::Upload(_) => Vec::new(),
+    }
+}
+
 /// Serves a whole file.
 pub(crate) fn download(
     download: &Download,

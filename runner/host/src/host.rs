@@ -11,9 +11,10 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use self::turns::{Changes, Turn};
+use self::turns::Changes;
+pub use self::turns::Held;
 use crate::{
-    Change, HostEvent, OpenError, Performing, Plan, Settled, Unplanned,
+    Change, HostEvent, OpenError, Performing, Plan, Settled, There, Unplanned,
     files::{self, Allowance, Announcer, stopped, too_slow},
     performing::{EVENTS_WAITING, Stopping},
     plan::{self, Shells},
@@ -63,7 +64,7 @@ impl Host {
             clock,
             file_operation_within: options.file_operation_within,
             reads: Arc::new(Semaphore::new(READS_AT_ONCE)),
-            changes: Changes::new(),
+            changes: Changes::default(),
         })
     }
 
@@ -103,9 +104,9 @@ impl Host {
         let work = async move { host.file_operation(request, run_for, told, stopping).await };
         tokio::spawn(
             async move {
-                let outcome = settled(tokio::spawn(work.in_current_span())).await;
+                let end = settled(tokio::spawn(work.in_current_span())).await;
                 // Nobody may be listening any more, and that changes nothing.
-                let _ = events.send(HostEvent::Ended(outcome)).await;
+                let _ = events.send(end.into()).await;
             }
             .instrument(span),
         );
@@ -116,19 +117,21 @@ impl Host {
     }
 
     /// Finds out what became of a change that was announced to a process that died before it
-    /// said the end, and removes what it left unfinished. Nothing else is changed. The file is read
-    /// whole, for at most the time of a file operation.
-    pub async fn settle(&self, change: Change) -> Settled {
+    /// said the end, and removes what it left unfinished. Nothing else is changed. Files are read
+    /// whole, for at most the time of a file operation. `later` says for each effect what the next
+    /// change of its path found there, where one was made; then that counts.
+    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
         let limit = self.file_operation_within;
         let (_stop, stopping) = Stopping::pair();
-        let turn = self.changes.turn(&self.workspace, &change.path);
+        let paths = change.effects.iter().map(|effect| effect.path.clone());
+        let turn = self.changes.turn(&self.workspace, paths.collect());
         let Ok(Some(turn)) = timeout(limit, turn).await else {
             return Settled::Unclear;
         };
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping);
         let workspace = Arc::clone(&self.workspace);
         let work = tokio::task::spawn_blocking(move || {
-            let settled = files::settle(&change, &workspace, &allowance);
+            let settled = files::settle(&change, later, &workspace, &allowance);
             drop(turn);
             settled
         });
@@ -144,42 +147,47 @@ impl Host {
         run_for: Duration,
         events: mpsc::Sender<HostEvent>,
         mut stopping: Stopping,
-    ) -> Outcome {
+    ) -> End {
         let limit = run_for.min(self.file_operation_within);
         let only_reads = request.only_reads();
         let allowance = Allowance::new(Arc::clone(&self.clock), limit, stopping.clone());
+        let changed = files::changed(&request);
         let turn = async {
-            match changed(&request) {
-                Some(path) => self
-                    .changes
-                    .turn(&self.workspace, path)
-                    .await
-                    .map(OneOf::Changes),
-                None => Arc::clone(&self.reads)
-                    .acquire_owned()
-                    .await
-                    .ok()
-                    .map(OneOf::Reads),
+            match changed.is_empty() {
+                true => Some(OneOf::Reads(
+                    Arc::clone(&self.reads).acquire_owned().await.ok()?,
+                )),
+                false => {
+                    let turn = self.changes.turn(&self.workspace, changed);
+                    Some(OneOf::Changes(turn.await?))
+                }
             }
         };
         let turn = tokio::select! {
             biased;
-            _ = stopping.wanted() => return stopped().into(),
+            _ = stopping.wanted() => return Outcome::from(stopped()).into(),
             turn = turn => turn,
-            () = sleep(limit) => return too_slow(limit).into(),
+            () = sleep(limit) => return Outcome::from(too_slow(limit)).into(),
+        };
+        let held = match &turn {
+            Some(OneOf::Changes(held)) => held.clone(),
+            Some(OneOf::Reads(_)) | None => Held::default(),
         };
         let workspace = Arc::clone(&self.workspace);
         let announcer = Announcer::new(events);
         let work = tokio::task::spawn_blocking(move || {
             let outcome = files::perform(request, &workspace, &allowance, &announcer);
             drop(turn);
-            outcome
+            End::from(outcome)
         });
-        match timeout(limit.saturating_add(HANGS_AT_MOST), settled(work)).await {
-            Ok(outcome) => outcome,
-            Err(_) if only_reads => too_slow(limit).into(),
-            Err(_) => lost("the host's file system did not answer in time; read the file to see"),
-        }
+        let end = match timeout(limit.saturating_add(HANGS_AT_MOST), settled(work)).await {
+            Ok(end) => end,
+            Err(_) if only_reads => Outcome::from(too_slow(limit)).into(),
+            Err(_) => {
+                lost("the host's file system did not answer in time; read the file to see").into()
+            }
+        };
+        End { held, ..end }
     }
 }
 
@@ -189,27 +197,38 @@ impl fmt::Debug for Host {
     }
 }
 
+/// How a request ended.
+struct End {
+    outcome: Outcome,
+    held: Held,
+}
+
+impl From<Outcome> for End {
+    /// The end of what held no turn.
+    fn from(outcome: Outcome) -> Self {
+        let held = Held::default();
+        Self { outcome, held }
+    }
+}
+
+impl From<End> for HostEvent {
+    fn from(end: End) -> Self {
+        Self::Ended(end.outcome, end.held)
+    }
+}
+
 /// A turn that is dropped once the work is done.
 #[expect(dead_code, reason = "what they hold is given back with them")]
 enum OneOf {
     Reads(OwnedSemaphorePermit),
-    Changes(Turn),
+    Changes(Held),
 }
 
-/// The file that a request at once changes.
-fn changed(request: &Request) -> Option<&str> {
-    match request {
-        Request::Write(write) => Some(&write.path),
-        Request::Edit(edit) => Some(&edit.path),
-        _ => None,
-    }
-}
-
-/// The work's outcome; it has one even where the work panics.
-async fn settled(work: JoinHandle<Outcome>) -> Outcome {
+/// The work's end; it has one even where the work panics.
+async fn settled(work: JoinHandle<End>) -> End {
     work.await.unwrap_or_else(|error| {
         tracing::error!(%error, "failed to perform a request");
-        lost("the runner failed inside; its log says how")
+        lost("the runner failed inside; its log says how").into()
     })
 }
 

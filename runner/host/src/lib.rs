@@ -17,10 +17,10 @@ mod testing;
 mod text;
 mod workspace;
 
-pub use change::{Announced, Change, Done, Settled};
+pub use change::{Announced, Change, Effect, Settled, There};
 pub use environment::allowed_environment;
 pub use files::OpenFile;
-pub use host::{Host, HostOptions};
+pub use host::{Held, Host, HostOptions};
 pub use performing::{HostEvent, Performing, Stop, Uploading};
 pub use plan::{Plan, Unplanned};
 pub use workspace::OpenError;

@@ -3,7 +3,7 @@
 use shared_sandbox::{ExitCause, Input, Outcome};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Announced, OpenFile};
+use crate::{Announced, Held, OpenFile};
 
 /// Events that wait for a slow reader: a change is announced once, and then there is the end.
 pub(crate) const EVENTS_WAITING: usize = 2;
@@ -36,8 +36,9 @@ pub enum HostEvent {
     Opened(OpenFile),
     /// Of an upload so many bytes are taken.
     InputTaken(u64),
-    /// It ended; nothing follows. Sent exactly once.
-    Ended(Outcome),
+    /// It ended; nothing follows. Sent exactly once. Changes that meet it wait until what is held is
+    /// dropped, which is to be once the end is written down.
+    Ended(Outcome, Held),
 }
 
 /// Ends a request early. Asking again, or after the end, does nothing; the first wish counts.

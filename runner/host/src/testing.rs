@@ -117,7 +117,7 @@ pub(crate) async fn end(mut performing: Performing) -> Ended {
         match performing.events.recv().await.expect("an end is said") {
             HostEvent::Changing(announced) => announced.go_ahead(),
             HostEvent::Opened(_) | HostEvent::InputTaken(_) => {}
-            HostEvent::Ended(outcome) => {
+            HostEvent::Ended(outcome, _held) => {
                 assert!(performing.events.recv().await.is_none());
                 return Ended { outcome };
             }

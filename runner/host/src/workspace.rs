@@ -223,6 +223,17 @@ impl Workspace {
         there.unwrap_or(relative)
     }
 
+    /// The same path beneath the root, which [`Workspace::locate`] finds again: the same for each name by
+    /// which a file can be asked for, but of a path that is no UTF-8 as it was asked for.
+    pub(crate) fn path_of_change(&self, asked: &str) -> String {
+        let place = self.place_of_change(asked);
+        let beneath = real_path(&self.handle).and_then(|root| {
+            let beneath = place.strip_prefix(root).ok()?;
+            beneath.to_str().map(str::to_owned)
+        });
+        beneath.unwrap_or_else(|| asked.to_owned())
+    }
+
     /// Finds where to put a file: symbolic links at the end are followed, one by one and each
     /// resolved by the kernel from the root, so that a link is written through, not replaced.
     pub(crate) fn locate(&self, asked: &str, parents: Parents) -> Result<Target, FileFailure> {

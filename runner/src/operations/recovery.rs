@@ -3,8 +3,7 @@
 //!
 //! - A command that runs is attached to, one that has ended is told with all of its output.
 //! - What was accepted and provably never ran is let go of: should it come again, it starts.
-//! - A change of a file that was under way is settled by digests: of what the next change of that
-//!   file found, or of what the file holds.
+//! - A change that was under way is settled effect by effect, by what is at each path.
 //! - After another boot nothing of this runs any more; what left no trace is lost.
 //! - Directories of which the journal knows nothing are cleared: their commands are stopped, as
 //!   nobody will ask for them.
@@ -295,11 +294,7 @@ impl OperationsService {
     /// An operation that has no directory: either one on files, or one that never got that far.
     async fn without_a_place(&mut self, id: OperationId, same_boot: bool) {
         let settled = match self.memory.known.changes.of(id) {
-            Some((change, next)) => {
-                let by_its_file = self.host.settle(change.clone()).await;
-                let by_the_next = next.and_then(|next| change.as_found_by(next));
-                by_the_next.unwrap_or(by_its_file)
-            }
+            Some((change, later)) => self.host.settle(change.clone(), later).await,
             None if same_boot => Settled::NotApplied,
             None => Settled::Unclear,
         };
@@ -308,7 +303,7 @@ impl OperationsService {
             Settled::NotApplied => self.table.release(id),
             Settled::Unclear => {
                 let reason = match same_boot {
-                    true => "the file is neither as it was nor as it was to be",
+                    true => "what is there is neither as it was nor as it was to be",
                     false => "the host was started anew while it was under way",
                 };
                 self.table.ended(id, lost(reason), 0);

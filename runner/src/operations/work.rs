@@ -171,8 +171,12 @@ impl OperationsService {
                 self.table.controlled(id, control, result);
                 Ok(())
             }
-            Happened::Host(HostEvent::Ended(outcome))
-            | Happened::Process(ProcessEvent::Ended(ProcessEnd::Outcome(outcome))) => {
+            Happened::Host(HostEvent::Ended(outcome, held)) => {
+                let written_down = self.end(id, outcome);
+                drop(held);
+                written_down
+            }
+            Happened::Process(ProcessEvent::Ended(ProcessEnd::Outcome(outcome))) => {
                 self.end(id, outcome)
             }
             Happened::Process(ProcessEvent::Ended(ProcessEnd::Fenced)) => {

@@ -3,15 +3,18 @@
 use std::{io::Read as _, path::Path};
 
 use memchr::memmem;
-use shared_sandbox::{Edit, Edited, FileFailure};
+use shared_sandbox::{Edit, Edited, FileFailure, Outcome};
 use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
 
 use super::{
-    Allowance, Announcer, Failure, bytes, failure, invalid, io_failure, read::PROBED_BYTES,
-    replace, write::too_large,
+    Allowance, Announcer, Failure, bytes, failure, invalid, io_failure,
+    read::PROBED_BYTES,
+    replace::{self, Names},
+    write::too_large,
 };
 use crate::{
-    Change, Done,
+    Change,
+    change::Digests,
     workspace::{Links, Parents, Target, Workspace, open_ordinary},
 };
 
@@ -49,13 +52,24 @@ pub(super) fn edit(
         before: Digest::of(&content),
         after: Digest::of(&edited),
     };
-    let change = Change {
-        path: edit.path.clone(),
-        unfinished: allowance.unfinished_name(),
-        done: Done::Edited(done.clone()),
+    let unfinished = allowance.unfinished_name();
+    announcer.announce(
+        Change::of_content(
+            workspace.path_of_change(&edit.path),
+            unfinished.clone(),
+            Digests {
+                before: Some(done.before),
+                after: done.after,
+            },
+            Outcome::Edited(done.clone()),
+        ),
+        allowance,
+    )?;
+    let names = Names {
+        asked: &edit.path,
+        unfinished: &unfinished,
     };
-    announcer.announce(change.clone(), allowance)?;
-    replace::replace(&target, &edited, Some(&existing), &change, allowance)?;
+    replace::replace(&target, &edited, Some(&existing), names, allowance)?;
     Ok(done)
 }
 

@@ -11,10 +11,7 @@ use rustix::{
 };
 
 use super::{Allowance, Failure, failure, io_failure};
-use crate::{
-    Change,
-    workspace::{Target, handle_path, stat_entry, sync_directory},
-};
+use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
 /// kernel drops them when a file is written to.
@@ -35,6 +32,15 @@ pub(super) fn existing(target: &Target, asked: &str) -> Result<Option<Stat>, Fai
     }
 }
 
+/// The names of a replacement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names<'a> {
+    /// The file, as it was asked for.
+    pub(super) asked: &'a str,
+    /// What the new content is called until it is in place.
+    pub(super) unfinished: &'a str,
+}
+
 /// A file beside the target under the change's own name, synced, renamed into place; the directory
 /// synced too. Mode and, where permitted, owner of what was there are kept; other names of it
 /// (hard links) keep the old content.
@@ -42,14 +48,13 @@ pub(super) fn replace(
     target: &Target,
     content: &[u8],
     before: Option<&Stat>,
-    change: &Change,
+    names: Names<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let unfinished = change.unfinished.as_str();
-    let file = create(target, unfinished, before);
-    let file = file.map_err(|errno| failure(&change.path, errno))?;
+    let file = create(target, names.unfinished, before);
+    let file = file.map_err(|errno| failure(names.asked, errno))?;
     let written = fill(file, content, before);
-    rename(target, written, change, allowance)
+    rename(target, written, names, allowance)
 }
 
 /// Gives a file without a name, which has all of its content and is synced, the target's name, by
@@ -58,29 +63,28 @@ pub(super) fn name(
     target: &Target,
     file: &File,
     before: Option<&Stat>,
-    change: &Change,
+    names: Names<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let unfinished = change.unfinished.as_str();
     let kept = before.map_or(Ok(()), |before| keep_owner_and_mode(file, before));
     let named = kept.and_then(|()| {
         let (path, follow) = (handle_path(file), AtFlags::SYMLINK_FOLLOW);
-        rustix::fs::linkat(CWD, path, &target.directory, unfinished, follow)
+        rustix::fs::linkat(CWD, path, &target.directory, names.unfinished, follow)
     });
-    named.map_err(|errno| failure(&change.path, errno))?;
-    rename(target, file.sync_all(), change, allowance)
+    named.map_err(|errno| failure(names.asked, errno))?;
+    rename(target, file.sync_all(), names, allowance)
 }
 
 /// The last step, if all before it `went` well; else what is unfinished is removed.
 fn rename(
     target: &Target,
     went: io::Result<()>,
-    change: &Change,
+    names: Names<'_>,
     allowance: &Allowance,
 ) -> Result<(), Failure> {
-    let failed = |errno| failure(&change.path, errno);
-    let unfinished = change.unfinished.as_str();
-    let written = went.map_err(|error| io_failure(&change.path, &error));
+    let Names { asked, unfinished } = names;
+    let failed = |errno| failure(asked, errno);
+    let written = went.map_err(|error| io_failure(asked, &error));
     // The last moment at which nothing has changed.
     let renamed = written.and_then(|()| allowance.check()).and_then(|()| {
         let name = target.name.as_os_str();

@@ -2,41 +2,47 @@
 
 use rustix::{fs::AtFlags, io::Errno};
 use shared_sandbox::FileFailure;
-use shared_types::Digest;
 
 use super::{Allowance, Failure, content, replace};
 use crate::{
-    Change, Settled,
+    Change, Effect, Settled, There,
     change::is_unfinished_name,
     workspace::{Parents, Target, Workspace},
 };
 
-/// Compares the file with what the change found and with what it was to leave.
-pub(crate) fn settle(change: &Change, workspace: &Workspace, allowance: &Allowance) -> Settled {
-    let (removed, now) = match workspace.locate(&change.path, Parents::Expect) {
-        Ok(target) => (
-            remove_unfinished(&target, change),
-            digest_now(&target, change, allowance),
-        ),
-        // Without its directory there is no file.
-        Err(FileFailure::NotFound { .. }) => (false, Ok(None)),
-        Err(failure) => (false, Err(failure.into())),
-    };
-    match now {
-        Ok(now) if now == Some(change.after()) => Settled::Applied(change.outcome()),
-        Ok(now) if now == change.before() => Settled::NotApplied,
-        // What was never renamed was never applied, whoever changed the file since.
-        _ if removed => Settled::NotApplied,
-        _ => Settled::Unclear,
-    }
+/// Compares what is at each path with what the change found there and with what it was to leave.
+/// `later` says for each effect what the next change of its path found, where there was one: then
+/// that counts.
+pub(crate) fn settle(
+    change: &Change,
+    later: Vec<Option<There>>,
+    workspace: &Workspace,
+    allowance: &Allowance,
+) -> Settled {
+    let removed = remove_unfinished(change, workspace);
+    let mut later = later.into_iter();
+    let found: Vec<_> = change
+        .effects
+        .iter()
+        .map(|effect| match later.next().flatten() {
+            Some(found) => Some(found),
+            None => now(effect, workspace, allowance).ok(),
+        })
+        .collect();
+    change.judged(&found, removed)
 }
 
 /// Whether it was there.
-fn remove_unfinished(target: &Target, change: &Change) -> bool {
-    if !is_unfinished_name(&change.unfinished) {
+fn remove_unfinished(change: &Change, workspace: &Workspace) -> bool {
+    let (Some(effect), Some(name)) = (change.effects.first(), change.unfinished.as_deref()) else {
+        return false;
+    };
+    if !is_unfinished_name(name) {
         return false;
     }
-    let name = change.unfinished.as_str();
+    let Ok(target) = workspace.locate(&effect.path, Parents::Expect) else {
+        return false;
+    };
     match rustix::fs::unlinkat(&target.directory, name, AtFlags::empty()) {
         Ok(()) => true,
         Err(Errno::NOENT) => false,
@@ -47,14 +53,21 @@ fn remove_unfinished(target: &Target, change: &Change) -> bool {
     }
 }
 
-fn digest_now(
-    target: &Target,
-    change: &Change,
-    allowance: &Allowance,
-) -> Result<Option<Digest>, Failure> {
-    match replace::existing(target, &change.path)? {
-        Some(_) => content::digest(target, &change.path, allowance).map(Some),
-        None => Ok(None),
+/// What is at the path of the effect.
+fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<There, Failure> {
+    let target = match workspace.locate(&effect.path, Parents::Expect) {
+        Ok(target) => target,
+        // Without its directory there is no file.
+        Err(FileFailure::NotFound { .. }) => return Ok(There::Nothing),
+        Err(failure) => return Err(failure.into()),
+    };
+    look(&target, &effect.path, allowance)
+}
+
+fn look(target: &Target, path: &str, allowance: &Allowance) -> Result<There, Failure> {
+    match replace::existing(target, path)? {
+        Some(_) => content::digest(target, path, allowance).map(There::Content),
+        None => Ok(There::Nothing),
     }
 }
 

@@ -20,7 +20,9 @@ use shared_types::{
 use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
 use super::{
-    Allowance, Announcer, Failure, failure, invalid, io_failure, replace, stopped, too_slow,
+    Allowance, Announcer, Failure, failure, invalid, io_failure,
+    replace::{self, Names},
+    stopped, too_slow,
 };
 use crate::{
     files::write,
@@ -85,7 +87,7 @@ pub(crate) fn put(
     allowance: &Allowance,
     announcer: &Announcer,
 ) -> Result<Written, Failure> {
-    let (written, change, found) = write::announced(
+    let announced = write::announced(
         &upload.path,
         upload.bytes,
         upload.digest,
@@ -93,12 +95,16 @@ pub(crate) fn put(
         allowance,
         announcer,
     )?;
-    let (target, existing) = match found {
+    let (target, existing) = match announced.found {
         Some(found) => found,
         None => write::make(&upload.path, workspace)?,
     };
-    replace::name(&target, &staged.0, existing.as_ref(), &change, allowance)?;
-    Ok(written)
+    let names = Names {
+        asked: &upload.path,
+        unfinished: &announced.unfinished,
+    };
+    replace::name(&target, &staged.0, existing.as_ref(), names, allowance)?;
+    Ok(announced.written)
 }
 
 /// The next piece; it has to come while there is time.

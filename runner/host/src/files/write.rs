@@ -1,12 +1,16 @@
 //! Writes a whole file.
 
 use rustix::fs::Stat;
-use shared_sandbox::{FileFailure, Write, Written};
+use shared_sandbox::{FileFailure, Outcome, Write, Written};
 use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
 
-use super::{Allowance, Announcer, Failure, content, replace};
+use super::{
+    Allowance, Announcer, Failure, content,
+    replace::{self, Names},
+};
 use crate::{
-    Change, Done,
+    Change,
+    change::Digests,
     workspace::{Parents, Target, Workspace},
 };
 
@@ -22,27 +26,34 @@ pub(super) fn write(
         return Err(too_large(&write.path, bytes).into());
     }
     let after = Digest::of(&write.content);
-    let (written, change, found) =
-        announced(&write.path, bytes, after, workspace, allowance, announcer)?;
-    let (target, existing) = match found {
+    let announced = announced(&write.path, bytes, after, workspace, allowance, announcer)?;
+    let (target, existing) = match announced.found {
         Some(found) => found,
         None => make(&write.path, workspace)?,
     };
-    replace::replace(
-        &target,
-        &write.content,
-        existing.as_ref(),
-        &change,
-        allowance,
-    )?;
-    Ok(written)
+    let names = Names {
+        asked: &write.path,
+        unfinished: &announced.unfinished,
+    };
+    let before = existing.as_ref();
+    replace::replace(&target, &write.content, before, names, allowance)?;
+    Ok(announced.written)
 }
 
 /// Where a file is to be, and what is there now.
 pub(super) type Found = (Target, Option<Stat>);
 
-/// Announces that the whole file is to be written, with so many bytes of this digest. Says where
-/// it is to be, unless its directory is missing.
+/// The whole file may be written.
+pub(super) struct Announced {
+    /// What is said of it then.
+    pub(super) written: Written,
+    /// What the new content is called until it is in place.
+    pub(super) unfinished: String,
+    /// Where it is to be, unless its directory is missing.
+    pub(super) found: Option<Found>,
+}
+
+/// Announces that the whole file is to be written, with so many bytes of this digest.
 pub(super) fn announced(
     path: &str,
     bytes: u64,
@@ -50,7 +61,7 @@ pub(super) fn announced(
     workspace: &Workspace,
     allowance: &Allowance,
     announcer: &Announcer,
-) -> Result<(Written, Change, Option<Found>), Failure> {
+) -> Result<Announced, Failure> {
     let found = find(path, workspace)?;
     let before = match &found {
         Some((target, Some(_))) => Some(content::digest(target, path, allowance)?),
@@ -61,13 +72,21 @@ pub(super) fn announced(
         before,
         after,
     };
-    let change = Change {
-        path: path.to_owned(),
-        unfinished: allowance.unfinished_name(),
-        done: Done::Written(written.clone()),
-    };
-    announcer.announce(change.clone(), allowance)?;
-    Ok((written, change, found))
+    let unfinished = allowance.unfinished_name();
+    announcer.announce(
+        Change::of_content(
+            workspace.path_of_change(path),
+            unfinished.clone(),
+            Digests { before, after },
+            Outcome::Written(written.clone()),
+        ),
+        allowance,
+    )?;
+    Ok(Announced {
+        written,
+        unfinished,
+        found,
+    })
 }
 
 /// Makes the file's missing directories.

@@ -70,8 +70,8 @@ async fn a_workspace_that_is_moved_is_still_the_workspace() {
 
 #[tokio::test]
 async fn work_that_panics_has_an_end() {
-    let outcome = settled(tokio::spawn(async { panic!("a defect") })).await;
-    match outcome {
+    let end = settled(tokio::spawn(async { panic!("a defect") })).await;
+    match end.outcome {
         Outcome::Refused(refusal) => assert_eq!(refusal.code, RefusalCode::Lost),
         other => panic!("expected a refusal, not {other:?}"),
     }
@@ -179,4 +179,27 @@ async fn a_slow_change_of_one_file_holds_up_no_change_of_another() {
     assert!(slow.events.try_recv().is_err(), "it is under way");
     slow.stop.cancel();
     assert!(matches!(end(slow).await.outcome, Outcome::Refused(_)));
+}
+
+#[tokio::test]
+async fn a_change_waits_until_the_end_of_the_one_before_it_is_written_down() {
+    let scene = Scene::new();
+    let write = |path: &str| Write {
+        path: path.to_owned(),
+        content: b"new".to_vec(),
+    };
+    let mut first = scene.start(write("file"));
+    let held = loop {
+        match first.events.recv().await.expect("an end") {
+            HostEvent::Changing(announced) => announced.go_ahead(),
+            HostEvent::Ended(_, held) => break held,
+            other => panic!("unexpected: {other:?}"),
+        }
+    };
+    let mut second = scene.start(write("./file"));
+    let other = scene.outcome(write("other")).await;
+    assert!(matches!(other, Outcome::Written(_)), "{other:?}");
+    assert!(second.events.try_recv().is_err(), "it is announced already");
+    drop(held);
+    assert!(matches!(end(second).await.outcome, Outcome::Written(_)));
 }

@@ -7,7 +7,7 @@ use shared_sandbox::{Download, Input, Outcome, Upload};
 use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
 use tracing::Instrument as _;
 
-use super::{Host, lost, settled};
+use super::{End, Host, lost, settled};
 use crate::{
     HostEvent, Performing, Uploading,
     files::{self, Allowance, Announcer, stopped, too_slow},
@@ -32,7 +32,8 @@ impl Host {
         let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
         let performing = perform("upload", |events, stopping| async move {
             let done = host.uploaded(upload, run_for, waiting, events, stopping);
-            done.await.unwrap_or_else(Outcome::from)
+            done.await
+                .unwrap_or_else(|failure| Outcome::from(failure).into())
         });
         Uploading { performing, pieces }
     }
@@ -43,11 +44,11 @@ impl Host {
         run_for: Duration,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
-    ) -> Outcome {
+    ) -> End {
         let turn = async { Arc::clone(&self.reads).acquire_owned().await.ok() };
         let turn = match in_time(turn, run_for, stopping.clone()).await {
             Ok(turn) => turn,
-            Err(failure) => return failure.into(),
+            Err(failure) => return Outcome::from(failure).into(),
         };
         let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping);
         let workspace = Arc::clone(&self.workspace);
@@ -57,7 +58,7 @@ impl Host {
                 let _ = events.blocking_send(HostEvent::Opened(file));
             });
             drop(turn);
-            outcome
+            outcome.into()
         }))
         .await
     }
@@ -69,7 +70,7 @@ impl Host {
         pieces: mpsc::Receiver<Input>,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
-    ) -> Result<Outcome, files::Failure> {
+    ) -> Result<End, files::Failure> {
         let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping.clone());
         let announcer = Announcer::new(events.clone());
         let workspace = Arc::clone(&self.workspace);
@@ -86,27 +87,30 @@ impl Host {
             Ok(received) => received?,
             Err(error) => {
                 tracing::error!(%error, "failed to receive a file");
-                return Ok(lost("the runner failed inside; its log says how"));
+                return Ok(lost("the runner failed inside; its log says how").into());
             }
         };
         let turn = in_time(
-            self.changes.turn(&self.workspace, &upload.path),
+            self.changes
+                .turn(&self.workspace, vec![upload.path.clone()]),
             run_for,
             stopping,
         );
-        let turn = turn.await?;
+        let held = turn.await?;
+        let turn = held.clone();
         let put = spawn_blocking(move || {
             let put = files::put(&upload, &staged, &workspace, &allowance, &announcer);
             drop(turn);
             let put = put.map_err(|failure| failure.in_workspace(&workspace));
-            put.map_or_else(Outcome::from, Outcome::Written)
+            put.map_or_else(Outcome::from, Outcome::Written).into()
         });
-        Ok(settled(put).await)
+        let end = settled(put).await;
+        Ok(End { held, ..end })
     }
 }
 
 /// Performs it in a task of its own.
-fn perform<W: Future<Output = Outcome> + Send + 'static>(
+fn perform<W: Future<Output = End> + Send + 'static>(
     kind: &'static str,
     work: impl FnOnce(mpsc::Sender<HostEvent>, Stopping) -> W,
 ) -> Performing {
@@ -116,7 +120,7 @@ fn perform<W: Future<Output = Outcome> + Send + 'static>(
     let span = tracing::debug_span!("host.perform", request.kind = kind);
     tokio::spawn(
         async move {
-            let _ = events.send(HostEvent::Ended(settled(work).await)).await;
+            let _ = events.send(settled(work).await.into()).await;
         }
         .instrument(span),
     );

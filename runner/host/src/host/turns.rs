@@ -1,84 +1,195 @@
-//! Whose turn it is to change a file.
+//! Whose turn it is to change what is at a path.
 //!
-//! Of two changes of one file the second waits for the first, by whatever names they call it; changes
-//! of other files do not wait for them. Only so many run at once, in the order in which they came to
-//! have their file for themselves.
+//! Of two changes that meet the second waits for the first, by whatever names they call their paths:
+//! two meet where they have a path in common, or where one changes a directory above the other's path.
+//! Other changes do not wait for them. Only so many run at once, in the order in which they came.
+//!
+//! A turn lasts until the end of its change is written down. So of the changes in a journal that have
+//! no end no two meet, and what a path holds tells what became of each.
 
 use std::{
-    collections::HashMap,
-    future::ready,
+    collections::VecDeque,
     path::PathBuf,
-    sync::{Arc, Mutex as StdMutex, PoisonError, Weak},
+    sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError},
 };
 
 use tokio::{
-    sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore},
+    sync::{Mutex, Notify},
     task::spawn_blocking,
 };
 
 use crate::workspace::Workspace;
 
-/// Changes of files that run at once; others wait for their turn.
+/// Changes that run at once; others wait for their turn.
 const CHANGES_AT_ONCE: usize = 8;
 
 /// The turns of changes. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Changes {
-    /// Held from asking which file it is to waiting for it, so that changes of one file are made in
-    /// the order in which they came.
+    /// Held from asking where the paths lead to joining the queue, so that changes that meet are made
+    /// in the order in which they came.
     arrival: Arc<Mutex<()>>,
-    files: Arc<StdMutex<HashMap<PathBuf, Weak<Mutex<()>>>>>,
-    at_once: Arc<Semaphore>,
+    queue: Arc<Queue>,
 }
 
 /// Lets one change be made, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
-    _file: OwnedMutexGuard<()>,
-    _one_of_many: OwnedSemaphorePermit,
+    queue: Arc<Queue>,
+    number: u64,
+}
+
+/// The turn of a change whose end is told. Changes that meet it wait until this is dropped: drop it
+/// once the end is written down.
+#[derive(Debug, Clone, Default)]
+pub struct Held(#[expect(dead_code, reason = "it is given back with this")] Option<Arc<Turn>>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    changes: StdMutex<Waiting>,
+    /// Some of them may begin.
+    moved: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    came: u64,
+    /// In the order in which they came.
+    changes: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    number: u64,
+    places: Vec<PathBuf>,
+    runs: bool,
 }
 
 impl Changes {
-    pub(super) fn new() -> Self {
-        Self {
-            arrival: Arc::default(),
-            files: Arc::default(),
-            at_once: Arc::new(Semaphore::new(CHANGES_AT_ONCE)),
+    /// Waits for the turn to change what is at these paths.
+    pub(super) async fn turn(
+        &self,
+        workspace: &Arc<Workspace>,
+        asked: Vec<String>,
+    ) -> Option<Held> {
+        let arrival = self.arrival.lock().await;
+        let workspace = Arc::clone(workspace);
+        let places = spawn_blocking(move || {
+            let place = |asked: &String| workspace.place_of_change(asked);
+            asked.iter().map(place).collect()
+        });
+        let turn = Queue::join(&self.queue, places.await.ok()?);
+        drop(arrival);
+        loop {
+            let moved = self.queue.moved.notified();
+            if turn.has_come() {
+                return Some(Held(Some(Arc::new(turn))));
+            }
+            moved.await;
+        }
+    }
+}
+
+impl Turn {
+    fn has_come(&self) -> bool {
+        let changes = self.queue.lock();
+        let ours = changes.changes.iter().find(|one| one.number == self.number);
+        ours.is_some_and(|ours| ours.runs)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut changes = self.queue.lock();
+        changes.changes.retain(|one| one.number != self.number);
+        changes.go_on();
+        drop(changes);
+        self.queue.moved.notify_waiters();
+    }
+}
+
+impl Queue {
+    fn join(queue: &Arc<Self>, places: Vec<PathBuf>) -> Turn {
+        let mut changes = queue.lock();
+        let number = changes.came;
+        changes.came += 1;
+        changes.changes.push_back(Waiter {
+            number,
+            places,
+            runs: false,
+        });
+        changes.go_on();
+        drop(changes);
+        Turn {
+            queue: Arc::clone(queue),
+            number,
         }
     }
 
-    /// Waits for the turn to change the file that is asked for.
-    pub(super) async fn turn(&self, workspace: &Arc<Workspace>, asked: &str) -> Option<Turn> {
-        let arrival = self.arrival.lock().await;
-        let (workspace, asked) = (Arc::clone(workspace), asked.to_owned());
-        let place = spawn_blocking(move || workspace.place_of_change(&asked)).await;
-        let mut file = Box::pin(self.file(place.ok()?).lock_owned());
-        // From here on it waits in its place.
-        let free = tokio::select! {
-            biased;
-            file = &mut file => Some(file),
-            () = ready(()) => None,
-        };
-        drop(arrival);
-        let file = match free {
-            Some(file) => file,
-            None => file.await,
-        };
-        let one_of_many = Arc::clone(&self.at_once).acquire_owned().await.ok()?;
-        Some(Turn {
-            _file: file,
-            _one_of_many: one_of_many,
-        })
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// Lets run what meets none that came before it, while there is room.
+    fn go_on(&mut self) {
+        let mut running = self.changes.iter().filter(|one| one.runs).count();
+        for at in 0..self.changes.len() {
+            if running >= CHANGES_AT_ONCE {
+                return;
+            }
+            let (one, before) = (&self.changes[at], self.changes.range(..at));
+            if !one.runs && before.into_iter().all(|other| !one.meets(other)) {
+                self.changes[at].runs = true;
+                running += 1;
+            }
+        }
+    }
+}
+
+impl Waiter {
+    fn meets(&self, other: &Self) -> bool {
+        let meet = |a: &PathBuf, b: &PathBuf| a.starts_with(b) || b.starts_with(a);
+        let mut ours = self.places.iter();
+        ours.any(|ours| other.places.iter().any(|theirs| meet(ours, theirs)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(queue: &Arc<Queue>, places: &[&str]) -> Turn {
+        Queue::join(queue, places.iter().map(PathBuf::from).collect())
     }
 
-    fn file(&self, place: PathBuf) -> Arc<Mutex<()>> {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|_, file| file.strong_count() > 0);
-        let known = files.get(&place).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let file = Arc::default();
-            files.insert(place, Arc::downgrade(&file));
-            file
-        })
+    #[test]
+    fn changes_that_meet_run_one_after_the_other_and_others_at_once() {
+        let queue = Arc::new(Queue::default());
+        let folder = join(&queue, &["/a", "/z"]);
+        let (beneath, beside, above) = (
+            join(&queue, &["/a/b/c"]),
+            join(&queue, &["/ab"]),
+            join(&queue, &["/"]),
+        );
+        let all = [&folder, &beneath, &beside, &above];
+        assert_eq!(all.map(Turn::has_come), [true, false, true, false]);
+        drop(folder);
+        assert_eq!([&beneath, &above].map(Turn::has_come), [true, false]);
+        drop((beneath, beside));
+        assert!(above.has_come());
+    }
+
+    #[test]
+    fn only_so_many_run_at_once_in_the_order_in_which_they_came() {
+        let queue = Arc::new(Queue::default());
+        let names: Vec<_> = (0..CHANGES_AT_ONCE + 2).map(|i| format!("/{i}")).collect();
+        let mut turns: Vec<_> = names.iter().map(|name| join(&queue, &[name])).collect();
+        let come = |turns: &[Turn]| turns.iter().filter(|turn| turn.has_come()).count();
+        assert_eq!(come(&turns), CHANGES_AT_ONCE);
+        turns.remove(3);
+        assert_eq!(come(&turns), CHANGES_AT_ONCE);
+        assert!(turns[CHANGES_AT_ONCE - 1].has_come() && !turns[CHANGES_AT_ONCE].has_come());
     }
 }

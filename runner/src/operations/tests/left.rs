@@ -1,6 +1,5 @@
 //! What a daemon that was killed in an unlucky moment has left in its journal is gone on from.
 
-use runner_host::{Change, Done};
 use shared_link::{
     runner::{Accepted, Record, Takes},
     testing::OWNER,
@@ -60,14 +59,18 @@ fn written(before: Option<&[u8]>, after: &[u8]) -> Written {
 }
 
 fn changing(number: u128, before: Option<&[u8]>, after: &[u8]) -> Entry {
-    Entry::Changing {
-        operation: OperationId::from_u128(number),
-        change: Change {
-            path: "file".to_owned(),
-            unfinished: format!(".gantry-{number}"),
-            done: Done::Written(written(before, after)),
-        },
-    }
+    // As a runner wrote it down that named no effects.
+    let entry = serde_json::json!({
+        "changing": {
+            "operation": OperationId::from_u128(number),
+            "change": {
+                "path": "file",
+                "unfinished": format!(".gantry-{number}"),
+                "done": { "written": written(before, after) },
+            },
+        }
+    });
+    serde_json::from_value(entry).expect("a change")
 }
 
 fn released(number: u128) -> Entry {

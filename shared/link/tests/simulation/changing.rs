@@ -185,7 +185,7 @@ impl Host {
         let fed = !process.takes_input || process.given.is_fed(id);
         let mutation = process.mutation.as_mut()?;
         let end = match &mutation.stage {
-            // The word of it is on its way, and the next change may be quicker.
+            // The word of it is on its way; its turn lasts until that is written down.
             Stage::Made(_) if !dice.one_in(4) => return None,
             Stage::Made(written) => Outcome::Written(written.clone()),
             _ if process.stopped => {
@@ -214,7 +214,6 @@ impl Host {
                 self.disk.made.insert(id, written.clone());
                 *self.effects.entry(id).or_default() += 1;
                 mutation.stage = Stage::Made(written);
-                self.disk.turn = None;
                 return Some(Happened::Changed);
             }
         };

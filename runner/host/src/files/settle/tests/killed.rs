@@ -67,16 +67,17 @@ async fn a_killed_maker_has_changed_the_file_once_or_not_at_all() {
         // It may have come further before the signal.
         let change = changes.last().unwrap_or(first);
         let found = scene.content("file").map(|content| Digest::of(&content));
-        let before = change.before();
-        match scene.host.settle(change.clone()).await {
+        let found = There::content(found);
+        let effect = &change.effects[0];
+        match scene.settle(&change).await {
             Settled::Applied(outcome) => {
                 applied += 1;
-                assert_eq!(found, Some(change.after()));
-                assert_eq!(outcome, change.outcome());
+                assert_eq!(found, effect.after);
+                assert_eq!(outcome, change.done);
             }
             Settled::NotApplied => {
                 not_applied += 1;
-                assert_eq!(found, before);
+                assert_eq!(found, effect.before);
             }
             Settled::Unclear => panic!("{change:?} cannot be told from what is there"),
         }
