@@ -5,11 +5,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use reqwest::Method;
 use shared_api::{
     CancelAccepted, CreateJoinToken, CreateKey, CreateSession, CreatedKey, Events, JoinToken, Key,
-    Keys, Me, MessageAccepted, OperationCancelled, Output, Runner, Runners, SendMessage, Session,
-    SessionOperation, SessionOperations, Sessions, SignIn, SignedIn, Task, Tasks, UseRunner,
+    Keys, Me, MessageAccepted, Runner, Runners, SendMessage, Session, Sessions, SignIn, SignedIn,
+    Task, Tasks, UseRunner,
 };
 use shared_tls::Trust;
-use shared_types::{CredentialId, Entropy, OperationId, RunnerId, SessionId};
+use shared_types::{CredentialId, Entropy, RunnerId, SessionId};
 use url::Url;
 
 use crate::{ClientError, Follow, backoff, http::Http};
@@ -40,8 +40,8 @@ pub struct Options {
 /// A server, seen by one credential. Clones share connections.
 #[derive(Clone)]
 pub struct Client {
-    http: Http,
-    entropy: Arc<dyn Entropy>,
+    pub(crate) http: Http,
+    pub(crate) entropy: Arc<dyn Entropy>,
 }
 
 impl fmt::Debug for Client {
@@ -125,23 +125,6 @@ impl Client {
         ];
         let found: Sessions = self.http.get(&["sessions"], &query).await?;
         Ok(found.sessions)
-    }
-
-    /// The operations whose ids begin so, by id, at most `limit`.
-    ///
-    /// # Errors
-    /// See [`Client::sign_in`].
-    pub async fn operations_beginning(
-        &self,
-        beginning: &str,
-        limit: u32,
-    ) -> Result<Vec<SessionOperation>, ClientError> {
-        let query = [
-            ("prefix", beginning.to_owned()),
-            ("limit", limit.to_string()),
-        ];
-        let found: SessionOperations = self.http.get(&["operations"], &query).await?;
-        Ok(found.operations)
     }
 
     /// Begins a session.
@@ -252,25 +235,6 @@ impl Client {
         }
     }
 
-    /// What an operation wrote to `stdout` or `stderr` from this offset on, one run of bytes; a
-    /// negative offset counts from the end.
-    ///
-    /// # Errors
-    /// See [`Client::sign_in`].
-    pub async fn output(
-        &self,
-        operation: OperationId,
-        stream: &str,
-        offset: i64,
-    ) -> Result<Output, ClientError> {
-        let path = ["operations", &operation.to_string(), "output"];
-        let query = [
-            ("stream", stream.to_owned()),
-            ("offset", offset.to_string()),
-        ];
-        self.http.get(&path, &query).await
-    }
-
     /// Stops the turn that is under way, down to its processes. Asking twice changes nothing.
     ///
     /// # Errors
@@ -290,20 +254,6 @@ impl Client {
         let path = ["sessions", &id.to_string(), "tasks"];
         let found: Tasks = self.http.get(&path, &[]).await?;
         Ok(found.tasks)
-    }
-
-    /// Stops an operation with everything that it started. Asking twice changes nothing.
-    ///
-    /// # Errors
-    /// See [`Client::sign_in`].
-    pub async fn cancel_operation(
-        &self,
-        id: OperationId,
-    ) -> Result<OperationCancelled, ClientError> {
-        let path = ["operations", &id.to_string(), "cancel"];
-        self.http
-            .call(Method::POST, &path, &serde_json::json!({}))
-            .await
     }
 
     /// Reads a session from the event after `after` on: what is in its log, then what happens.
@@ -387,7 +337,7 @@ impl Client {
         self.http.delete(&["keys", &id.to_string()]).await
     }
 
-    fn wait_before(&self, attempt: u32) -> Duration {
+    pub(crate) fn wait_before(&self, attempt: u32) -> Duration {
         backoff::before(attempt, &*self.entropy)
     }
 }

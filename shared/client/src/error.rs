@@ -25,6 +25,8 @@ pub enum ClientError {
         url: String,
         /// What the system says.
         reason: String,
+        /// Whether the server may have got the request all the same.
+        is_sent: bool,
     },
     /// Somebody answers, but does not prove to be the server.
     #[error(

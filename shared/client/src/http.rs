@@ -97,6 +97,28 @@ impl Http {
             .await
     }
 
+    /// Asks for something that begins at most once under the key in this header.
+    pub(crate) async fn start<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &B,
+        header: &str,
+        key: &str,
+    ) -> Result<T, ClientError> {
+        let request = self.client.request(Method::POST, self.base.api(path));
+        self.read(request.header(header, key).json(body)).await
+    }
+
+    /// Asks for something whose answer is empty.
+    pub(crate) async fn tell<B: Serialize>(
+        &self,
+        path: &[&str],
+        body: &B,
+    ) -> Result<(), ClientError> {
+        let request = self.client.request(Method::POST, self.base.api(path));
+        self.answer(request.json(body)).await.map(drop)
+    }
+
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), ClientError> {
         let request = self.client.request(Method::DELETE, self.base.api(path));
         self.answer(request).await.map(drop)
@@ -163,6 +185,7 @@ impl Http {
         ClientError::Unreachable {
             url: self.base.shown(),
             reason,
+            is_sent: true,
         }
     }
 
@@ -190,7 +213,14 @@ impl Http {
             }
             cause = current.source();
         }
-        self.unreachable(causes(error))
+        let is_connect = error
+            .downcast_ref::<reqwest::Error>()
+            .is_some_and(reqwest::Error::is_connect);
+        ClientError::Unreachable {
+            url: self.base.shown(),
+            reason: causes(error),
+            is_sent: !is_connect,
+        }
     }
 }
 

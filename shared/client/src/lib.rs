@@ -4,21 +4,27 @@
 //! that a server may send is bounded; plain text goes to loopback only, unless told; redirects
 //! and proxies are not followed, because they would carry the token to another host.
 //!
-//! [`Client`] asks and answers; [`Follow`] reads a session as it happens and survives lost
-//! connections. What makes it neither repeat nor lose anything is the pure [`cursor::Cursor`].
+//! [`Client`] asks and answers; [`Follow`] reads a session and [`Attach`] an operation as it happens,
+//! and both survive lost connections. What makes them neither repeat nor lose anything is pure:
+//! [`cursor::Cursor`] and [`offsets::Offsets`].
 
+mod attach;
 mod backoff;
 mod client;
 pub mod cursor;
 mod error;
 mod follow;
 mod http;
+pub mod offsets;
+mod operations;
 mod socket;
 mod url;
 
+pub use attach::{Attach, Attached, Controls, Room};
 pub use client::{Client, Options, PING_EVERY};
 pub use error::ClientError;
 pub use follow::{Follow, Followed};
+pub use offsets::Piece;
 pub use shared_tls::Trust;
 
 #[cfg(test)]

@@ -24,6 +24,10 @@ use crate::{
     http::{CONNECT_WITHIN, Http, MAX_PROBLEM_BYTES},
 };
 
+mod operation;
+
+pub(crate) use operation::{OperationSocket, Turned};
+
 /// Largest message of the server, in bytes: one event with a large file in a tool call.
 const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
@@ -45,7 +49,7 @@ pub(crate) struct Socket {
 impl Socket {
     /// Connects, and proves who asks.
     pub(crate) async fn connect(http: &Http) -> Result<Self, ClientError> {
-        timeout(CONNECT_WITHIN, open(http))
+        timeout(CONNECT_WITHIN, open(http, &http.base.socket(&["stream"])))
             .await
             .unwrap_or_else(|_| Err(http.unreachable("it took too long to connect".into())))
             .map(|stream| Self {
@@ -119,9 +123,8 @@ fn read(text: &str) -> Result<Option<ServerMessage>, String> {
     Err(error)
 }
 
-async fn open(http: &Http) -> Result<WebSocketStream<Box<dyn Bytes>>, ClientError> {
-    let url = http.base.stream();
-    let bytes = dial(http, &url).await?;
+async fn open(http: &Http, url: &Url) -> Result<WebSocketStream<Box<dyn Bytes>>, ClientError> {
+    let bytes = dial(http, url).await?;
     let mut request = url
         .as_str()
         .into_client_request()

@@ -20,7 +20,7 @@ const SESSION: SessionId = SessionId::from_u128(1);
 const UNAUTHENTICATED: &str =
     r#"{"code":"unauthenticated","status":401,"detail":"the token does not hold: sign in again"}"#;
 
-async fn server() -> (TcpListener, Client) {
+pub(crate) async fn server() -> (TcpListener, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it is bound");
     let client = Client::new(Options {
@@ -35,7 +35,12 @@ async fn server() -> (TcpListener, Client) {
 }
 
 /// Answers one request, and gives what was asked.
-async fn answer(listener: &TcpListener, status: &str, headers: &str, body: &str) -> String {
+pub(crate) async fn answer(
+    listener: &TcpListener,
+    status: &str,
+    headers: &str,
+    body: &str,
+) -> String {
     let (mut stream, _) = listener.accept().await.expect("a connection");
     let mut request = Vec::new();
     loop {

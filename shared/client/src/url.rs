@@ -67,9 +67,9 @@ impl Base {
         url
     }
 
-    /// The address of the WebSocket.
-    pub(crate) fn stream(&self) -> Url {
-        let mut url = self.api(&["stream"]);
+    /// The address of an API resource that is a WebSocket.
+    pub(crate) fn socket(&self, segments: &[&str]) -> Url {
+        let mut url = self.api(segments);
         let scheme = if self.is_tls() { "wss" } else { "ws" };
         url.set_scheme(scheme)
             .expect("http and ws are both special schemes");
@@ -126,7 +126,7 @@ mod tests {
             "https://example.com/gantry/api/v1/runners/a%2Fb"
         );
         assert_eq!(
-            base.stream().as_str(),
+            base.socket(&["stream"]).as_str(),
             "wss://example.com/gantry/api/v1/stream"
         );
         assert_eq!(base.shown(), "https://example.com/gantry");

@@ -1,0 +1,423 @@
+//! An operation as it happens: a task owns the connection, opens it anew when it is lost, hands over
+//! each byte of output once and sends each byte of input until it was taken, through bounded
+//! channels.
+//!
+//! A consumer that takes nothing for a while holds no connection: it is closed, and opened again when
+//! the consumer goes on. So a pager that stands still neither fills memory nor counts as a lost
+//! connection.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use shared_api::{Operation, Problem, StartOperation, StreamName, TerminalSize};
+use shared_types::{Entropy, OperationId, Timestamp};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_tungstenite::tungstenite::Bytes;
+
+use crate::{
+    ClientError, backoff,
+    http::Http,
+    offsets::{Offsets, Piece},
+    operations::start,
+    socket::{OperationSocket, Turned},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Items that may wait for a slow consumer before the connection is read no further.
+const QUEUE: usize = 16;
+
+/// How long a consumer may take nothing before the connection is closed until it goes on.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
+
+/// Failures in a row after which a server counts as gone: about a quarter of an hour.
+pub(crate) const GIVE_UP_AFTER: u32 = 180;
+
+/// Something that an attached client hears.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attached {
+    /// The operation as it is now; once for each connection, before all else.
+    Operation(Box<Operation>),
+    /// Output: each byte once and in order.
+    Output {
+        /// Its stream.
+        stream: StreamName,
+        /// The offset of the first byte.
+        offset: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// Output that is not kept any more.
+    Gap {
+        /// Its stream.
+        stream: StreamName,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte behind it.
+        to: u64,
+    },
+    /// The runner cannot be reached. The operation goes on.
+    Unreachable {
+        /// When the runner was last heard of.
+        since: Timestamp,
+    },
+    /// The runner is back.
+    Reachable,
+    /// All input below this offset was taken.
+    InputTaken {
+        /// The offset.
+        offset: u64,
+    },
+    /// Input that was taken is lost at the runner: it has to be handed over again from here on.
+    InputWanted {
+        /// The offset.
+        from: u64,
+    },
+    /// The server refused something that was sent.
+    Problem(Problem),
+    /// The connection is lost and is being opened anew; said once until it is back.
+    Lost {
+        /// Why, for people.
+        reason: String,
+    },
+    /// The connection is back; what was missed comes next.
+    Recovered,
+    /// The operation ended; nothing follows.
+    Ended(Box<Operation>),
+}
+
+/// An operation as it happens. Dropping it ends the connection and nothing else.
+#[derive(Debug)]
+pub struct Attach {
+    items: mpsc::Receiver<Result<Attached, ClientError>>,
+}
+
+/// Passes things on to an attached operation.
+#[derive(Debug, Clone)]
+pub struct Controls {
+    input: mpsc::Sender<Piece>,
+    size: Arc<watch::Sender<Option<Resized>>>,
+    stored: Arc<watch::Sender<u64>>,
+}
+
+/// Room for one piece of input.
+#[derive(Debug)]
+pub struct Room<'a>(mpsc::Permit<'a, Piece>);
+
+/// The last size of the terminal.
+#[derive(Debug, Clone, Copy)]
+struct Resized {
+    size: TerminalSize,
+    redraw: bool,
+}
+
+/// What is attached to.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// An operation that is started first, under this idempotency key.
+    New(Box<StartOperation>, String),
+    /// One that there is.
+    Known(OperationId),
+}
+
+impl Attach {
+    pub(crate) fn start(
+        http: Http,
+        entropy: Arc<dyn Entropy>,
+        target: Target,
+        offsets: Offsets,
+    ) -> (Self, Controls) {
+        let (items, receiver) = mpsc::channel(QUEUE);
+        let (input, pieces) = mpsc::channel(1);
+        let (size, sizes) = watch::channel(None);
+        let (stored, stored_by) = watch::channel(0);
+        let driver = Driver {
+            items: items.clone(),
+            http,
+            entropy,
+            target,
+            wishes: Wishes {
+                offsets,
+                pieces,
+                sizes,
+                stored: stored_by,
+            },
+            outbox: VecDeque::new(),
+            reached: false,
+            lost: false,
+            failures: 0,
+        };
+        tokio::spawn(async move {
+            tokio::select! {
+                () = driver.run() => {}
+                () = items.closed() => {}
+            }
+        });
+        let controls = Controls {
+            input,
+            size: Arc::new(size),
+            stored: Arc::new(stored),
+        };
+        (Self { items: receiver }, controls)
+    }
+
+    /// The next item. Safe to abandon while it waits. `None` after the last one, which is
+    /// [`Attached::Ended`] or an error.
+    ///
+    /// # Errors
+    /// What connecting again cannot mend: the operation could not be started, the credential does
+    /// not hold, the server speaks another protocol, or it has been gone for about 15 minutes.
+    pub async fn next(&mut self) -> Option<Result<Attached, ClientError>> {
+        self.items.recv().await
+    }
+}
+
+impl Controls {
+    /// Waits until there is room for a piece of input; `None` where the operation has ended. Safe to
+    /// abandon while it waits.
+    pub async fn room(&self) -> Option<Room<'_>> {
+        self.input.reserve().await.ok().map(Room)
+    }
+
+    /// The terminal has this size. With `redraw` its program is made to draw everything anew.
+    pub fn resize(&self, size: TerminalSize, redraw: bool) {
+        self.size.send_replace(Some(Resized { size, redraw }));
+    }
+
+    /// Output of a download below this offset is stored here: the server need not keep it.
+    pub fn stored(&self, offset: u64) {
+        self.stored.send_replace(offset);
+    }
+}
+
+impl Room<'_> {
+    /// Hands over a piece of input.
+    pub fn fill(self, piece: Piece) {
+        self.0.send(piece);
+    }
+}
+
+struct Driver {
+    items: mpsc::Sender<Result<Attached, ClientError>>,
+    http: Http,
+    entropy: Arc<dyn Entropy>,
+    target: Target,
+    wishes: Wishes,
+    /// What the consumer has yet to take; where there is something, nothing is read.
+    outbox: VecDeque<Attached>,
+    /// Whether the server ever answered.
+    reached: bool,
+    lost: bool,
+    failures: u32,
+}
+
+/// What the consumer wants passed on, and how far both ends are.
+struct Wishes {
+    offsets: Offsets,
+    pieces: mpsc::Receiver<Piece>,
+    sizes: watch::Receiver<Option<Resized>>,
+    stored: watch::Receiver<u64>,
+}
+
+/// Why a connection is over.
+enum Over {
+    /// The operation ended, and everything was handed over.
+    Ended,
+    /// The consumer takes nothing for now.
+    Slow,
+    /// It failed; another one may help or not.
+    Failed(ClientError),
+}
+
+enum Happened {
+    Turned(Result<Turned, ClientError>),
+    HandedOver,
+    Wished,
+    Slow,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        loop {
+            let Err(over) = self.connection().await;
+            let error = match over {
+                Over::Ended => return,
+                Over::Slow => {
+                    self.empty_outbox().await;
+                    continue;
+                }
+                Over::Failed(error) => error,
+            };
+            if !self.again_after(error).await {
+                return;
+            }
+        }
+    }
+
+    async fn connection(&mut self) -> Result<std::convert::Infallible, Over> {
+        let id = self.started().await?;
+        let offsets = &self.wishes.offsets;
+        let [stdout, stderr] = [StreamName::Stdout, StreamName::Stderr].map(|s| offsets.have(s));
+        let http = self.http.clone();
+        let connect = OperationSocket::connect(&http, id, stdout, stderr);
+        let mut socket = self.wishes.meanwhile(connect).await?;
+        self.wishes.offsets.connected();
+        let mut outgoing = None;
+        let mut slow_at = Instant::now() + SLOW_AFTER;
+        loop {
+            if outgoing.is_none() {
+                outgoing = self.wishes.offsets.next_message();
+            }
+            let is_reading = self.outbox.is_empty();
+            let happened = tokio::select! {
+                turned = socket.turn(&mut outgoing, is_reading) => Happened::Turned(turned),
+                room = self.items.reserve(), if !is_reading => {
+                    let item = self.outbox.pop_front();
+                    if let (Ok(room), Some(item)) = (room, item) {
+                        room.send(Ok(item));
+                    }
+                    Happened::HandedOver
+                }
+                () = self.wishes.heed() => Happened::Wished,
+                () = sleep_until(slow_at), if !is_reading => Happened::Slow,
+            };
+            match happened {
+                Happened::Turned(turned) => self.turned(turned).await?,
+                Happened::Slow => return Err(Over::Slow),
+                Happened::HandedOver => slow_at = Instant::now() + SLOW_AFTER,
+                Happened::Wished => {}
+            }
+            if is_reading {
+                slow_at = Instant::now() + SLOW_AFTER;
+            }
+        }
+    }
+
+    /// The operation's id; it is started where it was not yet.
+    async fn started(&mut self) -> Result<OperationId, Over> {
+        let (request, key) = match &self.target {
+            Target::Known(id) => return Ok(*id),
+            Target::New(request, key) => (request.clone(), key.clone()),
+        };
+        let http = self.http.clone();
+        let operation = self.wishes.meanwhile(start(&http, &request, &key)).await?;
+        self.reached = true;
+        self.target = Target::Known(operation.id);
+        Ok(operation.id)
+    }
+}
+
+impl Driver {
+    async fn turned(&mut self, turned: Result<Turned, ClientError>) -> Result<(), Over> {
+        let heard = match turned? {
+            Turned::Sent => return Ok(()),
+            Turned::Heard(heard) => heard,
+            Turned::Closed { stops, error } => {
+                // A server that stops closes every connection, whatever it said last.
+                let problem = self.wishes.offsets.problem().filter(|_| !stops);
+                return Err(Over::Failed(problem.map_or(error, ClientError::Refused)));
+            }
+        };
+        self.reached = true;
+        self.failures = 0;
+        if std::mem::take(&mut self.lost) {
+            self.outbox.push_back(Attached::Recovered);
+        }
+        let accepted = self.wishes.offsets.accept(heard);
+        let item = accepted.map_err(|broken| self.http.unreachable(broken.to_string()))?;
+        let is_end = matches!(item, Some(Attached::Ended(_)));
+        self.outbox.extend(item);
+        if is_end {
+            self.empty_outbox().await;
+            return Err(Over::Ended);
+        }
+        Ok(())
+    }
+
+    /// Waits until the consumer has taken everything.
+    async fn empty_outbox(&mut self) {
+        while let Some(item) = self.outbox.pop_front() {
+            self.hand_over(Ok(item)).await;
+        }
+    }
+
+    async fn hand_over(&mut self, item: Result<Attached, ClientError>) {
+        let items = self.items.clone();
+        // Where the consumer is gone, so is this task.
+        let _ = self.wishes.meanwhile(items.send(item)).await;
+    }
+
+    /// Waits before the next connection; `false` where there is no use in one.
+    async fn again_after(&mut self, error: ClientError) -> bool {
+        self.failures += 1;
+        if self.is_final(&error) {
+            self.empty_outbox().await;
+            self.hand_over(Err(error)).await;
+            return false;
+        }
+        // A start that may have arrived is repeated like anything else that is under way.
+        self.reached = true;
+        if !std::mem::replace(&mut self.lost, true) {
+            let reason = match error {
+                ClientError::Unreachable { reason, .. } => reason,
+                error => error.to_string(),
+            };
+            self.outbox.push_back(Attached::Lost { reason });
+        }
+        self.empty_outbox().await;
+        let wait = backoff::before(self.failures, &*self.entropy);
+        self.wishes.meanwhile(sleep(wait)).await;
+        true
+    }
+
+    fn is_final(&self, error: &ClientError) -> bool {
+        let never_reached = match error {
+            ClientError::Unreachable { is_sent, .. } if !self.reached => {
+                matches!(self.target, Target::Known(_)) || !is_sent
+            }
+            _ => false,
+        };
+        never_reached || !error.is_passing() || self.failures > GIVE_UP_AFTER
+    }
+}
+
+impl Wishes {
+    /// Takes the next wish.
+    async fn heed(&mut self) {
+        tokio::select! {
+            Some(piece) = self.pieces.recv(), if self.offsets.has_room() => {
+                self.offsets.input(piece);
+            }
+            Ok(()) = self.sizes.changed() => {
+                if let Some(Resized { size, redraw }) = *self.sizes.borrow_and_update() {
+                    self.offsets.resize(size, redraw);
+                }
+            }
+            Ok(()) = self.stored.changed() => {
+                self.offsets.stored(*self.stored.borrow_and_update());
+            }
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Takes wishes until something else is done.
+    async fn meanwhile<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let mut other = std::pin::pin!(other);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut other => return done,
+                () = self.heed() => {}
+            }
+        }
+    }
+}
+
+impl From<ClientError> for Over {
+    fn from(error: ClientError) -> Self {
+        Self::Failed(error)
+    }
+}

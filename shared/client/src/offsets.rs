@@ -1,0 +1,337 @@
+//! The offsets of an attached operation: a pure state machine that turns whatever arrives over any
+//! number of connections into each byte of output once and in order, and sends each byte of input
+//! until the server has taken it.
+//!
+//! Output has offsets: bytes that are known are cut off, and a jump that the server did not announce
+//! as a gap breaks the connection; the next one asks for what is missing. Input is held until it was
+//! taken, at most one window of it. On a new connection it is sent again from the offset that the
+//! server tells.
+
+use std::collections::VecDeque;
+
+use shared_api::{
+    BinaryFrame, Channel, OperationClientMessage, OperationServerMessage, Problem, StreamName,
+    TerminalSize,
+};
+use shared_types::limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES};
+use tokio_tungstenite::tungstenite::Bytes;
+
+use crate::Attached;
+
+#[cfg(test)]
+mod tests;
+
+/// How far one client is with an operation, in both directions.
+#[derive(Debug, Default)]
+pub struct Offsets {
+    stdout: u64,
+    stderr: u64,
+    input: Input,
+    resize: Resize,
+    /// Output below this offset is stored here for good.
+    stored: u64,
+    stored_told: u64,
+    problem: Option<Problem>,
+}
+
+/// A message of the server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// A piece of output.
+    Frame(BinaryFrame),
+    /// Anything else.
+    Message(OperationServerMessage),
+}
+
+/// A message of the client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outgoing {
+    /// A piece of input.
+    Frame(BinaryFrame),
+    /// Anything else.
+    Message(OperationClientMessage),
+}
+
+/// A piece of input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it stands in the input; `None` for behind all that came before. A piece that stands
+    /// elsewhere than there is passed over.
+    pub at: Option<u64>,
+    /// Its bytes.
+    pub data: Bytes,
+    /// Whether the input ends after it.
+    pub end: bool,
+}
+
+/// Why a connection cannot be read on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Broken {
+    /// Output is missing.
+    #[error("output came at offset {next} after offset {have}")]
+    Missing {
+        /// Where the output that is known ends.
+        have: u64,
+        /// Where the piece begins.
+        next: u64,
+    },
+    /// A piece of input came from the server.
+    #[error("the server sent input")]
+    Input,
+}
+
+/// The input as far as it is not taken.
+#[derive(Debug, Default)]
+struct Input {
+    /// The offset of the first byte that is held.
+    base: u64,
+    /// Where the held bytes end.
+    end: u64,
+    held: VecDeque<Bytes>,
+    is_ended: bool,
+    /// The next offset to send on this connection; `None` until the server told where to begin.
+    next: Option<u64>,
+    is_end_sent: bool,
+}
+
+/// The size of the terminal, and how much of it the server knows.
+#[derive(Debug, Default)]
+struct Resize {
+    size: Option<TerminalSize>,
+    /// Whether the program is to draw anew: it gets another size first, for only a change tells it.
+    is_redraw: bool,
+    is_told: bool,
+}
+
+impl Offsets {
+    /// A client that has the output up to these offsets.
+    pub fn new(stdout: u64, stderr: u64) -> Self {
+        Self {
+            stdout,
+            stderr,
+            ..Self::default()
+        }
+    }
+
+    /// Where the output that the client has ends: what to connect with.
+    pub fn have(&self, stream: StreamName) -> u64 {
+        match stream {
+            StreamName::Stdout => self.stdout,
+            StreamName::Stderr => self.stderr,
+        }
+    }
+
+    /// A new connection begins: nothing is known to have been sent.
+    pub fn connected(&mut self) {
+        self.input.next = None;
+        self.input.is_end_sent = false;
+        self.resize.is_told = false;
+        self.stored_told = 0;
+        self.problem = None;
+    }
+
+    /// Takes a message, and returns what is new in it.
+    ///
+    /// # Errors
+    /// The connection is of no use any more; the offsets stay good for the next one.
+    pub fn accept(&mut self, heard: Heard) -> Result<Option<Attached>, Broken> {
+        let message = match heard {
+            Heard::Frame(frame) => return self.output(frame),
+            Heard::Message(message) => message,
+        };
+        self.problem = None;
+        Ok(match message {
+            OperationServerMessage::Operation { operation } => Some(Attached::Operation(operation)),
+            OperationServerMessage::Accepted => None,
+            OperationServerMessage::Gap { stream, from, to } => self.gap(stream, from, to),
+            OperationServerMessage::Unreachable { since } => Some(Attached::Unreachable { since }),
+            OperationServerMessage::Reachable => Some(Attached::Reachable),
+            OperationServerMessage::InputTaken { offset } => Some(self.input.taken(offset)),
+            OperationServerMessage::Ended { operation } => Some(Attached::Ended(operation)),
+            OperationServerMessage::Problem { problem } => {
+                self.problem = Some(problem.clone());
+                Some(Attached::Problem(problem))
+            }
+        })
+    }
+
+    /// The problem that the server named last, where nothing came after it: the reason for which it
+    /// closed the connection.
+    pub fn problem(&mut self) -> Option<Problem> {
+        self.problem.take()
+    }
+
+    /// Whether more input may come: no more is held than one window.
+    pub fn has_room(&self) -> bool {
+        self.input.end - self.input.base < INPUT_WINDOW_BYTES && !self.input.is_ended
+    }
+
+    /// Holds a piece of input until it is taken.
+    pub fn input(&mut self, piece: Piece) {
+        self.input.push(piece);
+    }
+
+    /// The terminal has this size. With `redraw` its program is made to draw everything anew.
+    pub fn resize(&mut self, size: TerminalSize, redraw: bool) {
+        self.resize = Resize {
+            size: Some(size),
+            is_redraw: redraw || (self.resize.is_redraw && !self.resize.is_told),
+            is_told: false,
+        };
+    }
+
+    /// Output below this offset is stored for good: the server need not keep it.
+    pub fn stored(&mut self, offset: u64) {
+        self.stored = self.stored.max(offset);
+    }
+
+    /// The next message for the server, if there is one. It counts as sent.
+    pub fn next_message(&mut self) -> Option<Outgoing> {
+        if self.stored_told < self.stored {
+            self.stored_told = self.stored;
+            return Some(Outgoing::Message(OperationClientMessage::Taken {
+                stream: StreamName::Stdout,
+                offset: self.stored,
+            }));
+        }
+        self.resize
+            .next_message()
+            .or_else(|| self.input.next_message())
+    }
+
+    fn output(&mut self, frame: BinaryFrame) -> Result<Option<Attached>, Broken> {
+        let Channel::Output(stream) = frame.channel else {
+            return Err(Broken::Input);
+        };
+        self.problem = None;
+        let have = self.have_mut(stream);
+        if frame.offset > *have {
+            return Err(Broken::Missing {
+                have: *have,
+                next: frame.offset,
+            });
+        }
+        let known = usize::try_from(*have - frame.offset).unwrap_or(usize::MAX);
+        if known >= frame.data.len() {
+            return Ok(None);
+        }
+        let data = frame.data.slice(known..);
+        let offset = *have;
+        *have += data.len() as u64;
+        Ok(Some(Attached::Output {
+            stream,
+            offset,
+            data,
+        }))
+    }
+
+    fn gap(&mut self, stream: StreamName, from: u64, to: u64) -> Option<Attached> {
+        let have = self.have_mut(stream);
+        if to <= *have {
+            return None;
+        }
+        let from = from.max(*have);
+        *have = to;
+        Some(Attached::Gap { stream, from, to })
+    }
+
+    fn have_mut(&mut self, stream: StreamName) -> &mut u64 {
+        match stream {
+            StreamName::Stdout => &mut self.stdout,
+            StreamName::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+impl Input {
+    fn push(&mut self, piece: Piece) {
+        if self.is_ended || piece.at.is_some_and(|at| at != self.end) {
+            return;
+        }
+        self.end += piece.data.len() as u64;
+        if !piece.data.is_empty() {
+            self.held.push_back(piece.data);
+        }
+        self.is_ended = piece.end;
+    }
+
+    fn taken(&mut self, offset: u64) -> Attached {
+        if offset < self.base {
+            // What was taken is lost: only its source has it still.
+            *self = Self {
+                base: offset,
+                end: offset,
+                next: Some(offset),
+                ..Self::default()
+            };
+            return Attached::InputWanted { from: offset };
+        }
+        self.release(offset);
+        if self.next.is_none() {
+            self.next = Some(offset);
+        }
+        Attached::InputTaken { offset }
+    }
+
+    /// Lets go of what lies below the offset. Input that another client sent may lie there: what
+    /// comes next stands behind it.
+    fn release(&mut self, offset: u64) {
+        while let Some(first) = self.held.front_mut() {
+            let drop = offset - self.base;
+            if drop < first.len() as u64 {
+                *first = first.slice(drop as usize..);
+                break;
+            }
+            self.base += first.len() as u64;
+            self.held.pop_front();
+        }
+        self.base = offset;
+        self.end = self.end.max(offset);
+        self.next = self.next.map(|next| next.max(offset));
+    }
+
+    fn next_message(&mut self) -> Option<Outgoing> {
+        let next = self.next?;
+        if let Some(data) = self.from(next) {
+            self.next = Some(next + data.len() as u64);
+            return Some(Outgoing::Frame(BinaryFrame {
+                channel: Channel::Input,
+                offset: next,
+                data,
+            }));
+        }
+        if self.is_ended && !self.is_end_sent {
+            self.is_end_sent = true;
+            let offset = self.end;
+            return Some(Outgoing::Message(OperationClientMessage::InputEnd {
+                offset,
+            }));
+        }
+        None
+    }
+
+    /// The held bytes from this offset on, as many as lie together and fit a message.
+    fn from(&self, offset: u64) -> Option<Bytes> {
+        let mut skip = usize::try_from(offset.checked_sub(self.base)?).ok()?;
+        for piece in &self.held {
+            if skip < piece.len() {
+                let end = piece.len().min(skip + INPUT_CHUNK_BYTES);
+                return Some(piece.slice(skip..end));
+            }
+            skip -= piece.len();
+        }
+        None
+    }
+}
+
+impl Resize {
+    fn next_message(&mut self) -> Option<Outgoing> {
+        let TerminalSize { rows, columns } = self.size.filter(|_| !self.is_told)?;
+        let is_other = std::mem::take(&mut self.is_redraw) && rows > 1;
+        self.is_told = !is_other;
+        Some(Outgoing::Message(OperationClientMessage::Resize {
+            rows: if is_other { rows - 1 } else { rows },
+            columns,
+        }))
+    }
+}
