@@ -9,6 +9,10 @@ use url::Url;
 
 use crate::pick::{IdName, SessionName, operation_name};
 
+mod remote;
+
+pub(crate) use remote::{Attach, Copy, Exec, Kill, Ps, Shell};
+
 /// Talk to AI agents whose hands are on your own machines.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, after_help = ENVIRONMENT)]
@@ -30,6 +34,7 @@ Exit codes:
   1    failed; for chat: the turn failed, or no runner could be given its commands
   2    wrong usage
   130  cancelled, or left with Ctrl-C
+For exec, shell and attach: the command's own, or 255 where it never started.
 
 A session is named by its id, by the beginning of its id where only one begins so, or by `last`;
 operations, keys and runners by their ids or the beginnings of them, runners also by name.";
@@ -76,11 +81,26 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Write what an operation wrote, as far as it is kept
+    /// Run a command on a runner as if it ran here
+    Exec(Exec),
+    /// Open a login shell on a runner
+    Shell(Shell),
+    /// Take up a command that runs, from any terminal
+    Attach(Attach),
+    /// List what runs on the runners, the newest first
+    Ps(Ps),
+    /// Stop what runs on a runner, or send it a signal
+    Kill(Kill),
+    /// Copy a file between here and a runner
+    Cp(Copy),
+    /// Print an operation's stored output
     Output {
-        /// The operation; `gantry show --json` names them
+        /// The operation; `gantry ps -a` lists them
         #[arg(value_parser = operation_name)]
         operation: IdName<OperationId>,
+        /// Go on with what it writes from now on, until it ends
+        #[arg(long, short)]
+        follow: bool,
         /// What it wrote to standard error
         #[arg(long)]
         stderr: bool,

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Cancelled,
     /// The person left before the turn had ended.
     Left,
+    /// A command ended with this exit code.
+    Code(u8),
 }
 
 impl From<Exit> for std::process::ExitCode {
@@ -20,6 +22,7 @@ impl From<Exit> for std::process::ExitCode {
             Exit::Failed => 1,
             // 128 + SIGINT, as shells count.
             Exit::Cancelled | Exit::Left => 130,
+            Exit::Code(code) => code,
         })
     }
 }

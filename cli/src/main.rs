@@ -9,18 +9,23 @@ use shared_types::{Entropy, OsEntropy};
 
 mod args;
 mod chat;
+mod copy;
+mod exec;
 mod exit;
 mod lists;
 mod login;
 mod output;
 mod pending;
 mod pick;
+mod ps;
+mod remote;
 mod render;
 mod runners;
 mod screen;
 mod server;
 mod settings;
 mod show;
+mod signals;
 mod status;
 mod style;
 mod table;
@@ -35,7 +40,7 @@ use settings::Settings;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let (environment, home, screen) = read_environment();
+    let (environment, home, screen, term) = read_environment();
     let Some(home) = args::home(home, std::env::home_dir()) else {
         screen.note("gantry: failed to find your home folder: set GANTRY_HOME");
         return ExitCode::FAILURE;
@@ -50,21 +55,32 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let command = args.command.unwrap_or_default();
+    let failure = failure(&command);
     let result = runtime.block_on(run(
-        args.command.unwrap_or_default(),
+        command,
         Settings::in_home(home),
         environment,
         screen,
+        term,
     ));
     // A thread that still waits for standard input must not hold up the exit.
     runtime.shutdown_background();
     match result {
         Ok(exit) => exit.into(),
-        Err(error) if is_closed_pipe(&error) => ExitCode::FAILURE,
+        Err(error) if is_closed_pipe(&error) => failure,
         Err(error) => {
             screen.note(&format!("gantry: {}", told(&error)));
-            ExitCode::FAILURE
+            failure
         }
+    }
+}
+
+/// The exit code of a failure: one that a command on a runner can hardly have, where there is one.
+fn failure(command: &Command) -> ExitCode {
+    match command {
+        Command::Exec(_) | Command::Shell(_) | Command::Attach(_) => remote::UNKNOWN.into(),
+        _ => ExitCode::FAILURE,
     }
 }
 
@@ -72,18 +88,25 @@ fn main() -> ExitCode {
     clippy::disallowed_methods,
     reason = "the environment is read here and passed down"
 )]
-fn read_environment() -> (Environment, Option<std::path::PathBuf>, Screen) {
+fn read_environment() -> (
+    Environment,
+    Option<std::path::PathBuf>,
+    Screen,
+    Option<String>,
+) {
     let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
     let environment = Environment {
         server: text("GANTRY_SERVER"),
         token: text("GANTRY_TOKEN"),
     };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_dumb = text("TERM").as_deref() == Some("dumb");
+    let term = text("TERM");
+    let is_dumb = term.as_deref() == Some("dumb");
     (
         environment,
         std::env::var_os("GANTRY_HOME").map(Into::into),
         Screen::new(no_color, is_dumb),
+        term,
     )
 }
 
@@ -92,6 +115,7 @@ async fn run(
     settings: Settings,
     environment: Environment,
     screen: Screen,
+    term: Option<String>,
 ) -> anyhow::Result<Exit> {
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     match command {
@@ -108,6 +132,12 @@ async fn run(
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
         Command::Chat(args) => return chat::run(client, screen, args).await,
+        Command::Exec(args) => return exec::run(client, screen, args, term).await,
+        Command::Shell(args) => return exec::shell(client, screen, args, term).await,
+        Command::Attach(args) => return exec::attach(client, screen, args).await,
+        Command::Cp(args) => return copy::run(client, screen, args).await,
+        Command::Ps(args) => ps::list(&client, screen, args).await?,
+        Command::Kill(args) => ps::kill(&client, screen, args).await?,
         Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
         Command::Show { session, json } => {
             let session = pick::session_id(&client, &session).await?;
@@ -126,12 +156,13 @@ async fn run(
         }
         Command::Output {
             operation,
+            follow,
             stderr,
             offset,
         } => {
             let stream = if stderr { "stderr" } else { "stdout" };
             let operation = pick::operation(&client, &operation).await?;
-            output::run(&client, screen, operation, stream, offset).await?;
+            output::run(&client, screen, operation, stream, offset, follow).await?;
         }
         Command::Runners { json, command } => match command {
             None => runners::list(&client, screen, json).await?,

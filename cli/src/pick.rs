@@ -63,7 +63,7 @@ impl FromStr for SessionName {
 /// An operation's id, or its beginning.
 pub(crate) fn operation_name(text: &str) -> Result<IdName<OperationId>, String> {
     id_name(OperationId::PREFIX, text).ok_or_else(|| {
-        "write an id of gantry tasks, or the beginning of one, such as op_3k".to_owned()
+        "write an id of gantry ps, or the beginning of one, such as op_3k".to_owned()
     })
 }
 
@@ -134,12 +134,7 @@ pub(crate) async fn operation(
         let beside = format!("of {}", operation.session);
         (operation.id.to_string(), beside, operation.id)
     });
-    only(
-        "operation",
-        beginning,
-        candidates.collect(),
-        "gantry show SESSION --json",
-    )
+    only("operation", beginning, candidates.collect(), "gantry ps -a")
 }
 
 /// The key that is meant.

@@ -1,0 +1,138 @@
+//! The commands that run something on a runner, or copy a file.
+
+use clap::Args as Arguments;
+use shared_types::{OperationId, parse_duration};
+
+use crate::{
+    copy::Place,
+    pick::{IdName, operation_name},
+    signals,
+};
+
+/// Longest time that a command may be given, in milliseconds: 7 days.
+const MAX_TIMEOUT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+/// How the escapes of a terminal are told in help texts.
+const ESCAPES: &str = "\
+In a terminal, at the beginning of a line:
+  ~.  leave; the command goes on, and `gantry attach` takes it up again
+  ~?  list these escapes
+  ~~  type a ~
+
+Without a terminal Ctrl-C interrupts the command; a second one within 2 s stops it with everything
+that it started. The exit code is the command's own, 128 + n where signal n ended it, and 255 where it
+never started, or nobody knows how it ended.";
+
+#[derive(Debug, Arguments)]
+#[command(after_help = ESCAPES)]
+pub(crate) struct Exec {
+    /// The runner, by name or id [default: the one that you use]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) runner: Option<String>,
+    /// Pass standard input on to the command; without, it reads an empty one
+    #[arg(long, short)]
+    pub(crate) input: bool,
+    /// Run it in a terminal, which this terminal shows
+    #[arg(long, short)]
+    pub(crate) terminal: bool,
+    /// Print its operation's id and leave it running
+    #[arg(long, short)]
+    pub(crate) detach: bool,
+    /// Run it in this folder of the workspace
+    #[arg(
+        long,
+        short = 'w',
+        value_name = "FOLDER",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) directory: String,
+    /// Set a variable; may be repeated
+    #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) environment: Vec<(String, String)>,
+    /// Stop it after this time, such as 90s, 1h or 7d, which is the longest [default: 24h]
+    #[arg(long, value_name = "TIME", value_parser = timeout_ms)]
+    pub(crate) timeout: Option<u64>,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Arguments)]
+#[command(after_help = ESCAPES)]
+pub(crate) struct Shell {
+    /// The runner, by name or id [default: the one that you use]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) runner: Option<String>,
+}
+
+#[derive(Debug, Arguments)]
+#[command(after_help = ESCAPES)]
+pub(crate) struct Attach {
+    /// The operation; `gantry ps` lists them
+    #[arg(value_parser = operation_name)]
+    pub(crate) operation: IdName<OperationId>,
+    /// Pass standard input on to the command; a command in a terminal gets what you type in any case
+    #[arg(long, short)]
+    pub(crate) input: bool,
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct Ps {
+    /// Also what has ended
+    #[arg(long, short)]
+    pub(crate) all: bool,
+    /// How many
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) limit: u32,
+    /// One JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct Kill {
+    /// The operation; `gantry ps` lists them
+    #[arg(value_parser = operation_name)]
+    pub(crate) operation: IdName<OperationId>,
+    /// Only send this signal, such as INT, HUP or 9, instead of stopping it with everything that it started
+    #[arg(long, short, value_name = "SIGNAL", value_parser = signals::named)]
+    pub(crate) signal: Option<shared_api::Signal>,
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct Copy {
+    /// A file here, or NAME:PATH on the runner NAME
+    pub(crate) source: Place,
+    /// The file or folder that it goes to, here or on a runner
+    pub(crate) target: Place,
+}
+
+fn timeout_ms(text: &str) -> Result<u64, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match u64::try_from(time.as_millis()) {
+        Ok(millis @ 1000..=MAX_TIMEOUT_MS) => Ok(millis),
+        _ => Err("1s is the shortest and 7d the longest".to_owned()),
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write a variable as NAME=VALUE"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_to_run_is_between_a_second_and_a_week() {
+        assert_eq!(timeout_ms("90s"), Ok(90_000));
+        assert_eq!(timeout_ms("7d"), Ok(MAX_TIMEOUT_MS));
+        for wrong in ["0", "10ms", "8d", "soon"] {
+            assert!(timeout_ms(wrong).is_err(), "{wrong}");
+        }
+    }
+}

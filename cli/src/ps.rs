@@ -1,0 +1,112 @@
+//! What runs and ran on the runners, and stopping it.
+
+use shared_api::{Operation, OperationState};
+use shared_client::Client;
+use shared_types::{
+    Clock as _, OperationId, SystemClock, Timestamp,
+    human::{ago, duration},
+};
+
+use crate::{args, pick, render::clean::clean_line, screen::Screen, table::Table};
+
+/// Longest title or end in a list, in characters.
+const MAX_CELL: usize = 60;
+
+/// Fewest letters of an id in a list.
+const MIN_ID: usize = OperationId::PREFIX.len() + 1 + 6;
+
+pub(crate) async fn list(client: &Client, screen: Screen, args: args::Ps) -> anyhow::Result<()> {
+    let operations = client.operations(args.all, args.limit).await?;
+    if args.json {
+        return operations
+            .iter()
+            .try_for_each(|operation| screen.json(operation));
+    }
+    if operations.is_empty() {
+        screen.note(match args.all {
+            true => "nothing ran yet",
+            false => "nothing runs; what has ended: gantry ps -a",
+        });
+        return Ok(());
+    }
+    let now = SystemClock::new().now();
+    let ids: Vec<String> = operations
+        .iter()
+        .map(|found| found.id.to_string())
+        .collect();
+    let mut table = Table::new(["OPERATION", "RUNNER", "BY", "BEGUN", "STATE", "TITLE"]);
+    for operation in &operations {
+        let id = operation.id.to_string();
+        table.row([
+            beginning(&id, &ids).to_owned(),
+            clean_line(&operation.runner.name, MAX_CELL),
+            clean_line(&by(operation), MAX_CELL),
+            ago(now.since(operation.placed_at)),
+            clean_line(&state(operation, now), MAX_CELL),
+            clean_line(&operation.title, MAX_CELL),
+        ]);
+    }
+    screen.print(&table.show(screen.style()))
+}
+
+/// Sends a signal, or stops it with everything that it started.
+pub(crate) async fn kill(client: &Client, screen: Screen, args: args::Kill) -> anyhow::Result<()> {
+    let id = pick::operation(client, &args.operation).await?;
+    if let Some(signal) = args.signal {
+        client.signal_operation(id, signal).await?;
+        return Ok(());
+    }
+    let cancelled = client.cancel_operation(id).await?;
+    screen.line(&match cancelled.answer.as_str() {
+        "cancelled" => format!("{id} is stopped"),
+        "already_exited" => format!("{id} had ended"),
+        "recorded" => format!("{id} is stopped when its runner is back"),
+        _ => format!("{id} had not started, and never will"),
+    })
+}
+
+/// The beginning of an id that no other one of the list has.
+fn beginning<'a>(id: &'a str, ids: &[String]) -> &'a str {
+    let others = ids.iter().filter(|other| *other != id);
+    let common = others.map(|other| {
+        let pairs = id.bytes().zip(other.bytes());
+        pairs.take_while(|(one, other)| one == other).count()
+    });
+    let unique = common.max().unwrap_or(0) + 1;
+    &id[..unique.max(MIN_ID).min(id.len())]
+}
+
+/// The user who started it, or the session whose agent did.
+fn by(operation: &Operation) -> String {
+    match (&operation.started_by, operation.session) {
+        (Some(name), _) => name.clone(),
+        (None, Some(session)) => session.to_string(),
+        (None, None) => String::new(),
+    }
+}
+
+fn state(operation: &Operation, now: Timestamp) -> String {
+    let ran_until = operation.ended_at.unwrap_or(now);
+    let ran = || duration(ran_until.since(operation.placed_at));
+    match (operation.state, &operation.end) {
+        (OperationState::Ended, Some(end)) => end.words().to_owned(),
+        (OperationState::Ended, None) => "ended".to_owned(),
+        (OperationState::Open, _) if operation.cancel_requested_at.is_some() => {
+            "stopping".to_owned()
+        }
+        (OperationState::Open, _) => format!("runs, {}", ran()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_shown_as_far_as_it_takes_to_name_it_alone() {
+        let ids = ["op_aaaaaaaaab", "op_aaaaaaaabb", "op_bbbbbbbbbb"];
+        let all: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let shown = ids.map(|id| beginning(id, &all));
+        assert_eq!(shown, ["op_aaaaaaaaa", "op_aaaaaaaab", "op_bbbbbb"]);
+    }
+}

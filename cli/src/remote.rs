@@ -1,0 +1,358 @@
+//! A command on a runner as this terminal shows it: its output here, what is typed or piped in there.
+//!
+//! Standard output is the command's alone; everything that we say goes to standard error. The command
+//! needs nobody to stay: whatever ends this process leaves it running, but Ctrl-C and a closed pipe,
+//! which stop what they would stop without a runner in between.
+
+use std::{io, pin::Pin};
+
+use anyhow::{Context as _, bail};
+use shared_api::{Operation, Signal as Sent};
+use shared_client::{Attach, Attached, Client, ClientError, Controls};
+use shared_types::OperationId;
+use tokio::time::Instant;
+
+use crate::{exit::Exit, screen::Screen};
+
+mod code;
+mod escape;
+mod interrupts;
+pub(crate) mod keyboard;
+mod notes;
+mod printer;
+mod signals;
+mod typing;
+
+pub(crate) use code::UNKNOWN;
+use code::exit_code;
+use interrupts::{Interrupts, Wish};
+use keyboard::RawMode;
+use notes::Notes;
+use printer::Printer;
+use signals::{Signalled, Signals};
+use typing::{Key, Typing};
+
+/// The exit code of a program whose reader is gone: 128 + SIGPIPE, as shells count.
+const READER_GONE: u8 = 141;
+
+/// How a command and this terminal belong together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ties {
+    /// Whether standard input goes to the command.
+    pub(crate) input: bool,
+    /// Whether the command runs in a terminal, which this one shows.
+    pub(crate) terminal: bool,
+    /// Whether it ends with this process, where nobody reads its output any more.
+    pub(crate) is_ours: bool,
+}
+
+/// Shows a command to its end; the exit code is the command's.
+pub(crate) async fn run(
+    client: Client,
+    screen: Screen,
+    (attach, controls): (Attach, Controls),
+    ties: Ties,
+) -> anyhow::Result<Exit> {
+    let remote = Remote {
+        client,
+        notes: Notes {
+            screen,
+            is_raw: false,
+        },
+        attach,
+        controls,
+        ties,
+        signals: Signals::listen().context("failed to listen for signals")?,
+        printer: Printer::start().context("failed to use standard output")?,
+        typing: None,
+        interrupts: Interrupts::default(),
+        is_stop_wanted: false,
+        asked: None,
+        operation: None,
+        raw: None,
+    };
+    remote.until_over().await
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<(), ClientError>> + Send>>;
+
+struct Remote {
+    client: Client,
+    notes: Notes,
+    attach: Attach,
+    controls: Controls,
+    ties: Ties,
+    signals: Signals,
+    printer: Printer,
+    typing: Option<Typing>,
+    interrupts: Interrupts,
+    /// Whether it is to be stopped as soon as it is known what to stop.
+    is_stop_wanted: bool,
+    asked: Option<Answer>,
+    operation: Option<(OperationId, String)>,
+    /// Declared last: the terminal is restored after everything else.
+    raw: Option<RawMode>,
+}
+
+enum Happened {
+    Heard(Option<Result<Attached, ClientError>>),
+    /// Standard output takes nothing any more.
+    Unread,
+    /// The input ended, or could not be read; or a person asked for something.
+    Typed(io::Result<Key>),
+    Signal(Signalled),
+    Answered(Result<(), ClientError>),
+}
+
+/// How it is over.
+enum Over {
+    Ended(Box<Operation>),
+    /// It goes on without us.
+    Left(u8),
+    Unread,
+}
+
+impl Remote {
+    async fn until_over(mut self) -> anyhow::Result<Exit> {
+        let over = loop {
+            let happened = self.next().await;
+            if let Some(over) = self.handle(happened)? {
+                break over;
+            }
+        };
+        match over {
+            Over::Ended(operation) => self.ended(*operation).await,
+            Over::Left(code) => {
+                self.restore();
+                if let Some((id, _)) = &self.operation {
+                    let how = if self.interrupts.is_stopping() {
+                        format!("left; it is being stopped, see: gantry attach {id}")
+                    } else {
+                        format!("left; it goes on, come back with: gantry attach {id}")
+                    };
+                    self.notes.say(&how);
+                } else {
+                    self.notes
+                        .say("left before it was known whether it started, see: gantry ps");
+                }
+                Ok(Exit::Code(code))
+            }
+            Over::Unread => self.unread().await,
+        }
+    }
+
+    async fn next(&mut self) -> Happened {
+        tokio::select! {
+            signal = self.signals.next() => Happened::Signal(signal),
+            answer = answer(&mut self.asked) => Happened::Answered(answer),
+            key = typing::key(&mut self.typing, &self.controls) => Happened::Typed(key),
+            heard = heard(&mut self.attach, &self.printer) => heard,
+        }
+    }
+
+    fn handle(&mut self, happened: Happened) -> anyhow::Result<Option<Over>> {
+        match happened {
+            Happened::Heard(item) => return self.heard(item),
+            Happened::Unread => return Ok(Some(Over::Unread)),
+            Happened::Typed(key) => return self.key(key),
+            Happened::Signal(signal) => return Ok(self.signal(signal)),
+            Happened::Answered(answer) => {
+                self.asked = None;
+                if let Err(error) = answer {
+                    self.notes.say(&error.to_string());
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn heard(
+        &mut self,
+        item: Option<Result<Attached, ClientError>>,
+    ) -> anyhow::Result<Option<Over>> {
+        let item = match item.context("the operation ended without a word")? {
+            Ok(item) => item,
+            Err(error) => return Err(self.gone(error)),
+        };
+        match item {
+            Attached::Operation(operation) => self.began(&operation)?,
+            // Both are written as they are heard.
+            Attached::Output { .. } => {}
+            Attached::Gap { stream, from, to } => {
+                let stream = format!("{stream:?}").to_lowercase();
+                self.notes.say(&format!(
+                    "{} bytes of {stream} from {from} on are not kept",
+                    to - from
+                ));
+            }
+            Attached::Unreachable { .. } => self.notes.say(&format!(
+                "runner {} cannot be reached; its commands go on, and so does this",
+                self.runner()
+            )),
+            Attached::Reachable => self.notes.say(&format!("runner {} is back", self.runner())),
+            Attached::InputTaken { .. } => {}
+            Attached::InputWanted { from } => {
+                bail!(
+                    "failed to pass on the input: the runner lost what it had of it from byte {from} on"
+                )
+            }
+            Attached::Problem(problem) if !self.ties.terminal => self.notes.say(&problem.detail),
+            Attached::Problem(_) => {}
+            Attached::Lost { .. } => self.notes.say("connection lost; trying again"),
+            Attached::Recovered => {
+                self.notes.say("connected again");
+                self.resize(true);
+            }
+            Attached::Ended(operation) => return Ok(Some(Over::Ended(operation))),
+        }
+        Ok(None)
+    }
+
+    /// The first word of a connection.
+    fn began(&mut self, operation: &Operation) -> anyhow::Result<()> {
+        if self.operation.is_some() {
+            return Ok(());
+        }
+        self.operation = Some((operation.id, operation.runner.name.clone()));
+        if std::mem::take(&mut self.is_stop_wanted) {
+            self.asked = Some(stop(&self.client, operation.id));
+        }
+        if self.ties.terminal && self.ties.input {
+            let raw = RawMode::enter(io::stdin()).context("failed to use the terminal")?;
+            self.raw = Some(raw);
+            self.notes.is_raw = true;
+        }
+        if self.ties.input {
+            self.typing = Some(Typing::start(self.ties.terminal));
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: io::Result<Key>) -> anyhow::Result<Option<Over>> {
+        match key.context("failed to read standard input")? {
+            Key::End => self.typing = None,
+            Key::Leave => return Ok(Some(Over::Left(0))),
+            Key::Help => self.notes.lines(typing::ESCAPES),
+        }
+        Ok(None)
+    }
+
+    fn signal(&mut self, signal: Signalled) -> Option<Over> {
+        match signal {
+            Signalled::Interrupt => return self.interrupt(),
+            Signalled::Resize => self.resize(false),
+            Signalled::Hangup => return Some(Over::Left(128 + 1)),
+            Signalled::Terminate => return Some(Over::Left(128 + 15)),
+        }
+        None
+    }
+
+    fn interrupt(&mut self) -> Option<Over> {
+        let Some((id, _)) = &self.operation else {
+            if std::mem::replace(&mut self.is_stop_wanted, true) {
+                return Some(Over::Left(128 + 2));
+            }
+            self.notes.say("stopping it as soon as it has started");
+            return None;
+        };
+        match self.interrupts.press(Instant::now()) {
+            Wish::Interrupt => {
+                let (client, id) = (self.client.clone(), *id);
+                self.asked = Some(Box::pin(async move {
+                    client.signal_operation(id, Sent::Interrupt).await
+                }));
+            }
+            Wish::Stop => {
+                self.notes
+                    .say("stopping it with everything that it started");
+                self.asked = Some(stop(&self.client, *id));
+            }
+            Wish::Leave => return Some(Over::Left(128 + 2)),
+        }
+        None
+    }
+
+    fn resize(&self, redraw: bool) {
+        if self.ties.terminal {
+            self.controls.resize(keyboard::window(io::stdin()), redraw);
+        }
+    }
+
+    async fn ended(mut self, operation: Operation) -> anyhow::Result<Exit> {
+        let printed = self.printer.finish().await;
+        self.raw = None;
+        self.notes.is_raw = false;
+        printed.context("failed to write to standard output")?;
+        let end = operation
+            .end
+            .context("the operation ended without a word")?;
+        let (code, words) = exit_code(&end);
+        if let Some(words) = words {
+            self.notes.say(words);
+        }
+        Ok(Exit::Code(code))
+    }
+
+    /// Nobody reads the output any more: what was started for it is stopped, as a closed pipe stops
+    /// a program.
+    async fn unread(mut self) -> anyhow::Result<Exit> {
+        self.restore();
+        let error = self.printer.finish().await.err();
+        if let Some((id, _)) = &self.operation
+            && self.ties.is_ours
+        {
+            stop(&self.client, *id).await?;
+        }
+        match error {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(error).context("failed to write to standard output")
+            }
+            _ => Ok(Exit::Code(READER_GONE)),
+        }
+    }
+
+    /// What connecting again cannot mend.
+    fn gone(&mut self, error: ClientError) -> anyhow::Error {
+        self.restore();
+        let error = anyhow::Error::from(error);
+        match &self.operation {
+            Some((id, _)) => error.context(format!("failed to follow {id} any further")),
+            None => error,
+        }
+    }
+
+    fn restore(&mut self) {
+        self.raw = None;
+        self.notes.is_raw = false;
+    }
+
+    fn runner(&self) -> &str {
+        self.operation.as_ref().map_or("", |(_, runner)| runner)
+    }
+}
+
+/// The next item that is no output; output is printed.
+async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
+    loop {
+        let Some(room) = printer.room().await else {
+            return Happened::Unread;
+        };
+        match attach.next().await {
+            Some(Ok(Attached::Output { stream, data, .. })) => room.fill(stream, data),
+            item => return Happened::Heard(item),
+        }
+    }
+}
+
+/// The answer, once there is one; never, where nothing was asked.
+async fn answer(asked: &mut Option<Answer>) -> Result<(), ClientError> {
+    match asked {
+        Some(asked) => asked.await,
+        None => std::future::pending().await,
+    }
+}
+
+fn stop(client: &Client, id: OperationId) -> Answer {
+    let client = client.clone();
+    Box::pin(async move { client.stop_operation(id).await.map(drop) })
+}
