@@ -33,6 +33,8 @@ pub struct UserLimits {
     pub new_per_minute: u32,
     /// Bytes of messages in a minute.
     pub message_bytes_per_minute: u64,
+    /// New operations in a minute.
+    pub operations_per_minute: u32,
 }
 
 impl Default for UserLimits {
@@ -41,6 +43,7 @@ impl Default for UserLimits {
             sessions: 10_000,
             new_per_minute: 60,
             message_bytes_per_minute: 4 * 1024 * 1024,
+            operations_per_minute: 1200,
         }
     }
 }
@@ -52,6 +55,8 @@ pub enum Rate {
     New,
     /// Bytes of messages.
     MessageBytes,
+    /// New operations.
+    Operation,
 }
 
 impl Rate {
@@ -60,6 +65,7 @@ impl Rate {
         match self {
             Self::New => "new_per_minute",
             Self::MessageBytes => "message_kib_per_minute",
+            Self::Operation => "operations_per_minute",
         }
     }
 }
@@ -69,6 +75,7 @@ impl fmt::Display for Rate {
         f.write_str(match self {
             Self::New => "new sessions, keys and join tokens",
             Self::MessageBytes => "bytes of messages",
+            Self::Operation => "new operations",
         })
     }
 }
@@ -112,6 +119,15 @@ impl Allowance {
     pub(crate) fn one_more(&self, ctx: &OpContext) -> Result<Allowed, AppError> {
         let takes = MINUTE / self.limits.new_per_minute.max(1);
         self.take(ctx, Rate::New, takes)
+    }
+
+    /// One more operation.
+    ///
+    /// # Errors
+    /// If there were too many within the last minute; it says how long to wait.
+    pub(crate) fn operation(&self, ctx: &OpContext) -> Result<Allowed, AppError> {
+        let takes = MINUTE / self.limits.operations_per_minute.max(1);
+        self.take(ctx, Rate::Operation, takes)
     }
 
     /// A message of so many bytes.

@@ -16,9 +16,9 @@ mod journal;
 pub mod keys;
 mod link_token;
 mod live;
+mod operations;
 mod operator;
 mod outdated;
-mod outputs;
 mod ports;
 mod refusals;
 mod runners;
@@ -37,7 +37,10 @@ use std::{sync::Arc, time::Duration};
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
 use server_llm::{Model, ModelInfo};
-use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
+use server_router::{
+    Collectors,
+    links::{Inbound, LinkEnd, LinkOptions, Links},
+};
 use server_store::Store;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
@@ -51,8 +54,12 @@ pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use isolation::IsolationPolicy;
 pub use link_token::LinkClaims;
+pub use operations::{
+    Attached, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations, OutputPage,
+    Reading, StartOperation,
+};
 pub use operator::Operator;
-pub use outputs::{MAX_OUTPUT_PAGE_BYTES, OutputPage, Outputs};
+
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
 pub use server_router::links::LinkIdentity;
@@ -157,8 +164,8 @@ pub struct App {
     pub access: Access,
     /// Conversations.
     pub sessions: Sessions,
-    /// What operations wrote.
-    pub outputs: Outputs,
+    /// What runs on runners, and what it wrote.
+    pub operations: Operations,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// How runners come in.
@@ -182,6 +189,7 @@ impl App {
         let (tasks, hub, model) = (TaskTracker::new(), LiveHub::start(), parts.model.info());
         let links = parts.links(&hub);
         let bench = Arc::new(parts.bench(&links, &hub));
+        let started = bench.started;
         let turns = Turns::start(bench, parts.stop.clone(), &tasks);
         let Parts {
             store,
@@ -237,11 +245,33 @@ impl App {
         };
         let silence = Silence::from_now(store.clone(), clock.clone());
         tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
-        let sessions = Sessions::new(store.clone(), hub, turns, allowance, clock, entropy, &model);
+        let sessions = Sessions::new(
+            store.clone(),
+            hub.clone(),
+            turns,
+            allowance.clone(),
+            clock.clone(),
+            entropy.clone(),
+            &model,
+        );
+        let operations = Operations {
+            store: store.clone(),
+            area: outputs,
+            links: links.clone(),
+            collectors: Collectors::default(),
+            sessions: sessions.clone(),
+            hub,
+            allowance,
+            started,
+            isolation: parts.isolation,
+            clock,
+            entropy,
+        };
+        operations.resume(&tasks, parts.stop.clone());
         Ok(Self {
             access,
             sessions,
-            outputs: Outputs::new(store.clone(), outputs),
+            operations,
             runners,
             enrolment,
             store,

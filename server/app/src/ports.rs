@@ -12,13 +12,13 @@ use server_router::{
     },
 };
 use server_store::{
-    LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey,
+    Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey,
     OutputKind, Outputs, Placed, Store, StoreError,
 };
-use shared_sandbox::Outcome;
+use shared_sandbox::{Outcome, Request};
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Owner, Refusal, RefusalCode, ReplicaId,
-    SessionId, TenantId, Timestamp, clean::clean_line, event::Place,
+    Clock, Generation, OperationId, OperationKey, Refusal, RefusalCode, ReplicaId, SessionId,
+    TenantId, Timestamp, clean::clean_line, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -26,7 +26,7 @@ use crate::live::LiveHub;
 mod fleet;
 mod outputs;
 
-pub(crate) use fleet::{Started, TurnFleet};
+pub(crate) use fleet::{Started, TurnFleet, shown, state_of};
 pub(crate) use outputs::{TenantOutputs, kind};
 
 /// Longest summary of what became of an operation, in bytes.
@@ -45,14 +45,10 @@ pub(crate) struct SessionIntents {
 #[async_trait]
 impl Intents for SessionIntents {
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        match self.store.placed_operation(self.tenant, id).await {
-            Ok((row, place)) => Ok(Some(stored(row, place)?)),
-            Err(StoreError::NotFound) => Ok(None),
-            Err(error) => Err(PortError::new(error)),
-        }
+        stored_intent(&self.store, self.tenant, id).await
     }
 
-    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+    async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError> {
         let OperationKey::Call {
             turn,
             step,
@@ -60,7 +56,7 @@ impl Intents for SessionIntents {
             attempt,
         } = intent.key
         else {
-            return Err(PortError::new("only the engine places operations").into());
+            return Err(PortError::new("a session's operations are its calls'").into());
         };
         let operation = NewOperation {
             id: intent.id,
@@ -75,6 +71,7 @@ impl Intents for SessionIntents {
             effect: intent.effect,
             start_by: intent.start_by,
             deadline_at: intent.deadline,
+            label: label(request),
         };
         match self
             .store
@@ -83,7 +80,13 @@ impl Intents for SessionIntents {
         {
             Ok(Placed::New { event }) => {
                 self.hub
-                    .appended(self.session, event.known().cloned().into_iter().collect())
+                    .appended(
+                        self.session,
+                        event
+                            .iter()
+                            .filter_map(|event| event.known().cloned())
+                            .collect(),
+                    )
                     .await;
                 Ok(())
             }
@@ -120,10 +123,31 @@ impl Intents for SessionIntents {
     }
 }
 
+/// What is stored of an operation.
+pub(crate) async fn stored_intent(
+    store: &Store,
+    tenant: TenantId,
+    id: OperationId,
+) -> Result<Option<StoredIntent>, PortError> {
+    match store.placed_operation(tenant, id).await {
+        Ok((row, place)) => Ok(Some(stored(row, place)?)),
+        Err(StoreError::NotFound) => Ok(None),
+        Err(error) => Err(PortError::new(error)),
+    }
+}
+
+/// What is asked, for lists.
+pub(crate) fn label(request: &Request) -> Label {
+    Label {
+        kind: request.kind().to_owned(),
+        title: request.title(),
+    }
+}
+
 fn stored(row: OperationRow, place: Place) -> Result<StoredIntent, PortError> {
     Ok(StoredIntent {
         digest: row.digest,
-        owner: Owner::Session(row.session),
+        owner: row.owner(),
         place,
         incarnation: row.incarnation,
         outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
@@ -362,32 +386,35 @@ impl Rows {
         Ok(true)
     }
 
-    /// Under the session's epoch of now: the runner has seen it, and refuses an older one.
+    /// Under its owner's epoch of now: the runner has seen it, and refuses an older one.
     async fn attachment(
         &self,
         who: &LinkIdentity,
         id: OperationId,
     ) -> Result<Attachment, StoreError> {
         let row = self.store.operation(who.tenant, id).await?;
-        let epoch = self.store.session(who.tenant, row.session).await?.epoch;
+        let epoch = match row.session() {
+            Some(session) => self.store.session(who.tenant, session).await?.epoch,
+            None => self.store.caller_operation(who.tenant, id).await?.epoch,
+        };
         Ok(Attachment {
             digest: row.digest,
             sandbox: row.sandbox,
-            owner: Owner::Session(row.session),
+            owner: row.owner(),
             epoch,
         })
     }
 }
 
 /// How an outcome is stored, whoever brings it.
-struct Settling<'a> {
-    store: &'a Store,
-    hub: &'a LiveHub,
-    now: Timestamp,
+pub(crate) struct Settling<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) hub: &'a LiveHub,
+    pub(crate) now: Timestamp,
 }
 
 impl Settling<'_> {
-    async fn settle(
+    pub(crate) async fn settle(
         &self,
         tenant: TenantId,
         id: OperationId,
@@ -402,20 +429,11 @@ impl Settling<'_> {
         match settled.map_err(PortError::new)? {
             server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
             server_store::Settled::First { late } => {
-                if late.is_some() {
-                    self.tell_late(tenant, id).await;
+                // Whoever watches the session learns that its log has grown.
+                if let Some((session, _)) = late {
+                    self.hub.appended(session, Vec::new()).await;
                 }
                 Ok(Settled::First)
-            }
-        }
-    }
-
-    /// Whoever watches the session learns that its log has grown.
-    async fn tell_late(&self, tenant: TenantId, id: OperationId) {
-        match self.store.operation(tenant, id).await {
-            Ok(row) => self.hub.appended(row.session, Vec::new()).await,
-            Err(error) => {
-                tracing::warn!(operation.id = %id, %error, "nobody was told of a late outcome");
             }
         }
     }

@@ -5,6 +5,7 @@
 //! is sent, and a stored operation is never placed again (docs/internals/contracts.md#a1 to #a4).
 //! The router reaches the store only through [`ports`], and runs nothing itself.
 
+mod collect;
 mod frame;
 pub mod links;
 mod mailbox;
@@ -12,6 +13,7 @@ pub mod placement;
 pub mod ports;
 mod remote;
 
+pub use collect::{Collected, Collectors, Reading};
 pub use remote::RemoteSandbox;
 
 #[cfg(test)]

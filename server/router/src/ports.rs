@@ -12,7 +12,7 @@ pub use shared_link::server::{
     TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence,
     never_started,
 };
-use shared_sandbox::{Outcome, OutputStream};
+use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
     RunnerId, SandboxId, TenantId, Timestamp,
@@ -84,11 +84,12 @@ pub trait Intents: Send + Sync {
     /// The store did not answer.
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError>;
 
-    /// Commits the intent, and the event that says where the call was placed, synced to disk.
+    /// Commits the intent to carry this request out, and where a tool call asks the event that says
+    /// where it was placed, synced to disk.
     ///
     /// # Errors
     /// Nothing was committed.
-    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError>;
+    async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError>;
 
     /// Records that the operation is to be stopped. May be asked again.
     ///

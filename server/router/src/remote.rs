@@ -24,7 +24,7 @@ use crate::{
     frame,
     links::{Connection, Links},
     placement::Placement,
-    ports::{Fleet, Intents, NewIntent, PlaceError, PortError, StoredIntent},
+    ports::{Fleet, Intents, NewIntent, Outputs, PlaceError, PortError, StoredIntent},
 };
 
 /// How long the caller of a start or a cancel waits for a runner that is just linking.
@@ -104,7 +104,7 @@ impl RemoteSandbox {
             start_by,
             deadline: self.clock.now().after(start_within),
         };
-        match self.intents.place(new).await {
+        match self.intents.place(new, &operation.request).await {
             Ok(()) => Ok((intent, link)),
             Err(PlaceError::StaleEpoch) => Err(Refusal::new(
                 RefusalCode::StaleEpoch,
@@ -115,6 +115,54 @@ impl RemoteSandbox {
             Err(PlaceError::Barred) => Err(removed(&intent.place.runner_name)),
             Err(PlaceError::Unavailable(error)) => Err(not_stored("store the operation", &error)),
         }
+    }
+
+    /// What is stored of the operation; where nothing is, it is placed. Also the link that its runner
+    /// had just before that.
+    async fn find_or_place(
+        &self,
+        operation: &Operation,
+    ) -> Result<(StoredIntent, Option<Generation>), Refusal> {
+        frame::fits_a_frame(&operation.request)?;
+        let digest = operation.request.digest();
+        let (intent, fresh) = match self.find(operation.id).await? {
+            Some(stored) => (stored, None),
+            None => match self.place(operation, digest).await {
+                Ok((placed, link)) => (placed, Some(link)),
+                // Another start of the same operation was first.
+                Err(refusal) if refusal.code == RefusalCode::Conflict => {
+                    let stored = self.find(operation.id).await?;
+                    (stored.ok_or(refusal)?, None)
+                }
+                Err(refusal) => return Err(refusal),
+            },
+        };
+        if intent.digest != digest {
+            return Err(conflict());
+        }
+        if asks_for_all(&operation.request) {
+            // Before anything is sent: whoever keeps the output of what the runner knows keeps all.
+            let kept = self.intents.outputs().keep_all(operation.id).await;
+            kept.map_err(|error| not_stored("make room for the output", &error))?;
+        }
+        Ok((intent, fresh))
+    }
+
+    /// Starts the operation, or attaches to it, as [`Sandbox::start`] does, for its collector: which is
+    /// told nothing of what is kept already (so much of stdout and stderr), and of the end only once
+    /// that is stored.
+    pub(crate) async fn collect(
+        &self,
+        operation: Operation,
+    ) -> Result<(Running, [u64; 2]), Refusal> {
+        let found = self.find_or_place(&operation).await?;
+        let connection = self.watch(found.0.place.runner).await;
+        Ok(follow::collect(self.clone(), operation, found, connection).await)
+    }
+
+    /// Where the output of its operations is kept.
+    pub(crate) fn outputs(&self) -> Arc<dyn Outputs> {
+        self.intents.outputs()
     }
 
     /// How the runner is connected, once a link that is just being made carries operations.
@@ -189,35 +237,9 @@ impl Sandbox for RemoteSandbox {
     /// A second start of an operation takes its stream over: the earlier stream ends without an
     /// outcome. Dropping a stream leaves the operation running, and its outcome is stored.
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
-        frame::fits_a_frame(&operation.request)?;
-        let digest = operation.request.digest();
-        let (intent, fresh) = match self.find(operation.id).await? {
-            Some(stored) => (stored, None),
-            None => match self.place(&operation, digest).await {
-                Ok((placed, link)) => (placed, Some(link)),
-                // Another start of the same operation was first.
-                Err(refusal) if refusal.code == RefusalCode::Conflict => {
-                    let stored = self.find(operation.id).await?;
-                    (stored.ok_or(refusal)?, None)
-                }
-                Err(refusal) => return Err(refusal),
-            },
-        };
-        if intent.digest != digest {
-            return Err(conflict());
-        }
-        if asks_for_all(&operation.request) {
-            // Before anything is sent: whoever keeps the output of what the runner knows keeps all.
-            let kept = self.intents.outputs().keep_all(operation.id).await;
-            kept.map_err(|error| not_stored("make room for the output", &error))?;
-        }
-        let connection = self.watch(intent.place.runner).await;
-        Ok(follow::start(
-            self.clone(),
-            operation,
-            (intent, fresh),
-            connection,
-        ))
+        let found = self.find_or_place(&operation).await?;
+        let connection = self.watch(found.0.place.runner).await;
+        Ok(follow::start(self.clone(), operation, found, connection))
     }
 
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {

@@ -22,6 +22,8 @@ pub(super) struct LimitsSection {
     new_per_minute: Option<u32>,
     /// Messages of a user in a minute, in KiB [default: 4096].
     message_kib_per_minute: Option<u32>,
+    /// New operations of a user in a minute, by API or `gantry exec` [default: 1200].
+    operations_per_minute: Option<u32>,
 }
 
 impl LimitsSection {
@@ -34,11 +36,13 @@ impl LimitsSection {
         let sessions = within("sessions_at_most", self.sessions_at_most, SESSIONS)?;
         let new = within("new_per_minute", self.new_per_minute, NEW)?;
         let kib = within("message_kib_per_minute", self.message_kib_per_minute, KIB)?;
+        let operations = within("operations_per_minute", self.operations_per_minute, NEW)?;
         let bytes = kib.map(|kib| u64::from(kib) * 1024);
         Ok(UserLimits {
             sessions: sessions.unwrap_or(usual.sessions),
             new_per_minute: new.unwrap_or(usual.new_per_minute),
             message_bytes_per_minute: bytes.unwrap_or(usual.message_bytes_per_minute),
+            operations_per_minute: operations.unwrap_or(usual.operations_per_minute),
         })
     }
 }
@@ -68,14 +72,15 @@ mod tests {
             let section: LimitsSection = toml::from_str(text).expect("a section");
             section.user_limits()
         };
-        let set = "sessions_at_most = 7\nnew_per_minute = 8\nmessage_kib_per_minute = 300";
+        let set = "sessions_at_most = 7\nnew_per_minute = 8\nmessage_kib_per_minute = 300\noperations_per_minute = 9";
         let set = limits(set).expect("they are fine");
         let values = (
             set.sessions,
             set.new_per_minute,
             set.message_bytes_per_minute,
+            set.operations_per_minute,
         );
-        assert_eq!(values, (7, 8, 300 * 1024));
+        assert_eq!(values, (7, 8, 300 * 1024, 9));
         for wrong in [
             "sessions_at_most = 0",
             "new_per_minute = 0",

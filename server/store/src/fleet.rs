@@ -1,7 +1,7 @@
 //! What placement looks at: the runner that a turn works on, and what the tenant demands of it.
 
 use shared_types::{
-    Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, event::Choice,
+    Epoch, Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, event::Choice,
 };
 
 use crate::{Store, StoreError, columns::Columns as _, database::Row, turn};
@@ -69,6 +69,51 @@ impl Store {
             demanded: row.parsed("demanded_isolation")?,
             choice: turn::choice(&row)?,
             chosen,
+        })
+    }
+}
+
+/// Where a caller's operation may go: one runner, and the epoch of its sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerPlace {
+    /// What a sandbox must be proved to keep apart.
+    pub demanded: Isolation,
+    /// The runner, as it is now.
+    pub runner: ChosenRunner,
+    /// Under which epoch its sandbox's operations are sent; absent where it has no sandbox.
+    pub epoch: Option<Epoch>,
+}
+
+impl Store {
+    /// Where an operation may go that a caller wants on this runner, in one statement.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner, revoked or not.
+    pub async fn caller_place(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+    ) -> Result<CallerPlace, StoreError> {
+        let row: Row = sqlx::query(
+            "SELECT demanded_isolation, runners.name AS chosen_runner_name, revoked_at, locked_at,
+                 replica_id, last_seen_at, journal_id, boot_id, sandboxes.id AS sandbox_id,
+                 isolation, epoch
+             FROM runners JOIN tenants ON tenants.id = runners.tenant_id
+             LEFT JOIN sandboxes
+                 ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
+                     AND sandboxes.generation = runners.generation
+             WHERE runners.tenant_id = $1 AND runners.id = $2
+             ORDER BY sandboxes.name LIMIT 1",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        let epoch = row.maybe_integer("epoch")?;
+        Ok(CallerPlace {
+            demanded: row.parsed("demanded_isolation")?,
+            runner: chosen(runner, &row)?,
+            epoch: epoch.and_then(|epoch| u64::try_from(epoch).ok().map(Epoch)),
         })
     }
 }

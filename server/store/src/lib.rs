@@ -44,10 +44,12 @@ pub use audit::{Actor, AuditEntry, AuditRow};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{MAX_PAGE, Store};
 pub use error::{OpenError, StoreError};
-pub use fleet::{ChosenRunner, FleetRow};
+pub use fleet::{CallerPlace, ChosenRunner, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
-    MAX_OUTCOME_BYTES, NewOperation, OperationRow, Placed, Settled, StoredOutcome, Verdict,
+    AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
+    NewCallerOperation, NewOperation, OpenCallerOperation, OperationFilter, OperationRow, Placed,
+    Settled, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use runner::{

@@ -6,7 +6,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
-    SessionId, TenantId, Timestamp, TurnId, UserId,
+    SessionId, TenantId, Timestamp, TurnId,
     clock::BootMoment,
     event::{EventBody, Place},
     limits::MAX_NAME_BYTES,
@@ -17,7 +17,7 @@ use sqlx::FromRow as _;
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, Row, page},
+    database::{Connection, Row},
     error::bounded,
     event, runner, session, turn,
 };
@@ -33,7 +33,7 @@ macro_rules! select_operations {
         concat!(
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
                  sandbox_id, journal_id, boot_id, effect, start_by_boot, start_by_us, deadline_at,
-                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at",
+                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at, user_id, request_key",
             $also,
             " FROM operations ",
             $rest
@@ -41,12 +41,16 @@ macro_rules! select_operations {
     };
 }
 
+mod caller;
+mod list;
 mod lost;
 mod row;
 
+pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
+pub use list::{ListedOperation, OperationFilter};
 pub(crate) use lost::{lose_all, lose_forgotten};
 use row::verdict;
-pub use row::{OperationRow, StoredOutcome, Verdict};
+pub use row::{AskedBy, CallOf, OperationRow, StoredOutcome, Verdict};
 
 /// An operation of a tool call, about to be sent.
 #[derive(Debug, Clone)]
@@ -75,6 +79,17 @@ pub struct NewOperation {
     pub start_by: BootMoment,
     /// About when that is, for people and for earlier releases.
     pub deadline_at: Timestamp,
+    /// What was asked, for lists.
+    pub label: Label,
+}
+
+/// What an operation was asked to do, for lists.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Label {
+    /// The kind of request, such as `exec`.
+    pub kind: String,
+    /// A line for people, such as the command.
+    pub title: String,
 }
 
 /// Whether an intent is new.
@@ -82,8 +97,8 @@ pub struct NewOperation {
 pub enum Placed {
     /// It is stored, with this event; now it may be sent.
     New {
-        /// The event that tells of it.
-        event: SessionEvent,
+        /// The event that tells of it, where a tool call asked.
+        event: Option<SessionEvent>,
     },
     /// It was stored before: ask what became of it. Nothing was written.
     Known(Box<OperationRow>),
@@ -99,8 +114,8 @@ pub enum Placed {
 pub enum Settled {
     /// It is stored. Where the call had ended without it, with the event that tells of it.
     First {
-        /// The event in the session's log.
-        late: Option<SessionEvent>,
+        /// The session, and the event in its log.
+        late: Option<(SessionId, SessionEvent)>,
     },
     /// Another one was stored before, and stays.
     Already(StoredOutcome),
@@ -126,7 +141,7 @@ impl Store {
         match insert(&mut tx, tenant, epoch, operation, now).await? {
             Some(event) => {
                 tx.commit().await?;
-                Ok(Placed::New { event })
+                Ok(Placed::New { event: Some(event) })
             }
             None => why_not_placed(&mut tx, tenant, operation).await,
         }
@@ -192,37 +207,6 @@ impl Store {
     ) -> Result<OperationRow, StoreError> {
         let mut connection = self.readers().acquire().await?;
         find(&mut connection, tenant, operation).await
-    }
-
-    /// The user's operations whose ids begin so, each with its session, by id, `limit` at most.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn operations_beginning(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-        beginning: &str,
-        limit: u32,
-    ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
-        let rows: Vec<Row> = sqlx::query(
-            "SELECT operations.id, session_id FROM operations
-             JOIN sessions ON sessions.tenant_id = operations.tenant_id AND sessions.id = session_id
-             WHERE operations.tenant_id = $1 AND sessions.user_id = $2
-                 AND operations.id >= $3 AND operations.id < $4
-             ORDER BY operations.id LIMIT $5",
-        )
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(beginning)
-        .bind(session::past(beginning))
-        .bind(page(limit))
-        .fetch_all(self.readers())
-        .await?;
-        let found = rows
-            .iter()
-            .map(|row| Ok((row.parsed("id")?, row.parsed("session_id")?)));
-        Ok(found.collect::<Result<_, sqlx::Error>>()?)
     }
 
     /// One operation and the place where it runs, in one statement: it is read again and again
@@ -401,7 +385,10 @@ async fn settle(
     (outcome, summary): (&str, &str),
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
-    let session = find(tx, tenant, operation).await?.session;
+    let CallOf { session, .. } = match find(tx, tenant, operation).await?.asked_by {
+        AskedBy::Call(call) => call,
+        AskedBy::Caller { .. } => return caller::settle(tx, tenant, operation, outcome, now).await,
+    };
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
     let closed = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
@@ -415,7 +402,8 @@ async fn settle(
             summary: summary.to_owned(),
         };
         let seq = session::next(tx, tenant, session, 1, now).await?.seq;
-        late = Some(event::insert(tx, tenant, session, seq, &told, now).await?);
+        let event = event::insert(tx, tenant, session, seq, &told, now).await?;
+        late = Some((session, event));
     }
     Ok(Settled::First { late })
 }
@@ -455,9 +443,9 @@ async fn insert(
         session::take_next!(""),
         "; INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
-             placed_at, start_by_boot, start_by_us)
+             placed_at, start_by_boot, start_by_us, kind, title)
          SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
-             $22, $23
+             $22, $23, $24, $25
          WHERE EXISTS (SELECT 1 FROM turns
                  WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
              AND EXISTS (SELECT 1 FROM runners
@@ -488,15 +476,20 @@ async fn insert(
     .bind(word(&operation.effect))
     .bind(operation.deadline_at.as_micros())
     .bind(&operation.start_by.boot)
-    .bind(integer(
-        u64::try_from(operation.start_by.at.as_micros()).unwrap_or(u64::MAX),
-    ))
+    .bind(micros(&operation.start_by))
+    .bind(&operation.label.kind)
+    .bind(&operation.label.title)
     .fetch_all(tx)
     .await?;
     let mut rows = rows.iter();
     let seq = session::taken_under(epoch, rows.next().ok_or(StoreError::NotFound)?)?;
     let event = SessionEvent { seq, at: now, body };
     Ok(rows.next().map(|_| event))
+}
+
+/// Microseconds since the boot.
+fn micros(moment: &BootMoment) -> i64 {
+    integer(u64::try_from(moment.at.as_micros()).unwrap_or(u64::MAX))
 }
 
 async fn why_not_placed(

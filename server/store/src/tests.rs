@@ -16,6 +16,7 @@ macro_rules! on_every_backend {
     };
 }
 
+mod callers;
 mod choices;
 mod fixture;
 mod join_states;

@@ -12,7 +12,7 @@ use server_router::ports::{
     LinkRows, NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent,
     TurnedAway, Verdict, never_started,
 };
-use shared_sandbox::{Outcome, OutputStream};
+use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{Epoch, Generation, Isolation, OperationId, Owner, event::Choice};
 
 /// What a store would keep.
@@ -86,7 +86,7 @@ impl Intents for Rows {
         Ok(self.kept().intents.get(&id).cloned())
     }
 
-    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+    async fn place(&self, intent: NewIntent, _request: &Request) -> Result<(), PlaceError> {
         let stored = StoredIntent {
             digest: intent.digest,
             owner: intent.owner,

@@ -1,5 +1,7 @@
 //! Operations: what they wrote, and stopping them.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -7,7 +9,7 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
-use server_app::{AppError, CancelAnswer, MAX_OUTPUT_PAGE_BYTES, OutputStream};
+use server_app::{AppError, CancelAnswer, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OutputStream};
 use shared_api::{
     OperationCancelled, Output, Problem, SessionOperation, SessionOperations, StreamName,
 };
@@ -71,11 +73,19 @@ pub(crate) async fn operations(
 ) -> Result<Json<SessionOperations>, Refused> {
     let Query(query) = query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
     let limit = page(query.limit, MAX_OPERATIONS)?;
-    let found = doors.app.outputs.beginning(&ctx, &query.prefix, limit);
-    let operations = found.await?.into_iter();
+    let filter = OperationFilter {
+        open_only: false,
+        prefix: query.prefix,
+        limit,
+    };
+    let found = doors.app.operations.list(&ctx, filter).await?;
     Ok(Json(SessionOperations {
-        operations: operations
-            .map(|(id, session)| SessionOperation { id, session })
+        operations: found
+            .into_iter()
+            .filter_map(|found| {
+                let (id, session) = (found.id, found.session?);
+                Some(SessionOperation { id, session })
+            })
             .collect(),
     }))
 }
@@ -93,8 +103,8 @@ pub(crate) async fn output(
     let limit = page(query.limit, MAX_OUTPUT_PAGE_BYTES)?;
     let page = doors
         .app
-        .outputs
-        .read(&ctx, id, query.stream, query.offset, limit)
+        .operations
+        .output(&ctx, id, query.stream, query.offset, limit, Duration::ZERO)
         .await?;
     Ok(Json(Output {
         operation: id,
@@ -115,7 +125,7 @@ pub(crate) async fn cancel(
     State(doors): State<Doors>,
     Id(id): Id<OperationId>,
 ) -> Result<(StatusCode, Json<OperationCancelled>), Refused> {
-    let answer = match doors.app.sessions.cancel_operation(&ctx, id).await? {
+    let answer = match doors.app.operations.cancel(&ctx, id).await? {
         CancelAnswer::NeverStarted => "never_started",
         CancelAnswer::AlreadyExited => "already_exited",
         CancelAnswer::Cancelled => "cancelled",

@@ -38,8 +38,13 @@ impl Started {
         }
     }
 
+    /// Until then its runners may come back.
+    pub(crate) fn until(&self) -> Instant {
+        self.runners_return_until
+    }
+
     /// Whether the runner was there before, was not heard of since, and may be on its way.
-    fn may_still_bring(&self, runner: &ChosenRunner) -> bool {
+    pub(crate) fn may_still_bring(&self, runner: &ChosenRunner) -> bool {
         !runner.revoked
             && !runner.locked
             && !runner.online
@@ -119,7 +124,7 @@ impl TurnFleet {
     }
 }
 
-fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetRunner {
+pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetRunner {
     FleetRunner {
         believed: isolation.believes(runner.id),
         id: runner.id,
@@ -144,7 +149,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
     }
 }
 
-fn state_of(row: &RunnerRow) -> RunnerState {
+pub(crate) fn state_of(row: &RunnerRow) -> RunnerState {
     state(
         row.revoked_at.is_some(),
         row.link.is_some(),

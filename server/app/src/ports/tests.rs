@@ -411,6 +411,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
             at: Duration::from_secs(60),
         },
         deadline_at: now,
+        label: server_store::Label::default(),
     };
     let placed = store.place_operation(TENANT, epoch, &operation, now).await;
     placed.expect("the turn runs");

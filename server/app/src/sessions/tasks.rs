@@ -1,7 +1,7 @@
 //! What goes on in a session beside its turns.
 
 use server_agent::Task;
-use server_store::StoreError;
+use server_store::{AskedBy, CallOf, StoreError};
 use shared_sandbox::CancelAnswer;
 use shared_types::{OperationId, RefusalCode, Remedy, SessionId};
 
@@ -58,13 +58,16 @@ impl Sessions {
         loop {
             let row = self.store.operation(ctx.tenant, operation).await;
             let row = row.map_err(nothing)?;
-            let session = self.store.session(ctx.tenant, row.session).await;
+            let AskedBy::Call(CallOf { session, turn, .. }) = row.asked_by else {
+                return Err(AppError::NotFound("operation"));
+            };
+            let session = self.store.session(ctx.tenant, session).await;
             let session = session.map_err(nothing)?;
             if session.user != ctx.user {
                 return Err(AppError::NotFound("operation"));
             }
             tracing::info!(operation.id = %operation, user.id = %ctx.user, "an operation is to be cancelled");
-            let cancel = self.turns.cancel(ctx.tenant, &session, row.turn, operation);
+            let cancel = self.turns.cancel(ctx.tenant, &session, turn, operation);
             match cancel.await {
                 Ok(answer) => return Ok(answer),
                 // A turn was claimed in between, under a newer epoch.

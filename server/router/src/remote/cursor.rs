@@ -45,18 +45,19 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Of a reader that has nothing yet of what is kept: this much of stdout and stderr.
+    /// Of a reader that was told of stdout and stderr below `told`, of what is kept.
     pub(super) fn new(
         outputs: Arc<dyn Outputs>,
         id: OperationId,
         whole: bool,
         kept: [u64; 2],
+        told: [u64; 2],
     ) -> Self {
         Self {
             outputs,
             id,
             whole,
-            told: [0, 0],
+            told,
             came: kept,
             known: kept,
             turn: 0,

@@ -44,48 +44,123 @@ const STORE_PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn start(
     sandbox: RemoteSandbox,
     operation: Operation,
-    (intent, fresh): (StoredIntent, Option<Generation>),
+    stored: (StoredIntent, Option<Generation>),
     connection: Watch,
 ) -> Running {
-    let (events, receiver) = mpsc::channel(EVENTS);
-    let (controls, wishes) = RemoteControls::pair();
-    let place = intent.place.clone();
-    let span = tracing::info_span!(
-        "operation",
-        operation.id = %operation.id,
-        runner.id = %place.runner
-    );
-    let runner = place.runner;
+    let (running, start) = Start::of(sandbox, operation, stored);
     // Detached on purpose: it ends with the operation, or as the header says.
+    let span = start.span.clone();
     tokio::spawn(
         async move {
-            let mut recording = Recording::of(&operation, sandbox.intents.outputs());
-            let kept = match fresh {
-                Some(_) => [0, 0],
-                None => recording.kept().await,
-            };
-            let follow = Follow {
-                sandbox,
-                machine: server::Follow::new(operation, intent, fresh, kept),
-                mailbox: Mailbox::starting_at(kept),
-                cursor: recording.cursor(kept),
-                recording,
-                link: None,
-                events,
-                wishes,
-                waiters: HashMap::new(),
-                waited: 0,
-            };
-            if let Err(error) = follow.run(runner, connection).await {
-                tracing::error!(%error, "gave an operation's stream up: the store does not answer");
-            }
+            let (recording, kept) = start.recording().await;
+            let cursor = recording.cursor(kept, [0, 0]);
+            start.follow((recording, cursor), kept, connection).await;
         }
         .instrument(span),
     );
-    Running {
-        place,
-        events: receiver,
-        controls: Arc::new(controls),
+    running
+}
+
+/// The same for a collector. Also says how much of stdout and stderr is kept: of that it is told
+/// nothing.
+pub(super) async fn collect(
+    sandbox: RemoteSandbox,
+    operation: Operation,
+    stored: (StoredIntent, Option<Generation>),
+    connection: Watch,
+) -> (Running, [u64; 2]) {
+    let (running, mut start) = Start::of(sandbox, operation, stored);
+    start.collects = true;
+    let (recording, kept) = start.recording().await;
+    let cursor = recording.cursor(kept, kept);
+    let span = start.span.clone();
+    // Detached on purpose, as above.
+    tokio::spawn(
+        start
+            .follow((recording, cursor), kept, connection)
+            .instrument(span),
+    );
+    (running, kept)
+}
+
+/// What it takes to begin.
+struct Start {
+    sandbox: RemoteSandbox,
+    operation: Operation,
+    intent: StoredIntent,
+    fresh: Option<Generation>,
+    events: mpsc::Sender<OperationEvent>,
+    wishes: Wishes,
+    collects: bool,
+    span: tracing::Span,
+}
+
+impl Start {
+    fn of(
+        sandbox: RemoteSandbox,
+        operation: Operation,
+        (intent, fresh): (StoredIntent, Option<Generation>),
+    ) -> (Running, Self) {
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let (controls, wishes) = RemoteControls::pair();
+        let place = intent.place.clone();
+        let span = tracing::info_span!(
+            "operation",
+            operation.id = %operation.id,
+            runner.id = %place.runner
+        );
+        let running = Running {
+            place,
+            events: receiver,
+            controls: Arc::new(controls),
+        };
+        let start = Self {
+            sandbox,
+            operation,
+            intent,
+            fresh,
+            events,
+            wishes,
+            collects: false,
+            span,
+        };
+        (running, start)
+    }
+
+    /// Also says how much of stdout and stderr is kept.
+    async fn recording(&self) -> (Recording, [u64; 2]) {
+        let mut recording = Recording::of(&self.operation, self.sandbox.intents.outputs());
+        let kept = match self.fresh {
+            Some(_) => [0, 0],
+            None => recording.kept().await,
+        };
+        (recording, kept)
+    }
+
+    async fn follow(
+        self,
+        (recording, cursor): (Recording, Cursor),
+        kept: [u64; 2],
+        connection: Watch,
+    ) {
+        let runner = self.intent.place.runner;
+        let follow = Follow {
+            sandbox: self.sandbox,
+            machine: server::Follow::new(self.operation, self.intent, self.fresh, kept),
+            mailbox: Mailbox::starting_at(kept),
+            cursor,
+            recording,
+            link: None,
+            events: self.events,
+            wishes: self.wishes,
+            waiters: HashMap::new(),
+            waited: 0,
+            collects: self.collects,
+            unsaid_end: None,
+        };
+        if let Err(error) = follow.run(runner, connection).await {
+            tracing::error!(%error, "gave an operation's stream up: the store does not answer");
+        }
     }
 }
 
@@ -103,6 +178,11 @@ struct Follow {
     waiters: HashMap<u64, Answer<()>>,
     /// Keys that were given so far.
     waited: u64,
+    /// Its reader is the operation's collector, which concludes nothing from the end: that is stored
+    /// before it is told.
+    collects: bool,
+    /// The end that a collector is told once it is stored.
+    unsaid_end: Option<Outcome>,
 }
 
 /// What can happen while the task waits for something.
@@ -138,7 +218,7 @@ impl Follow {
                 Step::Find => {
                     let found = patiently(|| intents.find(id)).await?;
                     if let Some(stored) = found.as_ref().and_then(|found| found.outcome.as_ref()) {
-                        self.cursor.ended_as(stored);
+                        self.ended_as(stored);
                     }
                     self.machine.found(found);
                 }
@@ -149,9 +229,14 @@ impl Follow {
                 Step::Settle(outcome) => {
                     let settled = patiently(|| intents.settle(id, &outcome)).await?;
                     if let Settled::Already(stored) = &settled {
-                        self.cursor.ended_as(stored);
+                        self.ended_as(stored);
                     }
                     self.machine.settled(settled);
+                }
+                Step::Offer(outcome) if self.collects => {
+                    self.hang_up();
+                    self.unsaid_end = Some(outcome);
+                    self.machine.offered();
                 }
                 Step::Offer(outcome) => {
                     self.offer(outcome).await?;
@@ -167,7 +252,13 @@ impl Follow {
                     self.machine.kept(kept);
                 }
                 Step::Tell(event) => self.tell(event).await?,
-                Step::Over => return self.tell_the_end().await,
+                Step::Over => {
+                    if let Some(outcome) = self.unsaid_end.take() {
+                        self.cursor
+                            .note(OperationEvent::Ended(outcome), &self.events);
+                    }
+                    return self.tell_the_end().await;
+                }
                 Step::Cancel | Step::Attach | Step::Taken(..) => {
                     if self.over_the_link(step).await.is_err() {
                         self.machine.link_lost();
@@ -206,6 +297,14 @@ impl Follow {
             self.events.closed().await;
         }
         Ok(())
+    }
+
+    /// This is the end that is stored, whatever the runner said.
+    fn ended_as(&mut self, stored: &Outcome) {
+        self.cursor.ended_as(stored);
+        if let Some(unsaid) = &mut self.unsaid_end {
+            unsaid.clone_from(stored);
+        }
     }
 
     /// Keeps it and tells it. Where not everything is kept, what comes waits for the reader: nobody

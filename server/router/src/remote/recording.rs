@@ -71,10 +71,10 @@ impl Recording {
         }
     }
 
-    /// Where its reader stands, who was told nothing yet of what is kept.
-    pub(super) fn cursor(&self, kept: [u64; 2]) -> Cursor {
+    /// Where its reader stands, who needs to be told nothing below `told` of what is kept.
+    pub(super) fn cursor(&self, kept: [u64; 2], told: [u64; 2]) -> Cursor {
         let whole = self.retention == Some(Retention::All);
-        Cursor::new(Arc::clone(&self.outputs), self.id, whole, kept)
+        Cursor::new(Arc::clone(&self.outputs), self.id, whole, kept, told)
     }
 
     /// Keeps what a reader is told, and that some never comes.

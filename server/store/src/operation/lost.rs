@@ -34,8 +34,7 @@ impl Store {
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
         let mut tx = self.write().await?;
         let open: Vec<Row> = sqlx::query(
-            "SELECT operations.tenant_id, operations.id, operations.session_id
-             FROM operations JOIN runners
+            "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
                  ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
              WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
                  AND runners.silent_generation = runners.generation AND runners.silent_us >= $1
@@ -49,10 +48,11 @@ impl Store {
         for row in &open {
             let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
             let words = (lost.outcome.as_str(), lost.summary.as_str());
-            if let Settled::First { late: Some(_) } =
-                settle(&mut tx, tenant, id, words, now).await?
+            if let Settled::First {
+                late: Some((session, _)),
+            } = settle(&mut tx, tenant, id, words, now).await?
             {
-                late.push(row.parsed("session_id")?);
+                late.push(session);
             }
         }
         tx.commit().await?;
@@ -164,8 +164,11 @@ async fn lose(
         };
         after = last.id.to_string();
         for row in open.iter().filter(|row| is_lost(row)) {
-            if let Settled::First { late: Some(_) } = settle(tx, tenant, row.id, lost, now).await? {
-                late.push((row.id, row.session));
+            if let Settled::First {
+                late: Some((session, _)),
+            } = settle(tx, tenant, row.id, lost, now).await?
+            {
+                late.push((row.id, session));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! An operation as it is stored.
 
 use shared_types::{
-    Digest, Effect, Epoch, Incarnation, OperationId, RunnerId, SandboxId, SessionId, Timestamp,
-    TurnId, clock::BootMoment,
+    Digest, Effect, Epoch, Incarnation, OperationId, Owner, RunnerId, SandboxId, SessionId,
+    Timestamp, TurnId, UserId, clock::BootMoment,
 };
 use sqlx::FromRow;
 
@@ -13,16 +13,8 @@ use crate::{columns::Columns as _, database::Row};
 pub struct OperationRow {
     /// Its id.
     pub id: OperationId,
-    /// The session that owns it.
-    pub session: SessionId,
-    /// The turn that asked.
-    pub turn: TurnId,
-    /// The model call, from 1.
-    pub step: u32,
-    /// The place of the call in the answer, from 0.
-    pub ordinal: u32,
-    /// 0, or more where a pure operation was run again after it was lost.
-    pub attempt: u32,
+    /// Who asked for it.
+    pub asked_by: AskedBy,
     /// The digest of the canonical request.
     pub digest: Digest,
     /// The epoch of the worker that placed it.
@@ -47,6 +39,35 @@ pub struct OperationRow {
     pub outcome: Option<StoredOutcome>,
     /// When its call ended: nobody waits for the outcome any more.
     pub closed_at: Option<Timestamp>,
+}
+
+/// Who asked for an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedBy {
+    /// A tool call of the engine's.
+    Call(CallOf),
+    /// A person or program, through the API.
+    Caller {
+        /// Who.
+        user: UserId,
+        /// What the caller calls it; no other operation of the user's has this key.
+        key: String,
+    },
+}
+
+/// The tool call that an operation belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallOf {
+    /// The session, which owns the operation.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The model call, from 1.
+    pub step: u32,
+    /// The place of the call in the answer, from 0.
+    pub ordinal: u32,
+    /// 0, or more where a pure operation was run again after it was lost.
+    pub attempt: u32,
 }
 
 /// What became of an operation.
@@ -74,6 +95,22 @@ pub enum Verdict {
 }
 
 impl OperationRow {
+    /// What it belongs to.
+    pub fn owner(&self) -> Owner {
+        match &self.asked_by {
+            AskedBy::Call(call) => Owner::Session(call.session),
+            AskedBy::Caller { .. } => Owner::Sandbox(self.sandbox),
+        }
+    }
+
+    /// The session that owns it, if one does.
+    pub fn session(&self) -> Option<SessionId> {
+        match &self.asked_by {
+            AskedBy::Call(call) => Some(call.session),
+            AskedBy::Caller { .. } => None,
+        }
+    }
+
     /// What the runner is to do with it.
     pub fn verdict(&self) -> Verdict {
         let settled_at = self.outcome.as_ref().map(|outcome| outcome.at);
@@ -105,6 +142,22 @@ fn start_by(row: &Row) -> Result<Option<BootMoment>, sqlx::Error> {
     }))
 }
 
+fn asked_by(row: &Row) -> Result<AskedBy, sqlx::Error> {
+    Ok(match row.maybe_parsed("session_id")? {
+        Some(session) => AskedBy::Call(CallOf {
+            session,
+            turn: row.parsed("turn_id")?,
+            step: row.small("step")?,
+            ordinal: row.small("ordinal")?,
+            attempt: row.small("attempt")?,
+        }),
+        None => AskedBy::Caller {
+            user: row.parsed("user_id")?,
+            key: row.text("request_key")?,
+        },
+    })
+}
+
 impl FromRow<'_, Row> for OperationRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let outcome = row
@@ -113,11 +166,7 @@ impl FromRow<'_, Row> for OperationRow {
             .map(|(json, at)| StoredOutcome { json, at });
         Ok(Self {
             id: row.parsed("id")?,
-            session: row.parsed("session_id")?,
-            turn: row.parsed("turn_id")?,
-            step: row.small("step")?,
-            ordinal: row.small("ordinal")?,
-            attempt: row.small("attempt")?,
+            asked_by: asked_by(row)?,
             digest: row.digest("digest")?,
             epoch: Epoch(row.count("epoch")?),
             runner: row.parsed("runner_id")?,

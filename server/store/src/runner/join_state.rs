@@ -176,10 +176,15 @@ impl Store {
                 .await?;
             if !epochs_are_raised {
                 // Of all tenants: all of the database is older.
-                sqlx::query("UPDATE sessions SET epoch = epoch + $1")
-                    .bind(EPOCHS_LOST_AT_MOST)
-                    .execute(&mut *tx)
-                    .await?;
+                for raise in [
+                    "UPDATE sessions SET epoch = epoch + $1",
+                    "UPDATE sandboxes SET epoch = epoch + $1",
+                ] {
+                    sqlx::query(raise)
+                        .bind(EPOCHS_LOST_AT_MOST)
+                        .execute(&mut *tx)
+                        .await?;
+                }
             }
         }
         tx.commit().await?;

@@ -18,7 +18,7 @@ use shared_types::{
 };
 
 use crate::{
-    ClaimedTurn, CredentialKind, IfRunning, Input, LinkClaim, LinkClaimed, LostOutcome,
+    ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, LostOutcome,
     NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
     NewUser, Store, tenant,
 };
@@ -204,6 +204,10 @@ impl Tenant {
                 at: Duration::from_micros(600_000_001),
             },
             deadline_at: at(600),
+            label: Label {
+                kind: "exec".to_owned(),
+                title: "make test".to_owned(),
+            },
         }
     }
 }

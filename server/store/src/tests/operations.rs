@@ -8,7 +8,7 @@ use super::{
     join_states::shown,
 };
 use crate::{
-    JoinState, LostOutcome, MAX_OUTCOME_BYTES, Placed, Settled, Store, StoreError, Verdict,
+    AskedBy, JoinState, LostOutcome, MAX_OUTCOME_BYTES, Placed, Settled, Store, StoreError, Verdict,
 };
 
 on_every_backend!(
@@ -61,7 +61,7 @@ async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
     let placed = db
         .place_operation(ours.id, work.epoch, operation, at(4))
         .await;
-    let Ok(Placed::New { event }) = placed else {
+    let Ok(Placed::New { event: Some(event) }) = placed else {
         panic!("it is new: {placed:?}");
     };
     let told = Event::CallPlaced {
@@ -196,7 +196,10 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
         .await
         .expect("it runs");
     let settled = settle(&ours, work.operation.id, "{}", 900).await;
-    let Settled::First { late: Some(event) } = settled else {
+    let Settled::First {
+        late: Some((_, event)),
+    } = settled
+    else {
         panic!("the call had ended: {settled:?}");
     };
     let told = Event::OperationSettled {
@@ -249,7 +252,10 @@ async fn the_end_of_a_call_closes_its_operations_only(fixture: Fixture) {
     let closed: Vec<_> = rows
         .expect("it answers")
         .into_iter()
-        .map(|row| (row.ordinal, row.attempt, row.closed_at))
+        .map(|row| match row.asked_by {
+            AskedBy::Call(call) => (call.ordinal, call.attempt, row.closed_at),
+            AskedBy::Caller { .. } => panic!("a call asked"),
+        })
         .collect();
     assert_eq!(
         closed,

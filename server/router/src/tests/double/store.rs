@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use shared_sandbox::{Operation, Outcome, OutputStream};
+use shared_sandbox::{Operation, Outcome, OutputStream, Request};
 use shared_types::{
     Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, Timestamp,
     clock::BootMoment, event::Choice,
@@ -288,7 +288,7 @@ impl Intents for Store {
         Ok(found)
     }
 
-    async fn place(&self, intent: NewIntent) -> Result<(), PlaceError> {
+    async fn place(&self, intent: NewIntent, _request: &Request) -> Result<(), PlaceError> {
         let mut rows = self.rows();
         if rows.intents.contains_key(&intent.id) {
             return Err(PlaceError::Conflict);

@@ -1,20 +1,23 @@
 //! Reading the output of an operation, while it runs and afterwards.
 
-use server_store::{KeptOutput, OutputKey, Store, StoreError};
-use shared_sandbox::{Outcome, OutputStream};
-use shared_types::{OperationId, SessionId};
+use std::time::Duration;
 
+use server_store::{KeptOutput, OutputKey};
+use shared_sandbox::{Outcome, OutputStream};
+use shared_types::OperationId;
+use tokio::time::{Instant, sleep_until};
+
+use super::Operations;
 use crate::{AppError, OpContext, ports::kind};
+
+/// Longest time for which a page waits for output.
+const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether there is more.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Most bytes that are read at once.
 pub const MAX_OUTPUT_PAGE_BYTES: usize = 1024 * 1024;
-
-/// The use cases of this file.
-#[derive(Clone)]
-pub struct Outputs {
-    store: Store,
-    area: server_store::Outputs,
-}
 
 /// A run of bytes, and where it stands in its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,39 +33,38 @@ pub struct OutputPage {
     pub ended: bool,
 }
 
-impl Outputs {
-    pub(crate) fn new(store: Store, area: server_store::Outputs) -> Self {
-        Self { store, area }
-    }
-
-    /// The user's operations whose ids begin so, each with its session, by id.
-    ///
-    /// # Errors
-    /// If the store does not answer.
-    pub async fn beginning(
-        &self,
-        ctx: &OpContext,
-        beginning: &str,
-        limit: u32,
-    ) -> Result<Vec<(OperationId, SessionId)>, AppError> {
-        let found = self
-            .store
-            .operations_beginning(ctx.tenant, ctx.user, beginning, limit);
-        Ok(found.await?)
-    }
-
+impl Operations {
     /// The first bytes that are kept of a stream from this offset on; a negative one counts from
-    /// the end. At most `limit` of them and [`MAX_OUTPUT_PAGE_BYTES`].
+    /// the end. At most `limit` of them and [`MAX_OUTPUT_PAGE_BYTES`]. Where there are none yet, waits
+    /// so long for some, or for the end.
     ///
     /// # Errors
     /// If the user has no such operation, or its output cannot be read.
-    pub async fn read(
+    pub async fn output(
         &self,
         ctx: &OpContext,
         operation: OperationId,
         stream: OutputStream,
         offset: i64,
         limit: usize,
+        wait: Duration,
+    ) -> Result<OutputPage, AppError> {
+        let until = Instant::now() + wait.min(OUTPUT_AWAITED_AT_MOST);
+        loop {
+            let page = self.page(ctx, operation, stream, (offset, limit)).await?;
+            if !page.data.is_empty() || page.ended || Instant::now() >= until {
+                return Ok(page);
+            }
+            sleep_until(until.min(Instant::now() + LOOK_AGAIN_AFTER)).await;
+        }
+    }
+
+    async fn page(
+        &self,
+        ctx: &OpContext,
+        operation: OperationId,
+        stream: OutputStream,
+        (offset, limit): (i64, usize),
     ) -> Result<OutputPage, AppError> {
         let outcome = self.outcome(ctx, operation).await?;
         let key = OutputKey {
@@ -100,16 +102,8 @@ impl Outputs {
         ctx: &OpContext,
         operation: OperationId,
     ) -> Result<Option<Outcome>, AppError> {
-        let found = async {
-            let row = self.store.operation(ctx.tenant, operation).await?;
-            let session = self.store.session(ctx.tenant, row.session).await?;
-            Ok((row, session.user))
-        };
-        let row = match found.await {
-            Ok((row, user)) if user == ctx.user => row,
-            Ok(_) | Err(StoreError::NotFound) => return Err(AppError::NotFound("operation")),
-            Err(error) => return Err(error.into()),
-        };
+        self.view(ctx, operation).await?;
+        let row = self.store.operation(ctx.tenant, operation).await?;
         let stored = row.outcome.map(|stored| serde_json::from_str(&stored.json));
         stored.transpose().map_err(AppError::unavailable)
     }

@@ -1,0 +1,582 @@
+//! Operations: those that a caller asks for, and what all of them wrote.
+//!
+//! A caller's operation is placed once, under the caller's key, and needs nobody to stay: its output
+//! and its end are collected here, also by a server that starts anew. Whoever reads it only reads.
+
+mod output;
+mod ports;
+
+use std::{sync::Arc, time::Duration};
+
+use server_router::{Collected, Collectors, RemoteSandbox, links::Links};
+use server_store::{
+    AskedBy, ListedOperation, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow,
+    Outputs as OutputArea, Store, StoreError,
+};
+use shared_sandbox::{
+    CancelAnswer, Controls, Operation, OperationLimits, Outcome, Request, Retention, Running,
+    Sandbox as _,
+};
+use shared_types::{
+    Clock, Effect, Entropy, OperationId, OperationKey, OperationScope, Owner, Refusal, Remedy,
+    RunnerId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    limits::COMMAND_RUNS_AT_MOST,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::output::{MAX_OUTPUT_PAGE_BYTES, OutputPage};
+use self::ports::{CallerFleet, CallerIntents};
+use crate::{
+    AppError, OpContext,
+    allowance::Allowance,
+    isolation::IsolationPolicy,
+    live::LiveHub,
+    ports::{Started, TenantOutputs},
+    runners,
+    sessions::Sessions,
+};
+
+/// It starts within this time or not at all.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// Shortest time that an operation may be given.
+const RUNS_AT_LEAST: Duration = Duration::from_secs(1);
+
+/// The pause before the store is asked again for what is to be gone on with.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What a caller asks for.
+#[derive(Debug, Clone)]
+pub struct StartOperation {
+    /// What the caller calls it; with the same key it is placed once. Without one it is new.
+    pub key: Option<String>,
+    /// Where: a runner's name or id; without one, the runner that the user chose.
+    pub runner: Option<String>,
+    /// What.
+    pub request: Request,
+    /// For how long it may run.
+    pub run_for: Option<Duration>,
+}
+
+/// An operation as its user sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationView {
+    /// Its id.
+    pub id: OperationId,
+    /// The runner that it was sent to.
+    pub runner: RunnerId,
+    /// The runner's name.
+    pub runner_name: String,
+    /// What was asked, in a line for people.
+    pub title: String,
+    /// The kind of request, such as `exec`; empty where an earlier release placed it.
+    pub kind: String,
+    /// The name of the user who asked; absent of a tool call's.
+    pub started_by: Option<String>,
+    /// The session of the tool call that asked.
+    pub session: Option<SessionId>,
+    /// Its turn.
+    pub turn: Option<TurnId>,
+    /// When it was placed.
+    pub placed_at: Timestamp,
+    /// When somebody first asked to stop it.
+    pub cancel_requested_at: Option<Timestamp>,
+    /// When its end was stored.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended; absent also where that is too long for a list.
+    pub outcome: Option<Outcome>,
+}
+
+/// Which operations are listed.
+pub use server_store::OperationFilter;
+
+/// An operation that is being read.
+#[derive(Debug)]
+pub struct Attached {
+    /// The operation.
+    pub view: OperationView,
+    /// What happens to it.
+    pub reading: Reading,
+    /// What can be passed on to it.
+    pub controls: Arc<dyn Controls>,
+}
+
+/// Reads one operation to its end.
+#[derive(Debug)]
+pub enum Reading {
+    /// One whose output is kept: any number of readers may read it.
+    Collected(server_router::Reading),
+    /// One whose output is kept nowhere: this is its only reader.
+    Alone(Box<Running>),
+}
+
+impl Reading {
+    /// What happens next; nothing after the end, or once another reader has taken over what is kept
+    /// nowhere. Cancel-safe.
+    pub async fn next(&mut self) -> Option<shared_sandbox::OperationEvent> {
+        match self {
+            Self::Collected(reading) => reading.next().await,
+            Self::Alone(running) => running.events.recv().await,
+        }
+    }
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Operations {
+    pub(crate) store: Store,
+    pub(crate) area: OutputArea,
+    pub(crate) links: Links,
+    pub(crate) collectors: Collectors,
+    pub(crate) sessions: Sessions,
+    pub(crate) hub: LiveHub,
+    pub(crate) allowance: Allowance,
+    pub(crate) started: Started,
+    pub(crate) isolation: Arc<IsolationPolicy>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+impl Operations {
+    /// Goes on with what an earlier process left open.
+    pub(crate) fn resume(&self, tasks: &TaskTracker, stop: CancellationToken) {
+        let operations = self.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = operations.go_on() => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    async fn go_on(&self) {
+        let mut after = None;
+        loop {
+            match self.store.open_caller_operations(after).await {
+                Ok(open) => {
+                    let Some(last) = open.last() else { return };
+                    after = Some(last.row.id);
+                    for open in open {
+                        let id = open.row.id;
+                        if let Err(error) = self.go_on_with(open).await {
+                            tracing::warn!(operation.id = %id, %error, "an operation cannot be gone on with; it is as soon as somebody reads it");
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "what callers have open cannot be read; trying again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Starts an operation, unless the user has started it before under this key. Also answers
+    /// whether it is new.
+    ///
+    /// # Errors
+    /// If the key or the time makes no sense, or the key belongs to another request; if no runner is
+    /// chosen, or the runner cannot be reached; then nothing was started.
+    pub async fn start(
+        &self,
+        ctx: &OpContext,
+        start: StartOperation,
+    ) -> Result<(OperationView, bool), AppError> {
+        let run_for = start.run_for.unwrap_or(COMMAND_RUNS_AT_MOST);
+        if !(RUNS_AT_LEAST..=COMMAND_RUNS_AT_MOST).contains(&run_for) {
+            return Err(AppError::Invalid(format!(
+                "an operation may be given from {} s to {} s",
+                RUNS_AT_LEAST.as_secs(),
+                COMMAND_RUNS_AT_MOST.as_secs()
+            )));
+        }
+        if let Some(key) = &start.key {
+            is_key(key)?;
+            if let Some(known) = self.known(ctx, key, &start).await? {
+                return Ok((self.view(ctx, known).await?, false));
+            }
+        }
+        self.allowance.operation(ctx)?;
+        let key = start.key.clone().unwrap_or_else(|| self.new_key());
+        let runner = self.runner(ctx, start.runner.as_deref()).await?;
+        let place = self.store.caller_place(ctx.tenant, runner).await;
+        let place = place.map_err(runners::not_found)?;
+        let (Some((sandbox, _)), Some(epoch)) = (place.runner.sandbox, place.epoch) else {
+            return Err(AppError::Conflict(format!(
+                "runner {} has never been online; start it (gantry-runner run)",
+                place.runner.name
+            )));
+        };
+        let asked = Asked {
+            tenant: ctx.tenant,
+            user: ctx.user,
+            key,
+            runner,
+            sandbox,
+        };
+        let operation = asked.operation(start.request, epoch, run_for);
+        let id = operation.id;
+        match self.run(&asked, operation).await {
+            Ok(()) => Ok((self.view(ctx, id).await?, true)),
+            // The same request came twice at the same time, or the same key with two.
+            Err(AppError::Conflict(why)) => match self.store.operation(ctx.tenant, id).await {
+                Ok(row) if row.asked_by == asked.asked_by() => {
+                    Ok((self.view(ctx, id).await?, false))
+                }
+                _ => Err(AppError::Conflict(why)),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The operations that the user or the user's sessions asked for, the newest first.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        filter: OperationFilter,
+    ) -> Result<Vec<OperationView>, AppError> {
+        let listed = self.store.operations_of_user(ctx.tenant, ctx.user, &filter);
+        Ok(listed.await?.into_iter().map(shown).collect())
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// If the user has no such operation.
+    pub async fn view(&self, ctx: &OpContext, id: OperationId) -> Result<OperationView, AppError> {
+        let found = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
+        Ok(shown(found.map_err(not_found)?))
+    }
+
+    /// Reads an operation from these offsets of stdout and stderr on. Of what is kept nowhere there is
+    /// one reader: this one takes it over.
+    ///
+    /// # Errors
+    /// If the user has no such operation; if it is a tool call's, which is read by its output; if it
+    /// can be read by nobody now.
+    pub async fn attach(
+        &self,
+        ctx: &OpContext,
+        id: OperationId,
+        from: [u64; 2],
+    ) -> Result<Attached, AppError> {
+        let view = self.view(ctx, id).await?;
+        if view.session.is_some() {
+            return Err(AppError::Conflict(
+                "a tool call asked for this operation; read what it wrote instead (gantry output)"
+                    .to_owned(),
+            ));
+        }
+        let (reading, controls) = match self.collected(ctx.tenant, id).await? {
+            Read::Collected(collected) => (
+                Reading::Collected(collected.read(from)),
+                collected.controls(),
+            ),
+            Read::Alone(running) => {
+                let controls = Arc::clone(&running.controls);
+                (Reading::Alone(running), controls)
+            }
+        };
+        Ok(Attached {
+            view,
+            reading,
+            controls,
+        })
+    }
+
+    /// What can be passed on to an operation that a caller asked for.
+    ///
+    /// # Errors
+    /// If the user has no such operation.
+    pub async fn controls(
+        &self,
+        ctx: &OpContext,
+        id: OperationId,
+    ) -> Result<Arc<dyn Controls>, AppError> {
+        Ok(self.attach(ctx, id, [u64::MAX; 2]).await?.controls)
+    }
+
+    /// Stops an operation with everything that it started, and says what is known of that soon. Asking
+    /// twice changes nothing.
+    ///
+    /// # Errors
+    /// If the user has no such operation, or its runner is lost.
+    pub async fn cancel(&self, ctx: &OpContext, id: OperationId) -> Result<CancelAnswer, AppError> {
+        let view = self.view(ctx, id).await?;
+        if view.session.is_some() {
+            return self.sessions.cancel_operation(ctx, id).await;
+        }
+        tracing::info!(operation.id = %id, user.id = %ctx.user, "an operation is to be cancelled");
+        let open = self.store.caller_operation(ctx.tenant, id).await;
+        let open = open.map_err(not_found)?;
+        let sandbox = self.sandbox(&Asked::of(&open)?);
+        sandbox.cancel(id, open.epoch).await.map_err(refused)
+    }
+
+    /// The operation that the user started before under this key.
+    async fn known(
+        &self,
+        ctx: &OpContext,
+        key: &str,
+        start: &StartOperation,
+    ) -> Result<Option<OperationId>, AppError> {
+        let row = match self.store.operation_by_key(ctx.tenant, ctx.user, key).await {
+            Ok(row) => row,
+            Err(StoreError::NotFound) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let elsewhere = match &start.runner {
+            Some(runner) => self.runner(ctx, Some(runner)).await? != row.runner,
+            None => false,
+        };
+        if row.digest != start.request.digest() || elsewhere {
+            return Err(AppError::Conflict(
+                "another request has this idempotency key; choose a new key".to_owned(),
+            ));
+        }
+        if row.outcome.is_none() {
+            self.collected(ctx.tenant, row.id).await?;
+        }
+        Ok(Some(row.id))
+    }
+
+    async fn runner(&self, ctx: &OpContext, named: Option<&str>) -> Result<RunnerId, AppError> {
+        match named {
+            Some(name_or_id) => {
+                let found = self.store.find_runner(ctx.tenant, name_or_id).await;
+                Ok(found.map_err(runners::not_found)?.id)
+            }
+            None => {
+                let user = self.store.user(ctx.tenant, ctx.user).await?;
+                user.active_runner.ok_or_else(|| {
+                    AppError::Conflict(
+                        "no runner is chosen; name one, or choose one with: gantry runners use NAME"
+                            .to_owned(),
+                    )
+                })
+            }
+        }
+    }
+
+    /// Sends an operation that is new, or goes on with it.
+    async fn run(&self, asked: &Asked, operation: Operation) -> Result<(), AppError> {
+        let sandbox = self.sandbox(asked);
+        match is_kept_nowhere(&operation.request) {
+            // It waits for its reader on the runner.
+            true => sandbox.start(operation).await.map(drop),
+            false => self.collectors.collect(&sandbox, operation).await.map(drop),
+        }
+        .map_err(refused)
+    }
+
+    async fn go_on_with(&self, open: OpenCallerOperation) -> Result<(), AppError> {
+        let request: Request =
+            serde_json::from_str(&open.request).map_err(AppError::unavailable)?;
+        if is_kept_nowhere(&request) {
+            return Ok(());
+        }
+        let asked = Asked::of(&open)?;
+        let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
+        self.run(&asked, operation).await
+    }
+
+    /// The operation of a caller, as it can be read.
+    async fn collected(&self, tenant: TenantId, id: OperationId) -> Result<Read, AppError> {
+        if let Some(collected) = self.collectors.find(id) {
+            return Ok(Read::Collected(collected));
+        }
+        let open = self.store.caller_operation(tenant, id).await;
+        let open = open.map_err(not_found)?;
+        let request: Request =
+            serde_json::from_str(&open.request).map_err(AppError::unavailable)?;
+        let alone = is_kept_nowhere(&request);
+        if let Some(stored) = &open.row.outcome
+            && !alone
+        {
+            let outcome = serde_json::from_str(&stored.json).map_err(AppError::unavailable)?;
+            let outputs = Arc::new(TenantOutputs {
+                outputs: self.area.clone(),
+                tenant,
+            });
+            return Ok(Read::Collected(Collected::ended(id, outputs, outcome)));
+        }
+        let asked = Asked::of(&open)?;
+        let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
+        let sandbox = self.sandbox(&asked);
+        match alone {
+            true => {
+                let running = sandbox.start(operation).await.map_err(refused)?;
+                Ok(Read::Alone(Box::new(running)))
+            }
+            false => {
+                let collected = self.collectors.collect(&sandbox, operation).await;
+                Ok(Read::Collected(collected.map_err(refused)?))
+            }
+        }
+    }
+
+    fn sandbox(&self, asked: &Asked) -> RemoteSandbox {
+        let fleet = CallerFleet {
+            store: self.store.clone(),
+            links: self.links.clone(),
+            started: self.started,
+            isolation: Arc::clone(&self.isolation),
+            tenant: asked.tenant,
+            runner: asked.runner,
+        };
+        let intents = CallerIntents {
+            store: self.store.clone(),
+            outputs: self.area.clone(),
+            hub: self.hub.clone(),
+            clock: self.clock.clone(),
+            tenant: asked.tenant,
+            user: asked.user,
+            key: asked.key.clone(),
+        };
+        RemoteSandbox::new(
+            self.links.clone(),
+            Arc::new(fleet),
+            Arc::new(intents),
+            self.clock.clone(),
+        )
+    }
+
+    fn new_key(&self) -> String {
+        let mut random = [0; 16];
+        self.entropy.fill(&mut random);
+        format!("{:032x}", u128::from_be_bytes(random))
+    }
+}
+
+enum Read {
+    Collected(Collected),
+    Alone(Box<Running>),
+}
+
+/// What identifies the operation of a caller, and where it goes.
+struct Asked {
+    tenant: TenantId,
+    user: UserId,
+    key: String,
+    runner: RunnerId,
+    sandbox: SandboxId,
+}
+
+impl Asked {
+    fn of(open: &OpenCallerOperation) -> Result<Self, AppError> {
+        let OperationRow {
+            asked_by: AskedBy::Caller { user, key },
+            ..
+        } = &open.row
+        else {
+            return Err(AppError::NotFound("operation"));
+        };
+        Ok(Self {
+            tenant: open.tenant,
+            user: *user,
+            key: key.clone(),
+            runner: open.row.runner,
+            sandbox: open.row.sandbox,
+        })
+    }
+
+    fn asked_by(&self) -> AskedBy {
+        AskedBy::Caller {
+            user: self.user,
+            key: self.key.clone(),
+        }
+    }
+
+    fn operation(
+        &self,
+        request: Request,
+        epoch: shared_types::Epoch,
+        run_for: Duration,
+    ) -> Operation {
+        let (owner, scope) = (
+            Owner::Sandbox(self.sandbox),
+            OperationScope::of(self.tenant),
+        );
+        // Two users may choose the same key.
+        let key = OperationKey::Request(format!("{}/{}", self.user, self.key));
+        Operation {
+            id: OperationId::derive(&scope, &owner, &key),
+            owner,
+            key,
+            epoch,
+            effect: match request.only_reads() {
+                true => Effect::Pure,
+                false => Effect::Effectful,
+            },
+            limits: OperationLimits {
+                start_within: START_WITHIN,
+                run_for,
+            },
+            request,
+        }
+    }
+}
+
+/// Whether its output is kept nowhere but where it runs, so that it waits for its one reader.
+fn is_kept_nowhere(request: &Request) -> bool {
+    match request {
+        Request::Download(_) => true,
+        Request::Exec(exec) => exec.retention == Retention::None,
+        _ => false,
+    }
+}
+
+fn is_key(key: &str) -> Result<(), AppError> {
+    let fits = (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len());
+    match fits && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(()),
+        false => Err(AppError::Invalid(format!(
+            "an idempotency key has from 1 to {MAX_REQUEST_KEY_BYTES} visible ASCII characters"
+        ))),
+    }
+}
+
+fn shown(listed: ListedOperation) -> OperationView {
+    let ListedOperation {
+        row,
+        label,
+        runner_name,
+        user_name,
+    } = listed;
+    let (session, turn) = match row.asked_by {
+        AskedBy::Call(call) => (Some(call.session), Some(call.turn)),
+        AskedBy::Caller { .. } => (None, None),
+    };
+    let stored = row.outcome;
+    OperationView {
+        id: row.id,
+        runner: row.runner,
+        runner_name,
+        title: label.title,
+        kind: label.kind,
+        started_by: user_name,
+        session,
+        turn,
+        placed_at: row.placed_at,
+        cancel_requested_at: row.cancel_requested_at,
+        ended_at: stored.as_ref().map(|stored| stored.at),
+        outcome: stored.and_then(|stored| serde_json::from_str(&stored.json).ok()),
+    }
+}
+
+fn not_found(error: StoreError) -> AppError {
+    match error {
+        StoreError::NotFound => AppError::NotFound("operation"),
+        error => error.into(),
+    }
+}
+
+fn refused(refusal: Refusal) -> AppError {
+    match refusal.remedy() {
+        Remedy::Retry => AppError::unavailable(refusal),
+        Remedy::Final | Remedy::Person => AppError::Conflict(refusal.message),
+    }
+}

@@ -1,0 +1,137 @@
+//! The router's ports for the operation of a caller: one runner, and one intent.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use server_router::{
+    links::Links,
+    ports::{
+        self, Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError, RunnerState,
+        Settled, StoredIntent,
+    },
+};
+use server_store::{NewCallerOperation, Outputs, Placed, Store, StoreError};
+use shared_sandbox::{Outcome, Request};
+use shared_types::{Clock, OperationId, RunnerId, TenantId, UserId, event::Choice};
+use tokio::time::timeout_at;
+
+use crate::{
+    isolation::IsolationPolicy,
+    live::LiveHub,
+    ports::{Settling, Started, TenantOutputs, label, shown, state_of, stored_intent},
+};
+
+/// The one runner that the caller named or had chosen.
+pub(super) struct CallerFleet {
+    pub(super) store: Store,
+    pub(super) links: Links,
+    pub(super) started: Started,
+    pub(super) isolation: Arc<IsolationPolicy>,
+    pub(super) tenant: TenantId,
+    pub(super) runner: RunnerId,
+}
+
+#[async_trait]
+impl Fleet for CallerFleet {
+    async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        let mut place = self.read().await?;
+        if self.started.may_still_bring(&place.runner) {
+            let mut presence = self.links.presence(self.runner).await;
+            let _ = timeout_at(self.started.until(), presence.until(true)).await;
+            place = self.read().await?;
+        }
+        let (runner, name) = (self.runner, place.runner.name.clone());
+        Ok(FleetSnapshot {
+            choice: Choice::User { runner, name },
+            demanded: place.demanded.and(&self.isolation.at_least),
+            runners: vec![shown(place.runner, &self.isolation)],
+        })
+    }
+
+    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        match self.store.runner(self.tenant, runner).await {
+            Ok(row) => Ok(state_of(&row)),
+            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
+            Err(error) => Err(PortError::new(error)),
+        }
+    }
+
+    /// Nobody watches before it is placed.
+    fn tell(&self, _words: String) {}
+}
+
+impl CallerFleet {
+    async fn read(&self) -> Result<server_store::CallerPlace, PortError> {
+        let place = self.store.caller_place(self.tenant, self.runner).await;
+        place.map_err(PortError::new)
+    }
+}
+
+/// The operation that a caller calls so.
+pub(super) struct CallerIntents {
+    pub(super) store: Store,
+    pub(super) outputs: Outputs,
+    pub(super) hub: LiveHub,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) tenant: TenantId,
+    pub(super) user: UserId,
+    pub(super) key: String,
+}
+
+#[async_trait]
+impl Intents for CallerIntents {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        stored_intent(&self.store, self.tenant, id).await
+    }
+
+    async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError> {
+        let operation = NewCallerOperation {
+            id: intent.id,
+            user: self.user,
+            key: self.key.clone(),
+            request: serde_json::to_string(request).map_err(PortError::new)?,
+            digest: intent.digest,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            effect: intent.effect,
+            start_by: intent.start_by,
+            deadline_at: intent.deadline,
+            label: label(request),
+        };
+        let placed = self
+            .store
+            .place_caller_operation(self.tenant, intent.epoch, &operation, self.clock.now())
+            .await;
+        match placed {
+            Ok(Placed::New { .. }) => Ok(()),
+            Ok(Placed::Known(_)) | Err(StoreError::Conflict(_)) => Err(PlaceError::Conflict),
+            Ok(Placed::Barred) => Err(PlaceError::Barred),
+            Ok(Placed::OtherIncarnation) => Err(PlaceError::OtherIncarnation),
+            Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
+            Err(error) => Err(PortError::new(error).into()),
+        }
+    }
+
+    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
+        let cancelled = self
+            .store
+            .cancel_operation(self.tenant, id, self.clock.now());
+        cancelled.await.map(drop).map_err(PortError::new)
+    }
+
+    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
+        let settling = Settling {
+            store: &self.store,
+            hub: &self.hub,
+            now: self.clock.now(),
+        };
+        settling.settle(self.tenant, id, outcome).await
+    }
+
+    fn outputs(&self) -> Arc<dyn ports::Outputs> {
+        Arc::new(TenantOutputs {
+            outputs: self.outputs.clone(),
+            tenant: self.tenant,
+        })
+    }
+}

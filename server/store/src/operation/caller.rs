@@ -1,0 +1,273 @@
+//! Operations that a caller of the API asked for. The sandbox owns them, and no session's log tells
+//! of them; the caller's key finds them again, so that a request that is repeated places nothing anew.
+
+use shared_types::{
+    Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp, UserId,
+    clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
+};
+use sqlx::FromRow as _;
+
+use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Settled, find, micros};
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer, word},
+    database::{Connection, MAX_PAGE, Row, page},
+    error::bounded,
+    runner,
+};
+
+/// Longest key of a caller's in bytes.
+pub const MAX_REQUEST_KEY_BYTES: usize = 128;
+
+/// An operation of a caller's, about to be sent.
+#[derive(Debug, Clone)]
+pub struct NewCallerOperation {
+    /// Its id, derived from the sandbox, the user and the key.
+    pub id: OperationId,
+    /// Who asks.
+    pub user: UserId,
+    /// What the caller calls it.
+    pub key: String,
+    /// The request: JSON.
+    pub request: String,
+    /// The digest of the canonical request.
+    pub digest: Digest,
+    /// Where it runs. Its sandbox owns it.
+    pub place: Place,
+    /// The runner's incarnation that it is sent to.
+    pub incarnation: Incarnation,
+    /// What a second run would do.
+    pub effect: Effect,
+    /// It must have started by then or not at all.
+    pub start_by: BootMoment,
+    /// About when that is, for people.
+    pub deadline_at: Timestamp,
+    /// What was asked, for lists.
+    pub label: Label,
+}
+
+/// An open operation of a caller's, with all that it takes to go on with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenCallerOperation {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// The operation.
+    pub row: OperationRow,
+    /// The request: JSON.
+    pub request: String,
+    /// The epoch of its sandbox now.
+    pub epoch: Epoch,
+}
+
+impl Store {
+    /// Stores the intent under the sandbox's epoch, before the operation is sent.
+    ///
+    /// # Errors
+    /// [`StoreError::StaleEpoch`]; [`StoreError::Conflict`] if the user has another operation with
+    /// this key; [`StoreError::NotFound`] if runner or sandbox is not in this tenant;
+    /// [`StoreError::TooLarge`].
+    pub async fn place_caller_operation(
+        &self,
+        tenant: TenantId,
+        epoch: Epoch,
+        operation: &NewCallerOperation,
+        now: Timestamp,
+    ) -> Result<Placed, StoreError> {
+        bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
+        bounded("the key", &operation.key, MAX_REQUEST_KEY_BYTES)?;
+        bounded("the request", &operation.request, MAX_OUTCOME_BYTES)?;
+        let mut tx = self.write().await?;
+        if insert(&mut tx, tenant, epoch, operation, now).await? {
+            tx.commit().await?;
+            return Ok(Placed::New { event: None });
+        }
+        why_not_placed(&mut tx, tenant, epoch, operation).await
+    }
+
+    /// The user's operation with this key.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn operation_by_key(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        key: &str,
+    ) -> Result<OperationRow, StoreError> {
+        let row = sqlx::query_as(select_operations!(
+            "WHERE tenant_id = $1 AND user_id = $2 AND request_key = $3"
+        ))
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(key)
+        .fetch_one(self.readers())
+        .await?;
+        Ok(row)
+    }
+
+    /// A caller's operation, with all that it takes to go on with it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where a tool call asked for it.
+    pub async fn caller_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+    ) -> Result<OpenCallerOperation, StoreError> {
+        let row: Row = sqlx::query(select_operations!(
+            ", tenant_id, request, (SELECT epoch FROM sandboxes
+                 WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id)
+                 AS epoch_now",
+            "WHERE tenant_id = $1 AND id = $2 AND request IS NOT NULL"
+        ))
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .fetch_one(self.readers())
+        .await?;
+        Ok(OpenCallerOperation::from_row(&row)?)
+    }
+
+    /// Open operations of callers behind this id, by id, a bounded number of them. Without a tenant:
+    /// a server that starts goes on with all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn open_caller_operations(
+        &self,
+        after: Option<OperationId>,
+    ) -> Result<Vec<OpenCallerOperation>, StoreError> {
+        let rows: Vec<Row> = sqlx::query(select_operations!(
+            ", tenant_id, request, (SELECT epoch FROM sandboxes
+                 WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id)
+                 AS epoch_now",
+            "WHERE outcome IS NULL AND request IS NOT NULL AND id > $1 ORDER BY id LIMIT $2"
+        ))
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .bind(page(MAX_PAGE))
+        .fetch_all(self.readers())
+        .await?;
+        let open = rows.iter().map(OpenCallerOperation::from_row);
+        Ok(open.collect::<Result<_, _>>()?)
+    }
+}
+
+impl OpenCallerOperation {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            request: row.text("request")?,
+            epoch: Epoch(row.count("epoch_now")?),
+            row: OperationRow::from_row(row)?,
+        })
+    }
+}
+
+/// Stores the outcome. Nobody waits for it as a call does, so the operation is closed with it, and
+/// its runner may forget it.
+pub(super) async fn settle(
+    tx: &mut Connection,
+    tenant: TenantId,
+    operation: OperationId,
+    outcome: &str,
+    now: Timestamp,
+) -> Result<Settled, StoreError> {
+    let set = sqlx::query(
+        "UPDATE operations SET outcome = $1, outcome_at = $2, closed_at = $2
+         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL",
+    )
+    .bind(outcome)
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(operation.to_string())
+    .execute(&mut *tx)
+    .await?;
+    match set.rows_affected() {
+        0 => {
+            let row = find(tx, tenant, operation).await?;
+            Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
+        }
+        _ => Ok(Settled::First { late: None }),
+    }
+}
+
+/// Writes the intent; nothing, where the id or the key is known, or the runner has another
+/// incarnation, or the sandbox another epoch.
+async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    epoch: Epoch,
+    operation: &NewCallerOperation,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let inserted = sqlx::query(
+        "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
+             journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
+             title, user_id, request_key, request)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+         WHERE EXISTS (SELECT 1 FROM runners
+                 WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
+                     AND revoked_at IS NULL AND locked_at IS NULL)
+             AND EXISTS (SELECT 1 FROM sandboxes WHERE tenant_id = $1 AND id = $7 AND epoch = $4)
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(tenant.to_string())
+    .bind(operation.id.to_string())
+    .bind(Owner::Sandbox(operation.place.sandbox).to_string())
+    .bind(integer(epoch.0))
+    .bind(operation.digest.to_string())
+    .bind(operation.place.runner.to_string())
+    .bind(operation.place.sandbox.to_string())
+    .bind(operation.incarnation.journal.to_string())
+    .bind(&operation.incarnation.boot)
+    .bind(word(&operation.effect))
+    .bind(operation.deadline_at.as_micros())
+    .bind(now.as_micros())
+    .bind(&operation.start_by.boot)
+    .bind(micros(&operation.start_by))
+    .bind(&operation.label.kind)
+    .bind(&operation.label.title)
+    .bind(operation.user.to_string())
+    .bind(&operation.key)
+    .bind(&operation.request)
+    .execute(tx)
+    .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+async fn why_not_placed(
+    tx: &mut Connection,
+    tenant: TenantId,
+    held: Epoch,
+    operation: &NewCallerOperation,
+) -> Result<Placed, StoreError> {
+    let known: Option<OperationRow> = sqlx::query_as(select_operations!(
+        "WHERE tenant_id = $1 AND (id = $2 OR user_id = $3 AND request_key = $4)"
+    ))
+    .bind(tenant.to_string())
+    .bind(operation.id.to_string())
+    .bind(operation.user.to_string())
+    .bind(&operation.key)
+    .fetch_optional(&mut *tx)
+    .await?;
+    match known {
+        Some(known) if known.id == operation.id && known.digest == operation.digest => {
+            return Ok(Placed::Known(Box::new(known)));
+        }
+        Some(_) => return Err(StoreError::Conflict("the key belongs to another request")),
+        None => {}
+    }
+    let row: Row = sqlx::query("SELECT epoch FROM sandboxes WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.to_string())
+        .bind(operation.place.sandbox.to_string())
+        .fetch_one(&mut *tx)
+        .await?;
+    let newest = Epoch(row.count("epoch")?);
+    if newest != held {
+        return Err(StoreError::StaleEpoch { held, newest });
+    }
+    let runner = runner::find(tx, tenant, operation.place.runner).await?;
+    Ok(match runner.is_barred() {
+        true => Placed::Barred,
+        false => Placed::OtherIncarnation,
+    })
+}

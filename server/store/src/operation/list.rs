@@ -1,0 +1,126 @@
+//! Lists of operations, for people.
+
+use shared_types::{OperationId, TenantId, UserId};
+use sqlx::FromRow as _;
+
+use super::{Label, OperationRow};
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Row, page},
+    session,
+};
+
+/// Longest outcome in bytes of JSON that comes with a list: the content of a file that was read is
+/// not for it.
+const LISTED_OUTCOME_BYTES: i64 = 4096;
+
+/// Which operations are listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperationFilter {
+    /// Only those without an outcome.
+    pub open_only: bool,
+    /// Only those whose ids begin so.
+    pub prefix: String,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// An operation in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedOperation {
+    /// The operation. Of a long outcome only the time is there, and no text.
+    pub row: OperationRow,
+    /// What was asked.
+    pub label: Label,
+    /// The name of the runner that it was sent to.
+    pub runner_name: String,
+    /// The name of the user who asked; absent of a tool call's.
+    pub user_name: Option<String>,
+}
+
+macro_rules! select_listed {
+    ($rest:literal) => {
+        concat!(
+            "SELECT operations.id, session_id, turn_id, step, ordinal, attempt, digest,
+                 operations.epoch, runner_id, sandbox_id, operations.journal_id, operations.boot_id, effect,
+                 start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at,
+                 CASE WHEN length(outcome) > $4 THEN '' ELSE outcome END AS outcome, outcome_at,
+                 closed_at, operations.user_id, request_key, kind, operations.title,
+                 runners.name AS runner_name, users.name AS user_name
+             FROM operations
+             JOIN runners ON runners.tenant_id = operations.tenant_id AND runners.id = runner_id
+             LEFT JOIN users
+                 ON users.tenant_id = operations.tenant_id AND users.id = operations.user_id
+             LEFT JOIN sessions
+                 ON sessions.tenant_id = operations.tenant_id AND sessions.id = session_id
+             WHERE operations.tenant_id = $1
+                 AND (operations.user_id = $2 OR sessions.user_id = $2) ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// The operations that the user or the user's sessions asked for, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn operations_of_user(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        filter: &OperationFilter,
+    ) -> Result<Vec<ListedOperation>, StoreError> {
+        let rows: Vec<Row> = sqlx::query(select_listed!(
+            "AND operations.id >= $3 AND operations.id < $5
+             AND (outcome IS NULL OR $6 = 0)
+             ORDER BY placed_at DESC, operations.id LIMIT $7"
+        ))
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .bind(&filter.prefix)
+        .bind(LISTED_OUTCOME_BYTES)
+        .bind(session::past(&filter.prefix))
+        .bind(i64::from(filter.open_only))
+        .bind(page(filter.limit))
+        .fetch_all(self.readers())
+        .await?;
+        let listed = rows.iter().map(ListedOperation::from_row);
+        Ok(listed.collect::<Result<_, _>>()?)
+    }
+
+    /// One of the operations that the user or the user's sessions asked for.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where it is another user's.
+    pub async fn operation_of_user(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        operation: OperationId,
+    ) -> Result<ListedOperation, StoreError> {
+        let row: Row = sqlx::query(select_listed!("AND operations.id = $3"))
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .bind(operation.to_string())
+            .bind(LISTED_OUTCOME_BYTES)
+            .fetch_one(self.readers())
+            .await?;
+        Ok(ListedOperation::from_row(&row)?)
+    }
+}
+
+impl ListedOperation {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            label: Label {
+                kind: row.text("kind")?,
+                title: row.text("title")?,
+            },
+            runner_name: row.text("runner_name")?,
+            user_name: row.maybe_text("user_name")?,
+            row: OperationRow::from_row(row)?,
+        })
+    }
+}
