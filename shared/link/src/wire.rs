@@ -3,18 +3,18 @@
 //! Strict: what the other end says and this one cannot read is a protocol error or a refusal,
 //! never a guess.
 
+mod alike;
 mod control;
-mod ended;
 mod exit;
+mod failure;
 mod numbers;
 mod outcome;
 mod request;
 
 pub(crate) use control::{control, done, input, input_taken, signal, size};
-pub(crate) use ended::ended;
 pub(crate) use numbers::{believed, number};
 pub(crate) use outcome::outcome;
-pub use outcome::{Expects, expected};
+pub use outcome::{Expects, ended, expected};
 pub(crate) use request::read_request;
 pub use request::request;
 

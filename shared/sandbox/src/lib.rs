@@ -6,6 +6,7 @@
 //! here from there. This crate runs nothing.
 
 mod control;
+pub mod examples;
 mod outcome;
 mod request;
 mod sandbox;

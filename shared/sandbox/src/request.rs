@@ -1,6 +1,6 @@
 //! What can be asked of a sandbox. Paths are relative to its root and use `/`.
 
-mod title;
+mod kinds;
 
 use std::{collections::BTreeMap, num::NonZeroU64};
 
@@ -32,57 +32,10 @@ pub enum Request {
 }
 
 impl Request {
-    /// The name of its kind, as the API and the logs say it.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Exec(_) => "exec",
-            Self::Read(_) => "read",
-            Self::Write(_) => "write",
-            Self::Edit(_) => "edit",
-            Self::List(_) => "list",
-            Self::Glob(_) => "glob",
-            Self::Grep(_) => "grep",
-            Self::Download(_) => "download",
-            Self::Upload(_) => "upload",
-        }
-    }
-
     /// SHA-256 of the canonical form: its JSON with the fields in the order of their declaration.
     pub fn digest(&self) -> Digest {
         // A request holds only strings, numbers and maps with string keys, so this cannot fail.
         Digest::of(&serde_json::to_vec(self).unwrap_or_default())
-    }
-
-    /// Whether it changes nothing, so that it may be sent again and needs no memory.
-    pub fn only_reads(&self) -> bool {
-        matches!(
-            self,
-            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_) | Self::Download(_)
-        )
-    }
-
-    /// Whether it takes input; what takes none is refused any.
-    pub fn takes_input(&self) -> bool {
-        match self {
-            Self::Exec(exec) => exec.input || exec.terminal.is_some(),
-            Self::Upload(_) => true,
-            _ => false,
-        }
-    }
-
-    /// Whether its input is a file, whose digest it has.
-    pub fn is_upload(&self) -> bool {
-        matches!(self, Self::Upload(_))
-    }
-
-    /// Whether it runs in a terminal, whose size can change.
-    pub fn has_terminal(&self) -> bool {
-        matches!(self, Self::Exec(exec) if exec.terminal.is_some())
-    }
-
-    /// Whether it runs a process, to which signals can be sent.
-    pub fn takes_signals(&self) -> bool {
-        matches!(self, Self::Exec(_))
     }
 }
 

@@ -28,7 +28,13 @@ pub(crate) fn believed(outcome: Outcome) -> Outcome {
     };
     let code = match outcome {
         Outcome::Exited(_) | Outcome::Written(_) | Outcome::Edited(_) => RefusalCode::Lost,
-        _ => RefusalCode::Invalid,
+        Outcome::Read(_)
+        | Outcome::Listed(_)
+        | Outcome::Globbed(_)
+        | Outcome::Grepped(_)
+        | Outcome::Downloaded(_)
+        | Outcome::Failed(_)
+        | Outcome::Refused(_) => RefusalCode::Invalid,
     };
     Outcome::Refused(Refusal::new(
         code,
@@ -79,7 +85,19 @@ fn too_large(outcome: &Outcome) -> Option<(&'static str, u64)> {
             FileFailure::ManyMatches { count, .. } => first(&[("the count of matches", *count)]),
             FileFailure::OtherSize { bytes, .. } => first(&[("the announced size", *bytes)]),
             FileFailure::TooSlow { limit_ms } => first(&[("its time limit", *limit_ms)]),
-            _ => None,
+            FileFailure::NotFound { .. }
+            | FileFailure::OutsideWorkspace { .. }
+            | FileFailure::NotAFile { .. }
+            | FileFailure::NotADirectory { .. }
+            | FileFailure::Denied { .. }
+            | FileFailure::Binary { .. }
+            | FileFailure::NoMatch { .. }
+            | FileFailure::Pattern { .. }
+            | FileFailure::Changed { .. }
+            | FileFailure::OtherDigest { .. }
+            | FileFailure::DiskFull
+            | FileFailure::WorkspaceGone
+            | FileFailure::Io { .. } => None,
         },
         Outcome::Globbed(_) | Outcome::Refused(_) => None,
     }

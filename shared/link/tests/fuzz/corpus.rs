@@ -1,17 +1,13 @@
 //! The stored links, made anew, and whether they still mean something.
 
-use std::collections::BTreeMap;
-
 use proto::{
     PROTOCOL_VERSION,
     v1::{self, runner_frame, server_frame},
 };
 use shared_fuzz::stored;
 use shared_link::wire;
-use shared_sandbox::{Command, Edit, Exec, Glob, Grep, List, Read, Request, Write};
-use shared_types::{
-    Digest, Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId,
-};
+use shared_sandbox::{Request, examples};
+use shared_types::{Incarnation, JournalId, OperationId, Owner, RunnerId, SandboxId, SessionId};
 
 use super::frames;
 
@@ -21,8 +17,10 @@ pub(crate) const RUNNER: RunnerId = RunnerId::from_u128(1);
 /// What it calls its sandbox.
 const PLACE_NAME: &str = "workspace";
 
-/// How many operations the stored links speak of, from 1 on.
-pub(crate) const OPERATIONS: u128 = 8;
+/// How many operations the stored links speak of, from 1 on: one for each example of a request.
+pub(crate) fn operations() -> u128 {
+    examples::requests().len() as u128
+}
 
 pub(crate) fn operation(number: u128) -> OperationId {
     OperationId::from_u128(number)
@@ -41,47 +39,8 @@ pub(crate) fn place() -> SandboxId {
 
 /// What the operation of this number asks for.
 pub(crate) fn request(number: u128) -> Request {
-    let path = "a/file".to_owned();
-    let text = |text: &str| text.to_owned();
-    match number {
-        1 | 2 => Request::Exec(Exec {
-            environment: BTreeMap::from([(text("A"), text("1"))]),
-            merged: number == 2,
-            ..Exec::new(Command::Shell(text("echo one; sleep 1; echo two")))
-        }),
-        3 => Request::Read(Read {
-            path,
-            first_line: 1,
-            max_lines: 10,
-            max_bytes: 1000,
-        }),
-        4 => Request::Write(Write {
-            path,
-            content: b"content".to_vec(),
-        }),
-        5 => Request::Edit(Edit {
-            path,
-            old: text("one"),
-            new: text("two"),
-            every: false,
-        }),
-        6 => Request::List(List {
-            path,
-            max_entries: 10,
-        }),
-        7 => Request::Glob(Glob {
-            path,
-            pattern: text("**/*.rs"),
-            max_paths: 10,
-        }),
-        _ => Request::Grep(Grep {
-            path,
-            pattern: text("needle"),
-            files: text("*.rs"),
-            ignore_case: true,
-            max_matches: 10,
-        }),
-    }
+    let mut requests = examples::requests().into_iter();
+    requests.nth(number as usize - 1).expect("an example")
 }
 
 /// What servers say to a runner.
@@ -125,7 +84,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
         cancel(1),
         forget(2),
     ];
-    let files = (3..=OPERATIONS)
+    let files = (1..=operations())
         .flat_map(|number| [operation_frame(number, false), forget(number)])
         .collect();
     let new_journal = server(Kind::NewJournal(v1::NewJournal::default()));
@@ -315,55 +274,17 @@ fn exec_frames() -> Vec<v1::RunnerFrame> {
     ]
 }
 
+/// Every operation ends as it may, in each way of which there is an example.
 fn file_frames() -> Vec<v1::RunnerFrame> {
-    use v1::ended::Outcome;
-    let digest = |text: &[u8]| Digest::of(text).as_bytes().to_vec();
-    let path = || "a/file".to_owned();
-    let outcomes = [
-        Outcome::Read(v1::ReadContent {
-            content: b"one\n".to_vec(),
-            first_line: 1,
-            lines: 1,
-            file_bytes: 4,
-            more: false,
-        }),
-        Outcome::Written(v1::Written {
-            bytes: 7,
-            before: Vec::new(),
-            after: digest(b"content"),
-        }),
-        Outcome::Edited(v1::Edited {
-            line: 1,
-            replaced: 1,
-            before: digest(b"one"),
-            after: digest(b"two"),
-        }),
-        Outcome::Listed(v1::Listed {
-            entries: vec![v1::ListedEntry {
-                name: path(),
-                kind: v1::listed_entry::Kind::File.into(),
-                bytes: 4,
-            }],
-            more: true,
-        }),
-        Outcome::Globbed(v1::Globbed {
-            paths: vec![path()],
-            more: false,
-            unread_rules: 0,
-        }),
-        Outcome::Grepped(v1::Grepped {
-            matches: vec![v1::GrepMatch {
-                path: path(),
-                line: 1,
-                text: "needle".to_owned(),
-            }],
-            more: false,
-            unread_rules: 0,
-        }),
-    ];
-    let ends = (3..).zip(outcomes);
-    let ends = ends.flat_map(|(number, outcome)| [accepted(number), ended(number, outcome)]);
-    std::iter::once(hello()).chain(ends).collect()
+    let mut frames = vec![hello()];
+    for number in 1..=operations() {
+        let expected = wire::expected(&request(number));
+        let outcomes = examples::outcomes().into_iter().filter(expected);
+        let ends = outcomes.map(|outcome| wire::ended(operation(number), outcome));
+        frames.push(accepted(number));
+        frames.extend(ends);
+    }
+    frames
 }
 
 fn refusal_frames() -> Vec<v1::RunnerFrame> {

@@ -6,7 +6,7 @@ use prost::Message;
 use proto::v1;
 use shared_fuzz::{Dice, fuzz, peak_of};
 use shared_link::runner::{Act, Ended, LinkId, Opened, Piece, Record, Session, Spool, Table, Todo};
-use shared_sandbox::{FileFailure, Outcome, OutputStream, Request};
+use shared_sandbox::{Outcome, OutputStream, Request, examples};
 use shared_types::{JournalId, OperationId, limits::MAX_FRAME_BYTES};
 
 use super::{
@@ -39,6 +39,8 @@ struct Runner {
     running: Vec<(OperationId, Request)>,
     journals: u128,
     now: Duration,
+    /// How operations end.
+    outcomes: Vec<Outcome>,
 }
 
 impl Runner {
@@ -50,6 +52,7 @@ impl Runner {
             running: Vec::new(),
             journals: 1,
             now: Duration::ZERO,
+            outcomes: examples::outcomes(),
         }
     }
 
@@ -120,7 +123,7 @@ impl Runner {
                 self.table.output(id, written);
             }
             if dice.one_in(3) {
-                let outcome = Outcome::Failed(FileFailure::DiskFull);
+                let outcome = dice.pick(&self.outcomes).clone();
                 self.table.ended(id, outcome, dice.below(1 << 24));
             } else {
                 self.running.push((id, request));

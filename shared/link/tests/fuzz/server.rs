@@ -18,7 +18,7 @@ use shared_types::{
 };
 
 use super::{
-    corpus::{OPERATIONS, RUNNER, operation, request},
+    corpus::{RUNNER, operation, operations, request},
     frames::{self, bound},
 };
 
@@ -45,7 +45,7 @@ fn serve(input: &[u8], dice: &mut Dice) {
         return;
     };
     let mut link = Link::new(&facts, Generation(1), TIMES, Duration::ZERO);
-    let readings: Vec<_> = (1..=OPERATIONS)
+    let readings: Vec<_> = (1..=operations())
         .map(|number| attach(&mut link, number))
         .collect();
     let mut now = Duration::ZERO;

@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use shared_link::runner::{Piece, Spool};
 use shared_sandbox::{
-    ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, ReadContent, Request, Retention,
-    StreamEnd,
+    ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, Request, Retention, StreamEnd,
 };
 use shared_types::{OperationId, limits::RETAINED_TAIL_BYTES};
 
@@ -14,6 +13,7 @@ use super::{
     dice::Dice,
     keeping::retention,
     passing::{Given, Passed, Took},
+    plan,
 };
 
 /// What is kept of the head of each stream.
@@ -73,7 +73,8 @@ pub(crate) struct Host {
 
 #[derive(Clone)]
 pub(crate) struct Process {
-    pub(crate) reads: bool,
+    /// What comes of it, where it only reads.
+    pub(crate) reads: Option<Outcome>,
     pub(crate) to_write: [u64; 2],
     pub(crate) written: [u64; 2],
     pub(crate) stopped: bool,
@@ -146,9 +147,9 @@ impl Spool for Host {
 
 impl Host {
     pub(crate) fn start(&mut self, id: OperationId, request: &Request, to_write: [u64; 2]) {
-        let reads = request.only_reads();
+        let reads = request.only_reads().then(|| plan::result(request));
         let mutation = Mutation::of(request);
-        if !reads && mutation.is_none() {
+        if reads.is_none() && mutation.is_none() {
             *self.effects.entry(id).or_default() += 1;
         }
         let process = Process {
@@ -232,7 +233,10 @@ impl Host {
         let has_room = process.has_room(stream);
         // What nobody will ever read has its time, and no more.
         process.stopped |= !has_room && process.given.abandoned;
-        if !process.reads && has_room && written < to_write && !(process.stopped && dice.one_in(2))
+        if process.reads.is_none()
+            && has_room
+            && written < to_write
+            && !(process.stopped && dice.one_in(2))
         {
             let len = 1 + dice.below((to_write - written).min(65_536));
             process.written[stream as usize] += len;
@@ -242,12 +246,12 @@ impl Host {
             return Some(Happened::Output(self.readable(id)));
         }
         let fed = !process.takes_input || process.given.is_complete(id);
-        let done = process.reads || (process.written == process.to_write && fed);
+        let done = process.reads.is_some() || (process.written == process.to_write && fed);
         if !done && !process.stopped {
             return None;
         }
         let outcome = process.end(id);
-        if !process.reads {
+        if process.reads.is_none() {
             self.ends.insert(id, outcome.clone());
         }
         self.running.remove(&id);
@@ -260,7 +264,7 @@ impl Host {
     /// The daemon dies: whatever it did itself is over, and only processes go on.
     pub(crate) fn lose_daemon(&mut self) {
         self.running
-            .retain(|_, process| !process.reads && process.mutation.is_none());
+            .retain(|_, process| process.reads.is_none() && process.mutation.is_none());
         self.disk.lose_daemon();
         let running = self.running.values_mut();
         running.for_each(|process| process.given.lose_daemon());
@@ -285,14 +289,8 @@ impl Process {
     }
 
     fn end(&self, id: OperationId) -> Outcome {
-        if self.reads {
-            return Outcome::Read(ReadContent {
-                content: b"content".to_vec(),
-                first_line: 1,
-                lines: 1,
-                file_bytes: 7,
-                more: false,
-            });
+        if let Some(result) = &self.reads {
+            return result.clone();
         }
         let end = |stream| {
             let offset = self.written[stream as usize];

@@ -10,6 +10,7 @@ use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 use super::{
     changing::Mutation,
     host::{Host, bytes_at},
+    plan,
     store::Store,
 };
 
@@ -274,7 +275,9 @@ impl Checks {
                     tally.unheard += u64::from(*refusal == never_started());
                     assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
                 }
-                Some(outcome) if reads => assert!(matches!(outcome, Outcome::Read(_))),
+                Some(outcome) if reads => {
+                    assert_eq!(*outcome, plan::result(&row.operation.request))
+                }
                 Some(Outcome::Failed(failure)) => {
                     assert_eq!(effects, 0, "{id} was applied, and is stored as: {failure}");
                 }

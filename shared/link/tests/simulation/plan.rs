@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use shared_link::wire;
 use shared_sandbox::{
-    Command, Exec, Operation, OperationLimits, Read, Request, Retention, TerminalSize,
+    Command, Exec, Operation, OperationLimits, Outcome, Request, Retention, TerminalSize, examples,
 };
 use shared_types::{Effect, Epoch, OperationId, OperationKey, Owner, SessionId};
 
@@ -47,14 +48,31 @@ pub(crate) fn operations(
     each.collect()
 }
 
+/// Requests that only read, and have no output.
+fn reads() -> Vec<Request> {
+    let mut requests = examples::requests();
+    requests.retain(|request| {
+        request.only_reads() && !matches!(result(request), Outcome::Downloaded(_))
+    });
+    requests
+}
+
+/// What a request that succeeds comes to, by the examples.
+pub(crate) fn result(request: &Request) -> Outcome {
+    let expected = wire::expected(request);
+    let success = |end: &Outcome| !matches!(end, Outcome::Failed(_) | Outcome::Refused(_));
+    let mut ends = examples::ends().into_iter();
+    let end = ends.find(|end| expected(end) && success(end));
+    end.expect("an example")
+}
+
 fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
     let request = match dice.below(6) {
-        0 => Request::Read(Read {
-            path: format!("file-{number}"),
-            first_line: 1,
-            max_lines: 10,
-            max_bytes: 1000,
-        }),
+        0 => {
+            let mut reads = reads();
+            let one = dice.below(reads.len() as u64);
+            reads.swap_remove(one as usize)
+        }
         kind => Request::Exec(Exec {
             input: kind == 1,
             terminal: (kind == 2).then_some(TerminalSize {

@@ -1,9 +1,8 @@
 use prost::Message;
 use proto::v1::{self, runner_frame::Kind, server_frame};
 use shared_sandbox::{
-    Command, Download, Edit, EntryKind, Exec, ExitCause, ExitRecord, ExitStatus, FileFailure, Glob,
-    Grep, GrepMatch, Grepped, List, Listed, ListedEntry, Outcome, Read, Retention, StreamEnd,
-    TerminalSize, Upload, Write,
+    EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure, GrepMatch, Grepped, Listed,
+    ListedEntry, Outcome, StreamEnd, examples,
 };
 use shared_types::limits::MAX_FRAME_BYTES;
 
@@ -48,135 +47,10 @@ fn an_operation_arrives_as_it_was_meant() {
 
 #[test]
 fn every_kind_of_request_keeps_its_digest_over_the_wire() {
-    let text = || "t".to_owned();
-    let pairs = [
-        (
-            v1::operation::Request::Exec(v1::Exec {
-                command: Some(v1::exec::Command::Argv(v1::Argv {
-                    words: vec![text(), text()],
-                })),
-                directory: text(),
-                environment: [(text(), text())].into(),
-                merged: true,
-                input: true,
-                terminal: Some(v1::TerminalSize {
-                    rows: 24,
-                    columns: 80,
-                }),
-                retention: v1::Retention::All.into(),
-                idle_for_ms: 1500,
-            }),
-            Request::Exec(Exec {
-                command: Command::Argv(vec![text(), text()]),
-                directory: text(),
-                environment: [(text(), text())].into(),
-                merged: true,
-                input: true,
-                terminal: Some(TerminalSize {
-                    rows: 24,
-                    columns: 80,
-                }),
-                retention: Retention::All,
-                idle_for_ms: std::num::NonZeroU64::new(1500),
-            }),
-        ),
-        (
-            v1::operation::Request::Download(v1::Download { path: text() }),
-            Request::Download(Download { path: text() }),
-        ),
-        (
-            v1::operation::Request::Upload(v1::Upload {
-                path: text(),
-                bytes: 7,
-                digest: vec![9; 32],
-            }),
-            Request::Upload(Upload {
-                path: text(),
-                bytes: 7,
-                digest: Digest::from_slice(&[9; 32]).expect("32 bytes"),
-            }),
-        ),
-        (
-            v1::operation::Request::Read(v1::Read {
-                path: text(),
-                first_line: 1,
-                max_lines: 2,
-                max_bytes: 3,
-            }),
-            Request::Read(Read {
-                path: text(),
-                first_line: 1,
-                max_lines: 2,
-                max_bytes: 3,
-            }),
-        ),
-        (
-            v1::operation::Request::Write(v1::Write {
-                path: text(),
-                content: vec![0, 255],
-            }),
-            Request::Write(Write {
-                path: text(),
-                content: vec![0, 255],
-            }),
-        ),
-        (
-            v1::operation::Request::Edit(v1::Edit {
-                path: text(),
-                old: "a".into(),
-                new: "b".into(),
-                every: true,
-            }),
-            Request::Edit(Edit {
-                path: text(),
-                old: "a".into(),
-                new: "b".into(),
-                every: true,
-            }),
-        ),
-        (
-            v1::operation::Request::List(v1::List {
-                path: text(),
-                max_entries: 1,
-            }),
-            Request::List(List {
-                path: text(),
-                max_entries: 1,
-            }),
-        ),
-        (
-            v1::operation::Request::Glob(v1::Glob {
-                path: text(),
-                pattern: "*".into(),
-                max_paths: 1,
-            }),
-            Request::Glob(Glob {
-                path: text(),
-                pattern: "*".into(),
-                max_paths: 1,
-            }),
-        ),
-        (
-            v1::operation::Request::Grep(v1::Grep {
-                path: text(),
-                pattern: "a".into(),
-                files: "b".into(),
-                ignore_case: true,
-                max_matches: 1,
-            }),
-            Request::Grep(Grep {
-                path: text(),
-                pattern: "a".into(),
-                files: "b".into(),
-                ignore_case: true,
-                max_matches: 1,
-            }),
-        ),
-    ];
-    for (sent, expected) in pairs {
+    for expected in examples::requests() {
         let frame = wire(|operation| {
             operation.digest = expected.digest().as_bytes().to_vec();
-            operation.request = Some(sent);
+            operation.request = Some(crate::wire::request(&expected));
         });
         let Received::Order(Order::Operation(arrived)) = received(frame) else {
             panic!("{expected:?} did not arrive");

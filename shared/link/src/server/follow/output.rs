@@ -58,6 +58,13 @@ fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
             (OutputStream::Stderr, record.stderr.offset),
         ],
         Outcome::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
-        _ => Vec::new(),
+        Outcome::Read(_)
+        | Outcome::Written(_)
+        | Outcome::Edited(_)
+        | Outcome::Listed(_)
+        | Outcome::Globbed(_)
+        | Outcome::Grepped(_)
+        | Outcome::Failed(_)
+        | Outcome::Refused(_) => Vec::new(),
     }
 }

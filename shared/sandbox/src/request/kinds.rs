@@ -1,8 +1,9 @@
-//! The title of a request: one short line for people, as lists of operations show it.
+//! What there is to know of a request by its kind. Each match names every kind, so that a new one is
+//! not forgotten.
 
 use shared_types::clean::clean_line;
 
-use super::{Command, Request};
+use super::{Command, Exec, Request};
 
 /// The most bytes of a title.
 const MAX_TITLE_BYTES: usize = 200;
@@ -13,7 +14,45 @@ const MAX_SEEN_BYTES: usize = 16 * 1024;
 /// Stands where a title was cut.
 const CUT: char = '…';
 
+/// How a request is carried out.
+enum Nature<'a> {
+    /// It runs a process.
+    Runs(&'a Exec),
+    /// It changes files.
+    Changes,
+    /// It changes a file to what comes as its input.
+    Takes,
+    /// It changes nothing.
+    Reads,
+}
+
 impl Request {
+    fn nature(&self) -> Nature<'_> {
+        match self {
+            Self::Exec(exec) => Nature::Runs(exec),
+            Self::Write(_) | Self::Edit(_) => Nature::Changes,
+            Self::Upload(_) => Nature::Takes,
+            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_) | Self::Download(_) => {
+                Nature::Reads
+            }
+        }
+    }
+
+    /// The name of its kind, as the API and the logs say it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Exec(_) => "exec",
+            Self::Read(_) => "read",
+            Self::Write(_) => "write",
+            Self::Edit(_) => "edit",
+            Self::List(_) => "list",
+            Self::Glob(_) => "glob",
+            Self::Grep(_) => "grep",
+            Self::Download(_) => "download",
+            Self::Upload(_) => "upload",
+        }
+    }
+
     /// One line for people, such as `ls -l` or `upload a/b`: harmless in a terminal, and at most
     /// 200 bytes. It is not meant to be run again.
     pub fn title(&self) -> String {
@@ -34,6 +73,38 @@ impl Request {
             true => format!("{}{CUT}", upto(&line, MAX_TITLE_BYTES - CUT.len_utf8())),
             false => line.trim_end().to_owned(),
         }
+    }
+
+    /// Whether it changes nothing, so that it may be sent again and needs no memory.
+    pub fn only_reads(&self) -> bool {
+        match self.nature() {
+            Nature::Reads => true,
+            Nature::Runs(_) | Nature::Changes | Nature::Takes => false,
+        }
+    }
+
+    /// Whether it takes input; what takes none is refused any.
+    pub fn takes_input(&self) -> bool {
+        match self.nature() {
+            Nature::Runs(exec) => exec.input || exec.terminal.is_some(),
+            Nature::Takes => true,
+            Nature::Changes | Nature::Reads => false,
+        }
+    }
+
+    /// Whether its input is a file, whose digest it has.
+    pub fn is_upload(&self) -> bool {
+        matches!(self.nature(), Nature::Takes)
+    }
+
+    /// Whether it runs in a terminal, whose size can change.
+    pub fn has_terminal(&self) -> bool {
+        matches!(self.nature(), Nature::Runs(exec) if exec.terminal.is_some())
+    }
+
+    /// Whether it runs a process, to which signals can be sent.
+    pub fn takes_signals(&self) -> bool {
+        matches!(self.nature(), Nature::Runs(_))
     }
 }
 
@@ -83,7 +154,7 @@ fn upto(text: &str, bytes: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Exec, Glob, List, Upload};
+    use crate::{Glob, List, Upload};
 
     fn argv(words: &[&str]) -> Request {
         let words = words.iter().map(|&word| word.to_owned()).collect();
@@ -116,6 +187,16 @@ mod tests {
         ];
         for (request, title) in titles {
             assert_eq!(request.title(), title);
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_kind_is_the_one_that_it_is_stored_under() {
+        for request in crate::examples::requests() {
+            let stored = serde_json::to_value(&request).expect("JSON");
+            let names: Vec<_> = stored.as_object().expect("one kind").keys().collect();
+            assert_eq!(names, [request.kind()]);
+            assert!(!request.title().is_empty());
         }
     }
 
