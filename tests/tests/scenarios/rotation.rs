@@ -1,4 +1,4 @@
-//! The operator rotates the key of the runners' access tokens, as the README says.
+//! The operator rotates the key of the runners' access tokens, as docs/configuration.md says.
 
 use proto::v1::{runner_frame, server_frame};
 use tests::{
