@@ -112,6 +112,11 @@ impl Collectors {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, Arc<OnceCell<Collected>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

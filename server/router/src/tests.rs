@@ -2,6 +2,7 @@
 
 mod away;
 mod background;
+mod collect;
 mod double;
 mod links;
 mod outputs;
