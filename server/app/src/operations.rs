@@ -3,6 +3,7 @@
 //! A caller's operation is placed once, under the caller's key, and needs nobody to stay: its output
 //! and its end are collected here, also by a server that starts anew. Whoever reads it only reads.
 
+mod kept;
 mod output;
 mod ports;
 
@@ -25,7 +26,10 @@ use shared_types::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::output::{MAX_OUTPUT_PAGE_BYTES, OutputPage};
-use self::ports::{CallerFleet, CallerIntents};
+use self::{
+    kept::{Kept, OfACall},
+    ports::{CallerFleet, CallerIntents},
+};
 use crate::{
     AppError, OpContext,
     allowance::Allowance,
@@ -106,6 +110,8 @@ pub struct Attached {
 pub enum Reading {
     /// One whose output is kept: any number of readers may read it.
     Collected(server_router::Reading),
+    /// A tool call's, of which what is kept is read.
+    Kept(Box<Kept>),
     /// One whose output is kept nowhere: this is its only reader.
     Alone(Box<Running>),
 }
@@ -116,6 +122,7 @@ impl Reading {
     pub async fn next(&mut self) -> Option<shared_sandbox::OperationEvent> {
         match self {
             Self::Collected(reading) => reading.next().await,
+            Self::Kept(kept) => kept.next().await,
             Self::Alone(running) => running.events.recv().await,
         }
     }
@@ -255,8 +262,7 @@ impl Operations {
     /// one reader: this one takes it over.
     ///
     /// # Errors
-    /// If the user has no such operation; if it is a tool call's, which is read by its output; if it
-    /// can be read by nobody now.
+    /// If the user has no such operation, or it cannot be read now.
     pub async fn attach(
         &self,
         ctx: &OpContext,
@@ -265,10 +271,13 @@ impl Operations {
     ) -> Result<Attached, AppError> {
         let view = self.view(ctx, id).await?;
         if view.session.is_some() {
-            return Err(AppError::Conflict(
-                "a tool call asked for this operation; read what it wrote instead (gantry output)"
-                    .to_owned(),
-            ));
+            let (store, area) = (self.store.clone(), self.area.clone());
+            let kept = Kept::new(store, area, (ctx.tenant, id), from);
+            return Ok(Attached {
+                view,
+                reading: Reading::Kept(Box::new(kept)),
+                controls: Arc::new(OfACall),
+            });
         }
         let (reading, controls) = match self.collected(ctx.tenant, id).await? {
             Read::Collected(collected) => (
