@@ -12,7 +12,7 @@
 mod stored;
 
 use serde::{Deserialize, Serialize};
-use shared_sandbox::Outcome;
+use shared_sandbox::{EntryKind, Outcome};
 use shared_types::{Digest, Refusal};
 use tokio::sync::oneshot;
 
@@ -28,7 +28,8 @@ pub struct Change {
     /// What it does, path by path; at least one.
     pub effects: Vec<Effect>,
     /// The name, in the directory of the first effect's path, under which something stands only
-    /// while the change is made: the new content until it is renamed into place.
+    /// while the change is made: new content until it is renamed into place, or a directory that was
+    /// removed until all that is in it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
     /// The outcome of the request that made it.
@@ -54,6 +55,22 @@ pub enum There {
     Nothing,
     /// A file whose content has this digest.
     Content(Digest),
+    /// A directory.
+    Directory,
+    /// This very file, directory or link, whatever is in it.
+    This(Identity),
+}
+
+/// What a file, directory or link keeps for its life, wherever it is moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its number in the file system.
+    pub inode: u64,
+    /// When it was made, in nanoseconds since 1970, where the file system says that: a number is given
+    /// again.
+    pub born_ns: Option<i64>,
 }
 
 /// Of what a file holds before and after a change.
@@ -145,6 +162,22 @@ impl Change {
     }
 }
 
+impl Change {
+    /// Whether it removes what is at its first path.
+    pub(crate) fn removes(&self) -> bool {
+        let first = self.effects.first();
+        first.is_some_and(|effect| effect.after == There::Nothing)
+    }
+}
+
+impl Effect {
+    /// Whether it gives a file other content.
+    pub(crate) fn is_of_content(&self) -> bool {
+        let content = |there: &There| matches!(there, There::Content(_));
+        content(&self.before) || content(&self.after)
+    }
+}
+
 impl There {
     /// A file with this content; without one, nothing.
     pub(crate) fn content(digest: Option<Digest>) -> Self {
@@ -153,7 +186,10 @@ impl There {
 
     /// Whether it is what was found.
     fn fits(&self, found: &Self) -> bool {
-        self == found
+        match (self, found) {
+            (Self::Directory, Self::This(found)) => found.kind == EntryKind::Directory,
+            (expected, found) => expected == found,
+        }
     }
 }
 

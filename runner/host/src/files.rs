@@ -10,9 +10,13 @@ mod edit;
 mod glob;
 mod grep;
 mod list;
+mod make_directory;
+mod moving;
 mod read;
+mod remove;
 mod replace;
 mod settle;
+mod stat;
 mod upload;
 mod walk;
 mod write;
@@ -20,10 +24,14 @@ mod write;
 use std::{sync::Arc, time::Duration};
 
 use rustix::io::Errno;
-use shared_sandbox::{Download, FileFailure, Outcome, Request};
+use shared_sandbox::{Download, EntryKind, FileFailure, Outcome, Request};
 use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 
-use crate::{change::unfinished_name, performing::Stopping, workspace::Workspace};
+use crate::{
+    change::unfinished_name,
+    performing::Stopping,
+    workspace::{Target, Workspace},
+};
 
 pub(crate) use announce::Announcer;
 pub use download::OpenFile;
@@ -55,6 +63,17 @@ pub(crate) fn perform(
         Request::List(list) => list::list(&list, workspace, allowance).map(Outcome::Listed),
         Request::Glob(glob) => glob::glob(&glob, workspace, allowance).map(Outcome::Globbed),
         Request::Grep(grep) => grep::grep(&grep, workspace, allowance).map(Outcome::Grepped),
+        Request::Stat(stat) => stat::stat(&stat, workspace).map(Outcome::Found),
+        Request::MakeDirectory(make) => {
+            make_directory::make_directory(&make, workspace, allowance, announcer)
+                .map(Outcome::MadeDirectory)
+        }
+        Request::Move(asked) => {
+            moving::rename(&asked, workspace, allowance, announcer).map(Outcome::Moved)
+        }
+        Request::Remove(remove) => {
+            remove::remove(&remove, workspace, allowance, announcer).map(Outcome::Removed)
+        }
         Request::Exec(_) | Request::Download(_) | Request::Upload(_) => {
             Err(Failure::Refused(Refusal::new(
                 RefusalCode::Unsupported,
@@ -73,12 +92,32 @@ pub(crate) fn perform(
     }
 }
 
+/// A path that a request changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// What it leads to.
+    File(String),
+    /// The entry itself, which may be a link.
+    Entry(String),
+}
+
 /// The paths that a request changes as soon as it begins; of what only reads there are none.
-pub(crate) fn changed(request: &Request) -> Vec<String> {
+pub(crate) fn changed(request: &Request) -> Vec<Changed> {
+    let (file, entry) = (
+        |path: &String| Changed::File(path.clone()),
+        |path: &String| Changed::Entry(path.clone()),
+    );
     match request {
-        Request::Write(write) => vec![write.path.clone()],
-        Request::Edit(edit) => vec![edit.path.clone()],
-        Request::Read(_) | Request::List(_) | Request::Glob(_) | Request::Grep(_) => Vec::new(),
+        Request::Write(write) => vec![file(&write.path)],
+        Request::Edit(edit) => vec![file(&edit.path)],
+        Request::MakeDirectory(make) => vec![file(&make.path)],
+        Request::Move(asked) => vec![entry(&asked.from), entry(&asked.to)],
+        Request::Remove(remove) => vec![entry(&remove.path)],
+        Request::Read(_)
+        | Request::List(_)
+        | Request::Glob(_)
+        | Request::Grep(_)
+        | Request::Stat(_) => Vec::new(),
         // They have ways of their own.
         Request::Exec(_) | Request::Download(_) | Request::Upload(_) => Vec::new(),
     }
@@ -126,6 +165,30 @@ impl From<Failure> for Outcome {
             Failure::Refused(refusal) => Self::Refused(refusal),
         }
     }
+}
+
+/// The entry that is asked for, where it is one that can be moved and removed.
+fn named(asked: &str, workspace: &Workspace) -> Result<Target, Failure> {
+    workspace.entry(asked)?.ok_or_else(|| {
+        invalid(
+            "the workspace itself, `.` and `..` cannot be moved or removed; name something in it",
+        )
+    })
+}
+
+/// A path that ends in a slash is one of a directory.
+fn must_be_directory(asked: &str, kind: EntryKind) -> Result<(), Failure> {
+    let names_directory = asked.ends_with('/') || asked.ends_with("/.");
+    match names_directory && kind != EntryKind::Directory {
+        true => Err(failure(asked, Errno::NOTDIR)),
+        false => Ok(()),
+    }
+}
+
+/// Something was changed on the disk. Tests kill the process here.
+pub(crate) fn step() {
+    #[cfg(test)]
+    crate::testing::step();
 }
 
 /// How long an operation may go on, and whether anybody still wants it.

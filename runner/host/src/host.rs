@@ -123,7 +123,8 @@ impl Host {
     pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
         let limit = self.file_operation_within;
         let (_stop, stopping) = Stopping::pair();
-        let paths = change.effects.iter().map(|effect| effect.path.clone());
+        let paths = change.effects.iter();
+        let paths = paths.map(|effect| files::Changed::Entry(effect.path.clone()));
         let turn = self.changes.turn(&self.workspace, paths.collect());
         let Ok(Some(turn)) = timeout(limit, turn).await else {
             return Settled::Unclear;

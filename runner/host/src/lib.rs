@@ -17,7 +17,7 @@ mod testing;
 mod text;
 mod workspace;
 
-pub use change::{Announced, Change, Effect, Settled, There};
+pub use change::{Announced, Change, Effect, Identity, Settled, There};
 pub use environment::allowed_environment;
 pub use files::OpenFile;
 pub use host::{Held, Host, HostOptions};

@@ -3,7 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -88,6 +91,25 @@ fn open_with(root: &Path, file_operation_within: Duration) -> Host {
     Host::open(options, Arc::new(SystemClock::new())).expect("the workspace opens")
 }
 
+/// How a process that makes changes learns after how many of its steps it dies.
+pub(crate) const DIES_AT: &str = "DIES_AT";
+
+/// A step of a change is made: the process dies, if it is to.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test tells its process where to die"
+)]
+pub(crate) fn step() {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let Ok(dies_at) = std::env::var(DIES_AT) else {
+        return;
+    };
+    if MADE.fetch_add(1, Ordering::Relaxed).to_string() == dies_at {
+        let ourselves = rustix::process::getpid();
+        let _ = rustix::process::kill_process(ourselves, rustix::process::Signal::KILL);
+    }
+}
+
 /// What can be asked of a host.
 pub(crate) trait Ask {
     fn request(self) -> Request;
@@ -103,7 +125,7 @@ macro_rules! ask {
     )*};
 }
 
-ask!(Read Write Edit List Glob Grep);
+ask!(Read Write Edit List Glob Grep Stat MakeDirectory Move Remove);
 
 /// All that came out of a request.
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 //! out, whatever is renamed meanwhile; links that stay inside work. Only one rule is textual: an
 //! absolute path that begins with the root is taken relative to it, for people's convenience.
 
+pub(crate) mod entry;
+
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
@@ -80,6 +82,8 @@ pub enum OpenError {
 pub(crate) enum Links {
     Follow,
     Refuse,
+    /// Nor is another file system entered.
+    RefuseAndMounts,
 }
 
 /// Where a file is or will be: a name in an open directory, not a symbolic link.
@@ -226,7 +230,10 @@ impl Workspace {
     /// The same path beneath the root, which [`Workspace::locate`] finds again: the same for each name by
     /// which a file can be asked for, but of a path that is no UTF-8 as it was asked for.
     pub(crate) fn path_of_change(&self, asked: &str) -> String {
-        let place = self.place_of_change(asked);
+        self.path_beneath(&self.place_of_change(asked), asked)
+    }
+
+    fn path_beneath(&self, place: &Path, asked: &str) -> String {
         let beneath = real_path(&self.handle).and_then(|root| {
             let beneath = place.strip_prefix(root).ok()?;
             beneath.to_str().map(str::to_owned)
@@ -279,7 +286,10 @@ impl Workspace {
             at = match open(&way) {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&at, component.as_os_str(), Mode::from(0o777)) {
-                        Ok(()) => sync_directory(&at),
+                        Ok(()) => {
+                            crate::files::step();
+                            sync_directory(&at);
+                        }
                         Err(Errno::EXIST) => {}
                         Err(errno) => return Err(errno),
                     }
@@ -289,6 +299,14 @@ impl Workspace {
             };
         }
         Ok(at)
+    }
+}
+
+impl Target {
+    /// What it leads to, where it is a symbolic link, with bytes that are not UTF-8 replaced.
+    pub(crate) fn leads_to(&self) -> Result<String, Errno> {
+        let link = rustix::fs::readlinkat(&self.directory, &self.name, Vec::new())?;
+        Ok(link.to_string_lossy().into_owned())
     }
 }
 
@@ -315,8 +333,10 @@ pub(crate) fn open_beneath(
     links: Links,
 ) -> Result<OwnedFd, Errno> {
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    if links == Links::Refuse {
-        resolve |= ResolveFlags::NO_SYMLINKS;
+    match links {
+        Links::Follow => {}
+        Links::Refuse => resolve |= ResolveFlags::NO_SYMLINKS,
+        Links::RefuseAndMounts => resolve |= ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV,
     }
     let open = || rustix::fs::openat2(directory.as_fd(), path, flags, Mode::empty(), resolve);
     // The kernel gives up with EAGAIN where a rename on the way could have hidden an escape.

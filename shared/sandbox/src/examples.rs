@@ -8,9 +8,9 @@ use shared_types::{Digest, Refusal, RefusalCode};
 
 use crate::{
     Command, Download, Downloaded, Edit, Edited, EntryKind, Exec, ExitCause, ExitRecord,
-    ExitStatus, FileFailure, Glob, Globbed, Grep, GrepMatch, Grepped, List, Listed, ListedEntry,
-    NotStarted, Outcome, Read, ReadContent, Request, Retention, StreamEnd, TerminalSize, Upload,
-    Write, Written,
+    ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, List, Listed,
+    ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Read, ReadContent,
+    Remove, Removed, Request, Retention, Stat, StreamEnd, TerminalSize, Upload, Write, Written,
 };
 
 /// Makes a function that gives examples of each variant; one without any does not compile.
@@ -91,6 +91,17 @@ examples! {
             bytes: 7,
             digest: Digest::of(b"content"),
         })],
+        Request::Stat(_) => [Request::Stat(Stat { path: path() })],
+        Request::MakeDirectory(_) => [Request::MakeDirectory(MakeDirectory { path: path() })],
+        Request::Move(_) => [Request::Move(Move {
+            from: path(),
+            to: text("another/file"),
+            replace: true,
+        })],
+        Request::Remove(_) => [Request::Remove(Remove {
+            path: path(),
+            tree: true,
+        })],
     }
 
     /// Outcomes of every kind.
@@ -146,6 +157,28 @@ examples! {
             bytes: 7,
             digest: Digest::of(b"content"),
         })],
+        Outcome::Found(_) => [
+            Outcome::Found(Found {
+                kind: EntryKind::File,
+                bytes: 8,
+                mode: 0o640,
+                modified_us: -1,
+                leads_to: None,
+            }),
+            Outcome::Found(Found {
+                kind: EntryKind::Link,
+                bytes: 0,
+                mode: 0o777,
+                modified_us: 1,
+                leads_to: Some(path()),
+            }),
+        ],
+        Outcome::MadeDirectory(_) => [Outcome::MadeDirectory(MadeDirectory { made: true })],
+        Outcome::Moved(_) => [Outcome::Moved(Moved {
+            kind: EntryKind::Directory,
+            replaced: true,
+        })],
+        Outcome::Removed(_) => [Outcome::Removed(Removed { kind: EntryKind::Link })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(
             Refusal::new(RefusalCode::ResourceExhausted, "later"),
@@ -176,6 +209,12 @@ examples! {
         FileFailure::OtherSize { .. } => [FileFailure::OtherSize {
             path: path(),
             bytes: 6,
+        }],
+        FileFailure::Exists { .. } => [FileFailure::Exists { path: path() }],
+        FileFailure::NotEmpty { .. } => [FileFailure::NotEmpty { path: path() }],
+        FileFailure::PartlyRemoved { .. } => [FileFailure::PartlyRemoved {
+            path: path(),
+            reason: text("permission is denied"),
         }],
         FileFailure::DiskFull => [FileFailure::DiskFull],
         FileFailure::WorkspaceGone => [FileFailure::WorkspaceGone],

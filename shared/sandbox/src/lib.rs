@@ -15,12 +15,12 @@ pub mod scripted;
 pub use control::{Control, Controls, Input, Signal};
 pub use outcome::{
     DownloadCheck, Downloaded, Edited, EntryKind, ExitCause, ExitRecord, ExitStatus, FileFailure,
-    Globbed, GrepMatch, Grepped, Listed, ListedEntry, NotStarted, Outcome, ReadContent, StreamEnd,
-    Written,
+    Found, Globbed, GrepMatch, Grepped, Listed, ListedEntry, MadeDirectory, Moved, NotStarted,
+    Outcome, ReadContent, Removed, StreamEnd, Written,
 };
 pub use request::{
-    Command, Download, Edit, Exec, Glob, Grep, List, Read, Request, Retention, TerminalSize,
-    Upload, Write,
+    Command, Download, Edit, Exec, Glob, Grep, List, MakeDirectory, Move, Read, Remove, Request,
+    Retention, Stat, TerminalSize, Upload, Write,
 };
 pub use sandbox::{
     CancelAnswer, Operation, OperationEvent, OperationLimits, OutputStream, Running, Sandbox,

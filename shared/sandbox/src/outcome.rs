@@ -29,7 +29,15 @@ pub enum Outcome {
     Grepped(Grepped),
     /// A file was read as output.
     Downloaded(Downloaded),
-    /// A file operation could not be done; nothing was changed.
+    /// It was found out what is at a path.
+    Found(Found),
+    /// A directory is there.
+    MadeDirectory(MadeDirectory),
+    /// Something has another path.
+    Moved(Moved),
+    /// Something was removed.
+    Removed(Removed),
+    /// A file operation could not be done; nothing was changed, unless the failure says so.
     Failed(FileFailure),
     /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
     Refused(Refusal),
@@ -116,6 +124,44 @@ pub enum EntryKind {
     Link,
     /// A device, pipe or socket.
     Other,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its size in bytes (files only).
+    pub bytes: u64,
+    /// Who may do what with it: the twelve lowest bits of `st_mode`.
+    pub mode: u32,
+    /// When its content was changed last, in microseconds since 1970; negative before.
+    pub modified_us: i64,
+    /// What a symbolic link leads to, with bytes that are not UTF-8 replaced.
+    pub leads_to: Option<String>,
+}
+
+/// A directory is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeDirectory {
+    /// Whether it was made; else it was there already.
+    pub made: bool,
+}
+
+/// Something has another path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Whether it took the place of something else.
+    pub replaced: bool,
+}
+
+/// Something was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// What it was.
+    pub kind: EntryKind,
 }
 
 /// Paths that fit a glob.
@@ -250,6 +296,26 @@ pub enum FileFailure {
         path: String,
         /// What was announced.
         bytes: u64,
+    },
+    /// Something is there already.
+    #[error("{path:?} is there already; choose another path, or ask to replace it")]
+    Exists {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It is a directory with something in it.
+    #[error("{path:?} is a directory that is not empty; ask for all of it, or empty it first")]
+    NotEmpty {
+        /// As it was asked for.
+        path: String,
+    },
+    /// A part of a directory was removed, and the rest is where it was.
+    #[error("only a part of {path:?} was removed: {reason}")]
+    PartlyRemoved {
+        /// As it was asked for.
+        path: String,
+        /// Why the rest was not.
+        reason: String,
     },
     /// The disk is full.
     #[error("no space is left on the runner's disk")]

@@ -29,6 +29,14 @@ pub enum Request {
     Download(Download),
     /// Write a whole file of any size, from input.
     Upload(Upload),
+    /// Tell what is at a path.
+    Stat(Stat),
+    /// Make a directory.
+    MakeDirectory(MakeDirectory),
+    /// Give a file, directory or link another path.
+    Move(Move),
+    /// Remove a file, directory or link.
+    Remove(Remove),
 }
 
 impl Request {
@@ -204,6 +212,41 @@ pub struct Upload {
     pub bytes: u64,
     /// Of its whole new content.
     pub digest: Digest,
+}
+
+/// Tell what is at a path: of a symbolic link itself, not of what it leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    /// The path; empty is the root.
+    pub path: String,
+}
+
+/// Make a directory, with its missing parents. One that is there already is no failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MakeDirectory {
+    /// The directory.
+    pub path: String,
+}
+
+/// Give a file, a directory with all that is in it, or a symbolic link itself another path in the
+/// workspace, at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Where it is.
+    pub from: String,
+    /// Where it is to be, its name included. The directory must be there.
+    pub to: String,
+    /// Replace what is there: a file or link by one of them, an empty directory by a directory.
+    pub replace: bool,
+}
+
+/// Remove a file, an empty directory, or a symbolic link itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remove {
+    /// What is to be removed; never the root.
+    pub path: String,
+    /// Remove a directory with all that is in it.
+    pub tree: bool,
 }
 
 /// What is as it always was is left out of the canonical form, whose digest so stays the same.

@@ -37,7 +37,7 @@ impl Announcer {
                 biased;
                 _ = stopping.wanted() => Err(stopped()),
                 answer = answer => match answer {
-                    Some(answer) => answer.map_err(Failure::Refused),
+                    Some(answer) => answer.map(|()| super::step()).map_err(Failure::Refused),
                     None => Err(unheard()),
                 },
                 () = sleep(allowance.left()) => Err(too_slow(allowance.limit)),

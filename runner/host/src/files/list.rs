@@ -6,7 +6,7 @@ use rustix::fs::{Dir, FileType};
 use shared_sandbox::{EntryKind, List, Listed, ListedEntry};
 
 use super::{Allowance, Failure, bytes, failure, fit, wanted};
-use crate::workspace::{Workspace, stat_entry};
+use crate::workspace::{Workspace, entry::kind, stat_entry};
 
 /// The first entries by name. Of a large directory only as many names as are wanted are kept.
 pub(super) fn list(
@@ -50,13 +50,4 @@ pub(super) fn list(
     }
     more |= fit(&mut entries, |entry| entry.name.len());
     Ok(Listed { entries, more })
-}
-
-fn kind(file_type: FileType) -> EntryKind {
-    match file_type {
-        FileType::RegularFile => EntryKind::File,
-        FileType::Directory => EntryKind::Directory,
-        FileType::Symlink => EntryKind::Link,
-        _ => EntryKind::Other,
-    }
 }

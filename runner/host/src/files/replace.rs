@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Allowance, Failure, failure, io_failure};
+use super::{Allowance, Failure, failure, io_failure, step};
 use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
@@ -53,6 +53,7 @@ pub(super) fn replace(
 ) -> Result<(), Failure> {
     let file = create(target, names.unfinished, before);
     let file = file.map_err(|errno| failure(names.asked, errno))?;
+    step();
     let written = fill(file, content, before);
     rename(target, written, names, allowance)
 }
@@ -72,6 +73,7 @@ pub(super) fn name(
         rustix::fs::linkat(CWD, path, &target.directory, names.unfinished, follow)
     });
     named.map_err(|errno| failure(names.asked, errno))?;
+    step();
     rename(target, file.sync_all(), names, allowance)
 }
 
@@ -90,6 +92,7 @@ fn rename(
         let name = target.name.as_os_str();
         rustix::fs::renameat(&target.directory, unfinished, &target.directory, name).map_err(failed)
     });
+    step();
     match &renamed {
         Ok(()) => sync_directory(&target.directory),
         Err(_) => {

@@ -1,13 +1,13 @@
 //! Finds out what became of a change whose maker died, and removes what it left.
 
-use rustix::{fs::AtFlags, io::Errno};
-use shared_sandbox::FileFailure;
+use rustix::io::Errno;
+use shared_sandbox::{EntryKind, FileFailure};
 
-use super::{Allowance, Failure, content, replace};
+use super::{Allowance, Failure, content, failure, remove};
 use crate::{
     Change, Effect, Settled, There,
     change::is_unfinished_name,
-    workspace::{Parents, Target, Workspace},
+    workspace::{Parents, Target, Workspace, entry},
 };
 
 /// Compares what is at each path with what the change found there and with what it was to leave.
@@ -19,9 +19,8 @@ pub(crate) fn settle(
     workspace: &Workspace,
     allowance: &Allowance,
 ) -> Settled {
-    let removed = remove_unfinished(change, workspace);
     let mut later = later.into_iter();
-    let found: Vec<_> = change
+    let mut found: Vec<_> = change
         .effects
         .iter()
         .map(|effect| match later.next().flatten() {
@@ -29,45 +28,59 @@ pub(crate) fn settle(
             None => now(effect, workspace, allowance).ok(),
         })
         .collect();
-    change.judged(&found, removed)
+    let left = remove_unfinished(change, workspace, allowance);
+    // Only what was removed is put aside.
+    if left && change.removes() {
+        found[0] = Some(There::Nothing);
+    }
+    change.judged(&found, left)
 }
 
 /// Whether it was there.
-fn remove_unfinished(change: &Change, workspace: &Workspace) -> bool {
+fn remove_unfinished(change: &Change, workspace: &Workspace, allowance: &Allowance) -> bool {
     let (Some(effect), Some(name)) = (change.effects.first(), change.unfinished.as_deref()) else {
         return false;
     };
     if !is_unfinished_name(name) {
         return false;
     }
-    let Ok(target) = workspace.locate(&effect.path, Parents::Expect) else {
+    let Ok(Some(Target { directory, .. })) = target(effect, workspace) else {
         return false;
     };
-    match rustix::fs::unlinkat(&target.directory, name, AtFlags::empty()) {
-        Ok(()) => true,
-        Err(Errno::NOENT) => false,
-        Err(errno) => {
-            tracing::warn!(error = %errno, file.name = name, "failed to remove an unfinished file");
-            false
-        }
-    }
+    remove::clear(&directory, name, allowance).unwrap_or_else(|failure| {
+        tracing::warn!(
+            ?failure,
+            file.name = name,
+            "failed to remove what a change has left"
+        );
+        let name = name.into();
+        entry::look(&Target { directory, name }).is_ok_and(|there| there.is_some())
+    })
 }
 
 /// What is at the path of the effect.
 fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<There, Failure> {
-    let target = match workspace.locate(&effect.path, Parents::Expect) {
-        Ok(target) => target,
-        // Without its directory there is no file.
+    let failed = |errno| failure(&effect.path, errno);
+    let target = match target(effect, workspace) {
+        Ok(target) => target.ok_or_else(|| failed(Errno::INVAL))?,
+        // Without its directory there is nothing.
         Err(FileFailure::NotFound { .. }) => return Ok(There::Nothing),
         Err(failure) => return Err(failure.into()),
     };
-    look(&target, &effect.path, allowance)
+    match entry::look(&target).map_err(failed)? {
+        None => Ok(There::Nothing),
+        Some(entry) if effect.is_of_content() && entry.identity.kind == EntryKind::File => {
+            content::digest(&target, &effect.path, allowance).map(There::Content)
+        }
+        Some(entry) => Ok(There::This(entry.identity)),
+    }
 }
 
-fn look(target: &Target, path: &str, allowance: &Allowance) -> Result<There, Failure> {
-    match replace::existing(target, path)? {
-        Some(_) => content::digest(target, path, allowance).map(There::Content),
-        None => Ok(There::Nothing),
+/// Where the effect is: of content in the file that its path leads to, else the entry itself.
+fn target(effect: &Effect, workspace: &Workspace) -> Result<Option<Target>, FileFailure> {
+    match effect.is_of_content() {
+        true => workspace.locate(&effect.path, Parents::Expect).map(Some),
+        false => workspace.entry(&effect.path),
     }
 }
 

@@ -1,3 +1,5 @@
+mod entries;
+
 use std::{
     fs::{self, File},
     os::unix::fs::{FileExt, PermissionsExt, symlink},

@@ -91,8 +91,10 @@ impl Host {
             }
         };
         let turn = in_time(
-            self.changes
-                .turn(&self.workspace, vec![upload.path.clone()]),
+            self.changes.turn(
+                &self.workspace,
+                vec![files::Changed::File(upload.path.clone())],
+            ),
             run_for,
             stopping,
         );

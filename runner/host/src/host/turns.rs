@@ -18,7 +18,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use crate::workspace::Workspace;
+use crate::{files::Changed, workspace::Workspace};
 
 /// Changes that run at once; others wait for their turn.
 const CHANGES_AT_ONCE: usize = 8;
@@ -70,12 +70,15 @@ impl Changes {
     pub(super) async fn turn(
         &self,
         workspace: &Arc<Workspace>,
-        asked: Vec<String>,
+        asked: Vec<Changed>,
     ) -> Option<Held> {
         let arrival = self.arrival.lock().await;
         let workspace = Arc::clone(workspace);
         let places = spawn_blocking(move || {
-            let place = |asked: &String| workspace.place_of_change(asked);
+            let place = |asked: &Changed| match asked {
+                Changed::File(path) => workspace.place_of_change(path),
+                Changed::Entry(path) => workspace.place_of_entry(path),
+            };
             asked.iter().map(place).collect()
         });
         let turn = Queue::join(&self.queue, places.await.ok()?);

@@ -137,7 +137,7 @@ async fn stand_in() {
     match std::env::var(ONLY) {
         Ok(number) => bench.expect(number.parse().expect("a number")).await,
         Err(_) => {
-            for number in [9, 1, 4, 2, 3, 5, 7] {
+            for number in [9, 1, 4, 2, 3, 5, 7, 11, 12, 13] {
                 bench.expect(number).await;
             }
         }
@@ -155,6 +155,9 @@ impl Bench {
             3 => self.change(3, edit()).await,
             5 => self.upload(5, b"all of it").await,
             7 => self.cancel(7).await,
+            11 => self.change(11, make_directory()).await,
+            12 => self.change(12, rename()).await,
+            13 => self.change(13, remove()).await,
             _ => {
                 let list = Request::List(shared_sandbox::List {
                     path: String::new(),
@@ -181,7 +184,11 @@ impl Bench {
         let outcome = self.read_all().await.1;
         let changed = matches!(
             outcome,
-            v1::ended::Outcome::Written(_) | v1::ended::Outcome::Edited(_)
+            v1::ended::Outcome::Written(_)
+                | v1::ended::Outcome::Edited(_)
+                | v1::ended::Outcome::MadeDirectory(v1::MadeDirectory { made: true })
+                | v1::ended::Outcome::Moved(_)
+                | v1::ended::Outcome::Removed(_)
         );
         assert!(changed, "{outcome:?}");
     }
@@ -244,6 +251,28 @@ fn edit() -> Request {
         old: "x".to_owned(),
         new: "y and z".to_owned(),
         every: false,
+    })
+}
+
+fn make_directory() -> Request {
+    Request::MakeDirectory(shared_sandbox::MakeDirectory {
+        path: "made/in/here".to_owned(),
+    })
+}
+
+/// It fails where it is done a second time.
+fn rename() -> Request {
+    Request::Move(shared_sandbox::Move {
+        from: "to-move".to_owned(),
+        to: "moved".to_owned(),
+        replace: false,
+    })
+}
+
+fn remove() -> Request {
+    Request::Remove(shared_sandbox::Remove {
+        path: "tree".to_owned(),
+        tree: true,
     })
 }
 
@@ -351,6 +380,8 @@ fn place() -> tempfile::TempDir {
     let workspace = place.path().join("workspace");
     std::fs::create_dir(&workspace).expect("a workspace");
     std::fs::write(workspace.join("edited"), "x").expect("a file");
+    std::fs::write(workspace.join("to-move"), "all of it").expect("a file");
+    std::fs::create_dir_all(workspace.join("tree/inner")).expect("a tree");
     place
 }
 
@@ -375,4 +406,8 @@ fn die_and_go_on(place: tempfile::TempDir, fault: Fault) {
     assert_eq!(read("written"), "content", "{fault}");
     assert_eq!(read("uploaded"), "all of it", "{fault}");
     assert_eq!(read("edited"), "y and z", "{fault}");
+    assert_eq!(read("moved"), "all of it", "{fault}");
+    let is_there = |name| workspace.join(name).exists();
+    let there = ["made/in/here", "to-move", "tree"].map(is_there);
+    assert_eq!(there, [true, false, false], "{fault}");
 }

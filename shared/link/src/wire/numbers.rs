@@ -27,12 +27,18 @@ pub(crate) fn believed(outcome: Outcome) -> Outcome {
         return outcome;
     };
     let code = match outcome {
-        Outcome::Exited(_) | Outcome::Written(_) | Outcome::Edited(_) => RefusalCode::Lost,
+        Outcome::Exited(_)
+        | Outcome::Written(_)
+        | Outcome::Edited(_)
+        | Outcome::MadeDirectory(_)
+        | Outcome::Moved(_)
+        | Outcome::Removed(_) => RefusalCode::Lost,
         Outcome::Read(_)
         | Outcome::Listed(_)
         | Outcome::Globbed(_)
         | Outcome::Grepped(_)
         | Outcome::Downloaded(_)
+        | Outcome::Found(_)
         | Outcome::Failed(_)
         | Outcome::Refused(_) => RefusalCode::Invalid,
     };
@@ -78,6 +84,7 @@ fn too_large(outcome: &Outcome) -> Option<(&'static str, u64)> {
             first(&[("the line of a match", lines.max().unwrap_or(0))])
         }
         Outcome::Downloaded(downloaded) => first(&[("the size of the file", downloaded.bytes)]),
+        Outcome::Found(found) => first(&[("the size of the file", found.bytes)]),
         Outcome::Failed(failure) => match failure {
             FileFailure::TooLarge { bytes, limit, .. } => {
                 first(&[("the size of the file", *bytes), ("its own limit", *limit)])
@@ -95,11 +102,18 @@ fn too_large(outcome: &Outcome) -> Option<(&'static str, u64)> {
             | FileFailure::Pattern { .. }
             | FileFailure::Changed { .. }
             | FileFailure::OtherDigest { .. }
+            | FileFailure::Exists { .. }
+            | FileFailure::NotEmpty { .. }
+            | FileFailure::PartlyRemoved { .. }
             | FileFailure::DiskFull
             | FileFailure::WorkspaceGone
             | FileFailure::Io { .. } => None,
         },
-        Outcome::Globbed(_) | Outcome::Refused(_) => None,
+        Outcome::Globbed(_)
+        | Outcome::MadeDirectory(_)
+        | Outcome::Moved(_)
+        | Outcome::Removed(_)
+        | Outcome::Refused(_) => None,
     }
 }
 

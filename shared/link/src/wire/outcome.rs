@@ -2,8 +2,8 @@
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
 use shared_sandbox::{
-    Downloaded, Edited, EntryKind, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Outcome,
-    Request, Written,
+    Downloaded, Edited, EntryKind, Found, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Moved,
+    Outcome, Removed, Request, Written,
 };
 use shared_types::{Digest, OperationId, Refusal, limits::MAX_FRAME_BYTES};
 
@@ -42,7 +42,10 @@ macro_rules! outcomes {
     };
 }
 
-outcomes! { Exited Read Written Edited Listed Globbed Grepped Downloaded Failed Refused }
+outcomes! {
+    Exited Read Written Edited Listed Globbed Grepped Downloaded Found MadeDirectory Moved Removed
+    Failed Refused
+}
 
 /// Tells whether an outcome is one that a certain kind of request can have.
 pub type Expects = fn(&Outcome) -> bool;
@@ -50,7 +53,8 @@ pub type Expects = fn(&Outcome) -> bool;
 /// How an operation that asks for this can end, beside being refused.
 pub fn expected(request: &Request) -> Expects {
     use Outcome::{
-        Downloaded, Edited, Exited, Failed, Globbed, Grepped, Listed, Read, Refused, Written,
+        Downloaded, Edited, Exited, Failed, Found, Globbed, Grepped, Listed, MadeDirectory, Moved,
+        Read, Refused, Removed, Written,
     };
     match request {
         Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),
@@ -63,12 +67,17 @@ pub fn expected(request: &Request) -> Expects {
         Request::List(_) => |end| matches!(end, Listed(_) | Failed(_) | Refused(_)),
         Request::Glob(_) => |end| matches!(end, Globbed(_) | Failed(_) | Refused(_)),
         Request::Grep(_) => |end| matches!(end, Grepped(_) | Failed(_) | Refused(_)),
+        Request::Stat(_) => |end| matches!(end, Found(_) | Failed(_) | Refused(_)),
+        Request::MakeDirectory(_) => |end| matches!(end, MadeDirectory(_) | Failed(_) | Refused(_)),
+        Request::Move(_) => |end| matches!(end, Moved(_) | Failed(_) | Refused(_)),
+        Request::Remove(_) => |end| matches!(end, Removed(_) | Failed(_) | Refused(_)),
     }
 }
 
 alike! {
     ReadContent { content, first_line, lines, file_bytes, more }
     GrepMatch { path, line, text }
+    MadeDirectory { made }
 }
 
 impl OnWire<Malformed> for Written {
@@ -152,6 +161,64 @@ impl OnWire<Malformed> for ListedEntry {
             kind: entry_kind(wire.kind())?,
             name: wire.name,
             bytes: wire.bytes,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Found {
+    type Wire = v1::Found;
+
+    fn to_wire(self) -> v1::Found {
+        v1::Found {
+            kind: entry_kind_to_wire(self.kind).into(),
+            bytes: self.bytes,
+            mode: self.mode,
+            modified_us: self.modified_us,
+            leads_to: self.leads_to,
+        }
+    }
+
+    fn from_wire(wire: v1::Found) -> Result<Self, Malformed> {
+        Ok(Self {
+            kind: entry_kind(wire.kind())?,
+            bytes: wire.bytes,
+            mode: wire.mode,
+            modified_us: wire.modified_us,
+            leads_to: wire.leads_to,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Moved {
+    type Wire = v1::Moved;
+
+    fn to_wire(self) -> v1::Moved {
+        v1::Moved {
+            kind: entry_kind_to_wire(self.kind).into(),
+            replaced: self.replaced,
+        }
+    }
+
+    fn from_wire(wire: v1::Moved) -> Result<Self, Malformed> {
+        Ok(Self {
+            kind: entry_kind(wire.kind())?,
+            replaced: wire.replaced,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Removed {
+    type Wire = v1::Removed;
+
+    fn to_wire(self) -> v1::Removed {
+        v1::Removed {
+            kind: entry_kind_to_wire(self.kind).into(),
+        }
+    }
+
+    fn from_wire(wire: v1::Removed) -> Result<Self, Malformed> {
+        Ok(Self {
+            kind: entry_kind(wire.kind())?,
         })
     }
 }

@@ -30,7 +30,9 @@ macro_rules! requests {
     };
 }
 
-requests! { Exec Read Write Edit List Glob Grep Download Upload }
+requests! {
+    Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove
+}
 
 alike! {
     Read { path, first_line, max_lines, max_bytes }
@@ -40,6 +42,10 @@ alike! {
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
     Download { path }
+    Stat { path }
+    MakeDirectory { path }
+    Move { from, to, replace }
+    Remove { path, tree }
 }
 
 impl OnWire<Refusal> for Exec {

@@ -3,7 +3,7 @@
 
 use shared_types::clean::clean_line;
 
-use super::{Command, Exec, Request};
+use super::{Command, Exec, Move, Remove, Request};
 
 /// The most bytes of a title.
 const MAX_TITLE_BYTES: usize = 200;
@@ -30,11 +30,18 @@ impl Request {
     fn nature(&self) -> Nature<'_> {
         match self {
             Self::Exec(exec) => Nature::Runs(exec),
-            Self::Write(_) | Self::Edit(_) => Nature::Changes,
+            Self::Write(_)
+            | Self::Edit(_)
+            | Self::MakeDirectory(_)
+            | Self::Move(_)
+            | Self::Remove(_) => Nature::Changes,
             Self::Upload(_) => Nature::Takes,
-            Self::Read(_) | Self::List(_) | Self::Glob(_) | Self::Grep(_) | Self::Download(_) => {
-                Nature::Reads
-            }
+            Self::Read(_)
+            | Self::List(_)
+            | Self::Glob(_)
+            | Self::Grep(_)
+            | Self::Download(_)
+            | Self::Stat(_) => Nature::Reads,
         }
     }
 
@@ -50,6 +57,10 @@ impl Request {
             Self::Grep(_) => "grep",
             Self::Download(_) => "download",
             Self::Upload(_) => "upload",
+            Self::Stat(_) => "stat",
+            Self::MakeDirectory(_) => "make_directory",
+            Self::Move(_) => "move",
+            Self::Remove(_) => "remove",
         }
     }
 
@@ -67,6 +78,11 @@ impl Request {
             Self::Grep(grep) => search(kind, &grep.pattern, &grep.path),
             Self::Download(download) => of(kind, &download.path),
             Self::Upload(upload) => of(kind, &upload.path),
+            Self::Stat(stat) => of(kind, &stat.path),
+            Self::MakeDirectory(make) => of("make directory", &make.path),
+            Self::Move(Move { from, to, .. }) => format!("{} to {}", of(kind, from), place(to)),
+            Self::Remove(Remove { path, tree: true }) => of("remove all of", path),
+            Self::Remove(Remove { path, tree: false }) => of(kind, path),
         };
         let line = clean_line(upto(&text, MAX_SEEN_BYTES), MAX_TITLE_BYTES);
         match line.len() > MAX_TITLE_BYTES {
@@ -177,6 +193,11 @@ mod tests {
             pattern: "*.rs".to_owned(),
             max_paths: 1,
         });
+        let moved = Request::Move(Move {
+            from: "a".to_owned(),
+            to: "b/c".to_owned(),
+            replace: true,
+        });
         let script = Request::Exec(Exec::new(Command::Shell("cd a\nmake".to_owned())));
         let titles = [
             (argv(&["ls", "-l", "a b", ""]), "ls -l 'a b' ''"),
@@ -184,6 +205,7 @@ mod tests {
             (upload, "upload a/b"),
             (list, "list ."),
             (glob, "glob *.rs in 'my folder'"),
+            (moved, "move a to b/c"),
         ];
         for (request, title) in titles {
             assert_eq!(request.title(), title);

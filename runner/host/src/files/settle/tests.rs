@@ -1,6 +1,7 @@
 //! Changes are made once, or not at all, whenever their maker dies.
 
 mod killed;
+mod steps;
 
 use std::fs;
 

@@ -64,6 +64,10 @@ fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
         | Outcome::Listed(_)
         | Outcome::Globbed(_)
         | Outcome::Grepped(_)
+        | Outcome::Found(_)
+        | Outcome::MadeDirectory(_)
+        | Outcome::Moved(_)
+        | Outcome::Removed(_)
         | Outcome::Failed(_)
         | Outcome::Refused(_) => Vec::new(),
     }
