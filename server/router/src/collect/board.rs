@@ -158,6 +158,8 @@ impl fmt::Debug for Board {
 
 type Kept = Result<Option<(u64, Bytes)>, PortError>;
 
+type Fetching = Pin<Box<dyn Future<Output = Kept> + Send>>;
+
 /// Reads one operation, from where it stands to its end. A reader that is dropped stops nothing.
 pub struct Reading {
     board: Arc<Board>,
@@ -170,7 +172,7 @@ pub struct Reading {
     told_unreachable: Option<Timestamp>,
     told_input: Option<u64>,
     told_end: bool,
-    fetching: Option<(OutputStream, Pin<Box<dyn Future<Output = Kept> + Send>>)>,
+    fetching: Option<(OutputStream, Fetching)>,
 }
 
 /// What a reader does next.
