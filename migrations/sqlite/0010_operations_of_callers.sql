@@ -3,6 +3,9 @@
 ALTER TABLE operations ADD COLUMN user_id TEXT;
 ALTER TABLE operations ADD COLUMN request_key TEXT;
 ALTER TABLE operations ADD COLUMN request TEXT;
+-- Whether its output is kept here. Of one whose output is not, its runner forgets nothing before its
+-- reader has all of it.
+ALTER TABLE operations ADD COLUMN kept INTEGER NOT NULL DEFAULT 1 CHECK (kept IN (0, 1));
 -- What was asked, for lists: a kind such as exec, and a line for people. Empty where an earlier
 -- release placed it.
 ALTER TABLE operations ADD COLUMN kind TEXT NOT NULL DEFAULT '';

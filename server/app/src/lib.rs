@@ -259,6 +259,7 @@ impl App {
             area: outputs,
             links: links.clone(),
             collectors: Collectors::default(),
+            waiting: Default::default(),
             sessions: sessions.clone(),
             hub,
             allowance,

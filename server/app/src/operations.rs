@@ -3,32 +3,33 @@
 //! A caller's operation is placed once, under the caller's key, and needs nobody to stay: its output
 //! and its end are collected here, also by a server that starts anew. Whoever reads it only reads.
 
+mod alone;
+mod asked;
 mod kept;
 mod output;
 mod ports;
+mod resume;
+mod view;
 
 use std::{sync::Arc, time::Duration};
 
 use server_router::{Collected, Collectors, RemoteSandbox, links::Links};
-use server_store::{
-    AskedBy, ListedOperation, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow,
-    Outputs as OutputArea, Store, StoreError,
-};
-use shared_sandbox::{
-    CancelAnswer, Controls, Operation, OperationLimits, Outcome, Request, Retention, Running,
-    Sandbox as _,
-};
+use server_store::{Outputs as OutputArea, Store, StoreError};
+use shared_sandbox::{CancelAnswer, Controls, Operation, Request, Running, Sandbox as _};
 use shared_types::{
-    Clock, Effect, Entropy, OperationId, OperationKey, OperationScope, Owner, Refusal, Remedy,
-    RunnerId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    limits::COMMAND_RUNS_AT_MOST,
+    Clock, Entropy, OperationId, Refusal, Remedy, RunnerId, TenantId, limits::COMMAND_RUNS_AT_MOST,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use self::output::{MAX_OUTPUT_PAGE_BYTES, OutputPage};
 use self::{
-    kept::{Kept, OfACall},
+    alone::{Alone, Closing, Waiting},
+    asked::{Asked, is_kept_nowhere, is_key, request},
+    kept::{Kept, TakesNothing},
     ports::{CallerFleet, CallerIntents},
+    view::shown,
+};
+pub use self::{
+    output::{MAX_OUTPUT_PAGE_BYTES, OutputPage},
+    view::{Attached, OperationView, Reading},
 };
 use crate::{
     AppError, OpContext,
@@ -40,14 +41,8 @@ use crate::{
     sessions::Sessions,
 };
 
-/// It starts within this time or not at all.
-const START_WITHIN: Duration = Duration::from_secs(60);
-
 /// Shortest time that an operation may be given.
 const RUNS_AT_LEAST: Duration = Duration::from_secs(1);
-
-/// The pause before the store is asked again for what is to be gone on with.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What a caller asks for.
 #[derive(Debug, Clone)]
@@ -62,71 +57,8 @@ pub struct StartOperation {
     pub run_for: Option<Duration>,
 }
 
-/// An operation as its user sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OperationView {
-    /// Its id.
-    pub id: OperationId,
-    /// The runner that it was sent to.
-    pub runner: RunnerId,
-    /// The runner's name.
-    pub runner_name: String,
-    /// What was asked, in a line for people.
-    pub title: String,
-    /// The kind of request, such as `exec`; empty where an earlier release placed it.
-    pub kind: String,
-    /// The name of the user who asked; absent of a tool call's.
-    pub started_by: Option<String>,
-    /// The session of the tool call that asked.
-    pub session: Option<SessionId>,
-    /// Its turn.
-    pub turn: Option<TurnId>,
-    /// When it was placed.
-    pub placed_at: Timestamp,
-    /// When somebody first asked to stop it.
-    pub cancel_requested_at: Option<Timestamp>,
-    /// When its end was stored.
-    pub ended_at: Option<Timestamp>,
-    /// How it ended; absent also where that is too long for a list.
-    pub outcome: Option<Outcome>,
-}
-
 /// Which operations are listed.
 pub use server_store::OperationFilter;
-
-/// An operation that is being read.
-#[derive(Debug)]
-pub struct Attached {
-    /// The operation.
-    pub view: OperationView,
-    /// What happens to it.
-    pub reading: Reading,
-    /// What can be passed on to it.
-    pub controls: Arc<dyn Controls>,
-}
-
-/// Reads one operation to its end.
-#[derive(Debug)]
-pub enum Reading {
-    /// One whose output is kept: any number of readers may read it.
-    Collected(server_router::Reading),
-    /// A tool call's, of which what is kept is read.
-    Kept(Box<Kept>),
-    /// One whose output is kept nowhere: this is its only reader.
-    Alone(Box<Running>),
-}
-
-impl Reading {
-    /// What happens next; nothing after the end, or once another reader has taken over what is kept
-    /// nowhere. Cancel-safe.
-    pub async fn next(&mut self) -> Option<shared_sandbox::OperationEvent> {
-        match self {
-            Self::Collected(reading) => reading.next().await,
-            Self::Kept(kept) => kept.next().await,
-            Self::Alone(running) => running.events.recv().await,
-        }
-    }
-}
 
 /// The use cases of this file.
 #[derive(Clone)]
@@ -135,6 +67,7 @@ pub struct Operations {
     pub(crate) area: OutputArea,
     pub(crate) links: Links,
     pub(crate) collectors: Collectors,
+    pub(crate) waiting: Waiting,
     pub(crate) sessions: Sessions,
     pub(crate) hub: LiveHub,
     pub(crate) allowance: Allowance,
@@ -145,39 +78,6 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Goes on with what an earlier process left open.
-    pub(crate) fn resume(&self, tasks: &TaskTracker, stop: CancellationToken) {
-        let operations = self.clone();
-        tasks.spawn(async move {
-            tokio::select! {
-                () = operations.go_on() => {}
-                () = stop.cancelled() => {}
-            }
-        });
-    }
-
-    async fn go_on(&self) {
-        let mut after = None;
-        loop {
-            match self.store.open_caller_operations(after).await {
-                Ok(open) => {
-                    let Some(last) = open.last() else { return };
-                    after = Some(last.row.id);
-                    for open in open {
-                        let id = open.row.id;
-                        if let Err(error) = self.go_on_with(open).await {
-                            tracing::warn!(operation.id = %id, %error, "an operation cannot be gone on with; it is as soon as somebody reads it");
-                        }
-                    }
-                }
-                Err(error) => {
-                    tracing::error!(%error, "what callers have open cannot be read; trying again");
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
-            }
-        }
-    }
-
     /// Starts an operation, unless the user has started it before under this key. Also answers
     /// whether it is new.
     ///
@@ -276,7 +176,7 @@ impl Operations {
             return Ok(Attached {
                 view,
                 reading: Reading::Kept(Box::new(kept)),
-                controls: Arc::new(OfACall),
+                controls: Arc::new(TakesNothing),
             });
         }
         let (reading, controls) = match self.collected(ctx.tenant, id).await? {
@@ -284,9 +184,16 @@ impl Operations {
                 Reading::Collected(collected.read(from)),
                 collected.controls(),
             ),
-            Read::Alone(running) => {
-                let controls = Arc::clone(&running.controls);
-                (Reading::Alone(running), controls)
+            Read::Alone(running, sandbox) => {
+                let closing = Closing {
+                    store: self.store.clone(),
+                    clock: self.clock.clone(),
+                    sandbox,
+                    tenant: ctx.tenant,
+                    id,
+                };
+                let (alone, controls) = Alone::new(*running, from[0], closing);
+                (Reading::Alone(Box::new(alone)), controls)
             }
         };
         Ok(Attached {
@@ -305,7 +212,22 @@ impl Operations {
         ctx: &OpContext,
         id: OperationId,
     ) -> Result<Arc<dyn Controls>, AppError> {
-        Ok(self.attach(ctx, id, [u64::MAX; 2]).await?.controls)
+        self.view(ctx, id).await?;
+        match self.collectors.find(id) {
+            Some(collected) => Ok(collected.controls()),
+            None => {
+                let open = self.store.caller_operation(ctx.tenant, id).await;
+                match open {
+                    Ok(open) if !is_kept_nowhere(&request(&open)?) => {
+                        let attached = self.attach(ctx, id, [u64::MAX; 2]).await?;
+                        Ok(attached.controls)
+                    }
+                    // Whoever asks is not its reader.
+                    Ok(_) | Err(StoreError::NotFound) => Ok(Arc::new(TakesNothing)),
+                    Err(error) => Err(error.into()),
+                }
+            }
+        }
     }
 
     /// Stops an operation with everything that it started, and says what is known of that soon. Asking
@@ -346,8 +268,9 @@ impl Operations {
                 "another request has this idempotency key; choose a new key".to_owned(),
             ));
         }
-        if row.outcome.is_none() {
-            self.collected(ctx.tenant, row.id).await?;
+        if row.outcome.is_none() && self.collectors.find(row.id).is_none() {
+            let open = self.store.caller_operation(ctx.tenant, row.id).await;
+            self.go_on_with(open.map_err(not_found)?).await?;
         }
         Ok(Some(row.id))
     }
@@ -374,22 +297,14 @@ impl Operations {
     async fn run(&self, asked: &Asked, operation: Operation) -> Result<(), AppError> {
         let sandbox = self.sandbox(asked);
         match is_kept_nowhere(&operation.request) {
-            // It waits for its reader on the runner.
-            true => sandbox.start(operation).await.map(drop),
+            true => {
+                let id = operation.id;
+                let started = sandbox.start(operation).await;
+                started.map(|running| self.waiting.put(id, running))
+            }
             false => self.collectors.collect(&sandbox, operation).await.map(drop),
         }
         .map_err(refused)
-    }
-
-    async fn go_on_with(&self, open: OpenCallerOperation) -> Result<(), AppError> {
-        let request: Request =
-            serde_json::from_str(&open.request).map_err(AppError::unavailable)?;
-        if is_kept_nowhere(&request) {
-            return Ok(());
-        }
-        let asked = Asked::of(&open)?;
-        let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
-        self.run(&asked, operation).await
     }
 
     /// The operation of a caller, as it can be read.
@@ -399,8 +314,7 @@ impl Operations {
         }
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
-        let request: Request =
-            serde_json::from_str(&open.request).map_err(AppError::unavailable)?;
+        let request = request(&open)?;
         let alone = is_kept_nowhere(&request);
         if let Some(stored) = &open.row.outcome
             && !alone
@@ -417,8 +331,11 @@ impl Operations {
         let sandbox = self.sandbox(&asked);
         match alone {
             true => {
-                let running = sandbox.start(operation).await.map_err(refused)?;
-                Ok(Read::Alone(Box::new(running)))
+                let running = match self.waiting.take(id) {
+                    Some(running) => running,
+                    None => sandbox.start(operation).await.map_err(refused)?,
+                };
+                Ok(Read::Alone(Box::new(running), sandbox))
             }
             false => {
                 let collected = self.collectors.collect(&sandbox, operation).await;
@@ -462,118 +379,7 @@ impl Operations {
 
 enum Read {
     Collected(Collected),
-    Alone(Box<Running>),
-}
-
-/// What identifies the operation of a caller, and where it goes.
-struct Asked {
-    tenant: TenantId,
-    user: UserId,
-    key: String,
-    runner: RunnerId,
-    sandbox: SandboxId,
-}
-
-impl Asked {
-    fn of(open: &OpenCallerOperation) -> Result<Self, AppError> {
-        let OperationRow {
-            asked_by: AskedBy::Caller { user, key },
-            ..
-        } = &open.row
-        else {
-            return Err(AppError::NotFound("operation"));
-        };
-        Ok(Self {
-            tenant: open.tenant,
-            user: *user,
-            key: key.clone(),
-            runner: open.row.runner,
-            sandbox: open.row.sandbox,
-        })
-    }
-
-    fn asked_by(&self) -> AskedBy {
-        AskedBy::Caller {
-            user: self.user,
-            key: self.key.clone(),
-        }
-    }
-
-    fn operation(
-        &self,
-        request: Request,
-        epoch: shared_types::Epoch,
-        run_for: Duration,
-    ) -> Operation {
-        let (owner, scope) = (
-            Owner::Sandbox(self.sandbox),
-            OperationScope::of(self.tenant),
-        );
-        // Two users may choose the same key.
-        let key = OperationKey::Request(format!("{}/{}", self.user, self.key));
-        Operation {
-            id: OperationId::derive(&scope, &owner, &key),
-            owner,
-            key,
-            epoch,
-            effect: match request.only_reads() {
-                true => Effect::Pure,
-                false => Effect::Effectful,
-            },
-            limits: OperationLimits {
-                start_within: START_WITHIN,
-                run_for,
-            },
-            request,
-        }
-    }
-}
-
-/// Whether its output is kept nowhere but where it runs, so that it waits for its one reader.
-fn is_kept_nowhere(request: &Request) -> bool {
-    match request {
-        Request::Download(_) => true,
-        Request::Exec(exec) => exec.retention == Retention::None,
-        _ => false,
-    }
-}
-
-fn is_key(key: &str) -> Result<(), AppError> {
-    let fits = (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len());
-    match fits && key.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(()),
-        false => Err(AppError::Invalid(format!(
-            "an idempotency key has from 1 to {MAX_REQUEST_KEY_BYTES} visible ASCII characters"
-        ))),
-    }
-}
-
-fn shown(listed: ListedOperation) -> OperationView {
-    let ListedOperation {
-        row,
-        label,
-        runner_name,
-        user_name,
-    } = listed;
-    let (session, turn) = match row.asked_by {
-        AskedBy::Call(call) => (Some(call.session), Some(call.turn)),
-        AskedBy::Caller { .. } => (None, None),
-    };
-    let stored = row.outcome;
-    OperationView {
-        id: row.id,
-        runner: row.runner,
-        runner_name,
-        title: label.title,
-        kind: label.kind,
-        started_by: user_name,
-        session,
-        turn,
-        placed_at: row.placed_at,
-        cancel_requested_at: row.cancel_requested_at,
-        ended_at: stored.as_ref().map(|stored| stored.at),
-        outcome: stored.and_then(|stored| serde_json::from_str(&stored.json).ok()),
-    }
+    Alone(Box<Running>, RemoteSandbox),
 }
 
 fn not_found(error: StoreError) -> AppError {

@@ -153,12 +153,12 @@ impl std::fmt::Debug for Kept {
     }
 }
 
-/// Nothing is passed on to the operation of a tool call.
+/// Nothing is passed on to the operation of a tool call, or to one that is only read.
 #[derive(Debug)]
-pub(super) struct OfACall;
+pub(super) struct TakesNothing;
 
 #[async_trait]
-impl Controls for OfACall {
+impl Controls for TakesNothing {
     async fn input(&self, _input: Input) -> Result<u64, Refusal> {
         Err(takes_nothing())
     }
@@ -173,6 +173,6 @@ impl Controls for OfACall {
 fn takes_nothing() -> Refusal {
     Refusal::new(
         RefusalCode::Unsupported,
-        "a tool call asked for this operation: it takes no input and no signals; stop it with gantry kill",
+        "this operation takes no input and no signals from here; gantry kill stops it",
     )
 }

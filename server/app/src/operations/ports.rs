@@ -15,6 +15,7 @@ use shared_sandbox::{Outcome, Request};
 use shared_types::{Clock, OperationId, RunnerId, TenantId, UserId, event::Choice};
 use tokio::time::timeout_at;
 
+use super::asked::is_kept_nowhere;
 use crate::{
     isolation::IsolationPolicy,
     live::LiveHub,
@@ -90,6 +91,7 @@ impl Intents for CallerIntents {
             user: self.user,
             key: self.key.clone(),
             request: serde_json::to_string(request).map_err(PortError::new)?,
+            kept: !is_kept_nowhere(request),
             digest: intent.digest,
             place: intent.place,
             incarnation: intent.incarnation,

@@ -30,6 +30,8 @@ pub struct NewCallerOperation {
     pub key: String,
     /// The request: JSON.
     pub request: String,
+    /// Whether its output is kept here. If not, its runner keeps it until the operation is closed.
+    pub kept: bool,
     /// The digest of the canonical request.
     pub digest: Digest,
     /// Where it runs. Its sandbox owns it.
@@ -151,6 +153,53 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The reader of an operation that has ended has all of its output: its runner may forget it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn close_caller_operation(
+        &self,
+        tenant: TenantId,
+        operation: OperationId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "UPDATE operations SET closed_at = $1
+             WHERE tenant_id = $2 AND id = $3 AND outcome IS NOT NULL AND closed_at IS NULL",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(operation.to_string())
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await
+    }
+
+    /// Closes what ended before this moment and was not read to its end since. Without a tenant: it is
+    /// about time.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn close_unread(
+        &self,
+        ended_before: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query(
+            "UPDATE operations SET closed_at = $1
+             WHERE kept = 0 AND closed_at IS NULL AND outcome_at < $2",
+        )
+        .bind(now.as_micros())
+        .bind(ended_before.as_micros())
+        .execute(&mut *tx)
+        .await?;
+        tx.commit().await
+    }
+}
+
 impl OpenCallerOperation {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
@@ -163,7 +212,7 @@ impl OpenCallerOperation {
 }
 
 /// Stores the outcome. Nobody waits for it as a call does, so the operation is closed with it, and
-/// its runner may forget it.
+/// its runner may forget it; but not where the output is the runner's alone.
 pub(super) async fn settle(
     tx: &mut Connection,
     tenant: TenantId,
@@ -172,7 +221,8 @@ pub(super) async fn settle(
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
     let set = sqlx::query(
-        "UPDATE operations SET outcome = $1, outcome_at = $2, closed_at = $2
+        "UPDATE operations SET outcome = $1, outcome_at = $2,
+             closed_at = CASE WHEN kept = 1 THEN $2 END
          WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL",
     )
     .bind(outcome)
@@ -202,8 +252,9 @@ async fn insert(
     let inserted = sqlx::query(
         "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
              journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
-             title, user_id, request_key, request)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19
+             title, user_id, request_key, request, kept)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
+             $20
          WHERE EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
                      AND revoked_at IS NULL AND locked_at IS NULL)
@@ -229,6 +280,7 @@ async fn insert(
     .bind(operation.user.to_string())
     .bind(&operation.key)
     .bind(&operation.request)
+    .bind(i64::from(operation.kept))
     .execute(tx)
     .await?;
     Ok(inserted.rows_affected() == 1)

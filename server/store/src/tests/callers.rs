@@ -15,6 +15,7 @@ on_every_backend!(
     a_key_belongs_to_one_request_of_its_user,
     an_operation_of_a_caller_is_not_placed_on_a_runner_that_is_gone_or_under_another_epoch,
     the_end_of_a_callers_operation_closes_it,
+    what_only_the_runner_keeps_is_closed_once_it_was_read_or_after_a_while,
     what_callers_have_open_is_found_again_with_its_request,
     a_user_sees_what_the_user_and_the_users_sessions_asked_for_and_nothing_else,
     what_a_caller_has_open_on_a_revoked_runner_is_lost,
@@ -33,6 +34,7 @@ async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation
         user: ours.owner,
         key: key.to_owned(),
         request: r#"{"exec":{}}"#.to_owned(),
+        kept: true,
         digest: call.digest,
         place,
         incarnation: call.incarnation,
@@ -131,6 +133,38 @@ async fn the_end_of_a_callers_operation_closes_it(fixture: Fixture) {
         (row.closed_at, row.verdict()),
         (Some(at(6)), Verdict::Settled)
     );
+}
+
+async fn what_only_the_runner_keeps_is_closed_once_it_was_read_or_after_a_while(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let runner = linked(&ours, "a").await;
+    let mut ids = Vec::new();
+    for key in ["read", "old", "new"] {
+        let operation = NewCallerOperation {
+            kept: false,
+            ..asked(&ours, runner, key).await
+        };
+        place(&ours, 1, &operation).await.expect("it is new");
+        ids.push(operation.id);
+    }
+    let db = &ours.db;
+    for (id, ended) in ids.iter().zip([6, 7, 8]) {
+        let settled = db.settle_operation(ours.id, *id, "1", "done", at(ended));
+        settled.await.expect("it is there");
+    }
+    let closed = async || {
+        let mut closed = Vec::new();
+        for id in &ids {
+            let row = db.operation(ours.id, *id).await.expect("it is there");
+            closed.push(row.closed_at);
+        }
+        closed
+    };
+    assert_eq!(closed().await, [None, None, None]);
+    let read = db.close_caller_operation(ours.id, ids[0], at(9)).await;
+    read.expect("it is there");
+    db.close_unread(at(8), at(10)).await.expect("it answers");
+    assert_eq!(closed().await, [Some(at(9)), Some(at(10)), None]);
 }
 
 async fn what_callers_have_open_is_found_again_with_its_request(fixture: Fixture) {

@@ -1,0 +1,97 @@
+//! What identifies the operation of a caller.
+
+use std::time::Duration;
+
+use server_store::{AskedBy, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow};
+use shared_sandbox::{Operation, OperationLimits, Request, Retention};
+use shared_types::{
+    Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, TenantId,
+    UserId,
+};
+
+use crate::AppError;
+
+/// It starts within this time or not at all.
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// What identifies the operation of a caller, and where it goes.
+pub(super) struct Asked {
+    pub(super) tenant: TenantId,
+    pub(super) user: UserId,
+    pub(super) key: String,
+    pub(super) runner: RunnerId,
+    pub(super) sandbox: SandboxId,
+}
+
+impl Asked {
+    pub(super) fn of(open: &OpenCallerOperation) -> Result<Self, AppError> {
+        let OperationRow {
+            asked_by: AskedBy::Caller { user, key },
+            ..
+        } = &open.row
+        else {
+            return Err(AppError::NotFound("operation"));
+        };
+        Ok(Self {
+            tenant: open.tenant,
+            user: *user,
+            key: key.clone(),
+            runner: open.row.runner,
+            sandbox: open.row.sandbox,
+        })
+    }
+
+    pub(super) fn asked_by(&self) -> AskedBy {
+        AskedBy::Caller {
+            user: self.user,
+            key: self.key.clone(),
+        }
+    }
+
+    pub(super) fn operation(&self, request: Request, epoch: Epoch, run_for: Duration) -> Operation {
+        let (owner, scope) = (
+            Owner::Sandbox(self.sandbox),
+            OperationScope::of(self.tenant),
+        );
+        // Two users may choose the same key.
+        let key = OperationKey::Request(format!("{}/{}", self.user, self.key));
+        Operation {
+            id: OperationId::derive(&scope, &owner, &key),
+            owner,
+            key,
+            epoch,
+            effect: match request.only_reads() {
+                true => Effect::Pure,
+                false => Effect::Effectful,
+            },
+            limits: OperationLimits {
+                start_within: START_WITHIN,
+                run_for,
+            },
+            request,
+        }
+    }
+}
+
+pub(super) fn request(open: &OpenCallerOperation) -> Result<Request, AppError> {
+    serde_json::from_str(&open.request).map_err(AppError::unavailable)
+}
+
+/// Whether its output is kept nowhere but where it runs, so that it waits for its one reader.
+pub(super) fn is_kept_nowhere(request: &Request) -> bool {
+    match request {
+        Request::Download(_) => true,
+        Request::Exec(exec) => exec.retention == Retention::None,
+        _ => false,
+    }
+}
+
+pub(super) fn is_key(key: &str) -> Result<(), AppError> {
+    let fits = (1..=MAX_REQUEST_KEY_BYTES).contains(&key.len());
+    match fits && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Ok(()),
+        false => Err(AppError::Invalid(format!(
+            "an idempotency key has from 1 to {MAX_REQUEST_KEY_BYTES} visible ASCII characters"
+        ))),
+    }
+}

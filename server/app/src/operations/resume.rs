@@ -1,0 +1,82 @@
+//! What the server does about operations by itself: it goes on with those that an earlier process left
+//! open, and closes those that nobody reads any more.
+
+use std::time::Duration;
+
+use server_store::OpenCallerOperation;
+use shared_types::{Timestamp, limits::COMMAND_RUNS_AT_MOST};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Operations,
+    asked::{Asked, is_kept_nowhere, request},
+};
+use crate::AppError;
+
+/// For how long what is kept nowhere waits on its runner, once it has ended, for a reader.
+const UNREAD_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// The pause before the store is asked again for what is to be gone on with.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+impl Operations {
+    /// Goes on with what an earlier process left open.
+    pub(crate) fn resume(&self, tasks: &TaskTracker, stop: CancellationToken) {
+        let operations = self.clone();
+        tasks.spawn(async move {
+            let work = async {
+                operations.go_on().await;
+                operations.close_unread().await;
+            };
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// For as long as the server runs: what nobody has read to its end is given up after a while.
+    async fn close_unread(&self) {
+        loop {
+            let now = self.clock.now();
+            let long = i64::try_from(UNREAD_FOR.as_micros()).unwrap_or(i64::MAX);
+            let before = Timestamp::from_micros(now.as_micros().saturating_sub(long));
+            if let Err(error) = self.store.close_unread(before, now).await {
+                tracing::warn!(%error, "what nobody reads any more cannot be closed yet");
+            }
+            tokio::time::sleep(UNREAD_FOR).await;
+        }
+    }
+
+    async fn go_on(&self) {
+        let mut after = None;
+        loop {
+            match self.store.open_caller_operations(after).await {
+                Ok(open) => {
+                    let Some(last) = open.last() else { return };
+                    after = Some(last.row.id);
+                    for open in open {
+                        let id = open.row.id;
+                        if let Err(error) = self.go_on_with(open).await {
+                            tracing::warn!(operation.id = %id, %error, "an operation cannot be gone on with; it is as soon as somebody reads it");
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "what callers have open cannot be read; trying again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+
+    pub(super) async fn go_on_with(&self, open: OpenCallerOperation) -> Result<(), AppError> {
+        let request = request(&open)?;
+        if is_kept_nowhere(&request) {
+            return Ok(());
+        }
+        let asked = Asked::of(&open)?;
+        let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
+        self.run(&asked, operation).await
+    }
+}

@@ -1,0 +1,100 @@
+//! What people see of an operation, and what reads one.
+
+use std::sync::Arc;
+
+use server_store::{AskedBy, ListedOperation};
+use shared_sandbox::{Controls, OperationEvent, Outcome};
+use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
+
+use super::{alone::Alone, kept::Kept};
+
+/// An operation as its user sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationView {
+    /// Its id.
+    pub id: OperationId,
+    /// The runner that it was sent to.
+    pub runner: RunnerId,
+    /// The runner's name.
+    pub runner_name: String,
+    /// What was asked, in a line for people.
+    pub title: String,
+    /// The kind of request, such as `exec`; empty where an earlier release placed it.
+    pub kind: String,
+    /// The name of the user who asked; absent of a tool call's.
+    pub started_by: Option<String>,
+    /// The session of the tool call that asked.
+    pub session: Option<SessionId>,
+    /// Its turn.
+    pub turn: Option<TurnId>,
+    /// When it was placed.
+    pub placed_at: Timestamp,
+    /// When somebody first asked to stop it.
+    pub cancel_requested_at: Option<Timestamp>,
+    /// When its end was stored.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended; absent also where that is too long for a list.
+    pub outcome: Option<Outcome>,
+}
+
+/// An operation that is being read.
+#[derive(Debug)]
+pub struct Attached {
+    /// The operation.
+    pub view: OperationView,
+    /// What happens to it.
+    pub reading: Reading,
+    /// What can be passed on to it.
+    pub controls: Arc<dyn Controls>,
+}
+
+/// Reads one operation to its end.
+#[derive(Debug)]
+pub enum Reading {
+    /// One whose output is kept: any number of readers may read it.
+    Collected(server_router::Reading),
+    /// A tool call's, of which what is kept is read.
+    Kept(Box<Kept>),
+    /// One whose output is kept nowhere: this is its only reader.
+    Alone(Box<Alone>),
+}
+
+impl Reading {
+    /// What happens next; nothing after the end, or once another reader has taken over what is kept
+    /// nowhere. Cancel-safe.
+    pub async fn next(&mut self) -> Option<OperationEvent> {
+        match self {
+            Self::Collected(reading) => reading.next().await,
+            Self::Kept(kept) => kept.next().await,
+            Self::Alone(alone) => alone.next().await,
+        }
+    }
+}
+
+pub(super) fn shown(listed: ListedOperation) -> OperationView {
+    let ListedOperation {
+        row,
+        label,
+        runner_name,
+        user_name,
+    } = listed;
+    let (session, turn) = match row.asked_by {
+        AskedBy::Call(call) => (Some(call.session), Some(call.turn)),
+        AskedBy::Caller { .. } => (None, None),
+    };
+    let stored = row.outcome;
+    OperationView {
+        id: row.id,
+        runner: row.runner,
+        runner_name,
+        title: label.title,
+        kind: label.kind,
+        started_by: user_name,
+        session,
+        turn,
+        placed_at: row.placed_at,
+        cancel_requested_at: row.cancel_requested_at,
+        ended_at: stored.as_ref().map(|stored| stored.at),
+        outcome: stored.and_then(|stored| serde_json::from_str(&stored.json).ok()),
+    }
+}
