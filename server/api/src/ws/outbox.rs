@@ -1,9 +1,10 @@
-//! What waits for a client of the stream: a few messages, and few bytes.
+//! What waits for a client: a few messages, and few bytes.
 
 use std::sync::Arc;
 
-use shared_api::ServerMessage;
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_tungstenite::tungstenite::Message;
 
 /// Messages that may wait for a slow client.
 const MESSAGES: usize = 16;
@@ -19,9 +20,15 @@ pub(super) struct Outbox {
 
 /// A message on its way.
 pub(super) struct Waiting {
-    pub(super) text: String,
+    pub(super) message: Message,
     /// Held until the client's system has all of it.
     pub(super) room: OwnedSemaphorePermit,
+}
+
+/// Room for one message.
+pub(super) struct Room {
+    place: mpsc::OwnedPermit<Waiting>,
+    bytes: OwnedSemaphorePermit,
 }
 
 impl Outbox {
@@ -32,27 +39,57 @@ impl Outbox {
     }
 
     /// Waits for room; false once the client takes no more.
-    pub(super) async fn send(&self, message: &ServerMessage) -> bool {
-        let text = match serde_json::to_string(message) {
-            Ok(text) => text,
-            Err(error) => {
-                tracing::error!(%error, "a message could not be written as JSON");
-                return false;
-            }
+    pub(super) async fn send(&self, message: &impl Serialize) -> bool {
+        let Some(message) = json(message) else {
+            return false;
         };
-        let bytes = u32::try_from(text.len()).unwrap_or(BYTES).min(BYTES);
-        let room = tokio::select! {
-            room = self.room.clone().acquire_many_owned(bytes) => room,
-            () = self.queue.closed() => return false,
+        let Some(room) = self.room(message.len()).await else {
+            return false;
         };
-        let Ok(room) = room else { return false };
-        self.queue.send(Waiting { text, room }).await.is_ok()
+        room.put(message);
+        true
+    }
+
+    /// Waits for room for a message of so many bytes; none once the client takes no more. Room that is
+    /// not used is given back.
+    pub(super) async fn room(&self, bytes: usize) -> Option<Room> {
+        let bytes = u32::try_from(bytes).unwrap_or(BYTES).min(BYTES);
+        let bytes = tokio::select! {
+            room = self.room.clone().acquire_many_owned(bytes) => room.ok()?,
+            () = self.queue.closed() => return None,
+        };
+        let place = self.queue.clone().reserve_owned().await.ok()?;
+        Some(Room { place, bytes })
+    }
+}
+
+impl Room {
+    /// Sends this, which has at most the bytes that were asked for.
+    pub(super) fn put(mut self, message: Message) {
+        let unused = self.bytes.num_permits().saturating_sub(message.len());
+        drop(self.bytes.split(unused));
+        self.place.send(Waiting {
+            message,
+            room: self.bytes,
+        });
+    }
+}
+
+/// The message as JSON text.
+pub(super) fn json(message: &impl Serialize) -> Option<Message> {
+    match serde_json::to_string(message) {
+        Ok(text) => Some(Message::text(text)),
+        Err(error) => {
+            tracing::error!(%error, "a message could not be written as JSON");
+            None
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use shared_api::ServerMessage;
     use shared_types::SessionId;
 
     use super::*;
@@ -81,5 +118,15 @@ mod tests {
         assert_eq!(outbox.send(&of_bytes(1)).now_or_never(), None);
         drop(inbox.recv().await);
         assert!(outbox.send(&half).await);
+    }
+
+    #[tokio::test]
+    async fn room_that_was_kept_for_a_larger_message_is_given_back() {
+        let (outbox, _inbox) = Outbox::new();
+        let all = outbox.room(BYTES as usize).now_or_never().flatten();
+        all.expect("all of it is free").put(Message::binary("x"));
+        let rest = outbox.room(BYTES as usize - 1).now_or_never().flatten();
+        assert!(rest.is_some(), "one byte waits, and no more");
+        assert!(outbox.room(1).now_or_never().is_none());
     }
 }

@@ -1,0 +1,206 @@
+//! One WebSocket of a client: both sides speak whenever they like, until one of them ends it.
+//!
+//! What is sent goes through one queue (`outbox`), so a client that reads slowly makes only itself wait. A
+//! connection does not outlive its credential, and says goodbye when the server stops.
+
+use std::{future::Future, ops::ControlFlow, time::Duration};
+
+use axum::{
+    extract::ws::close_code,
+    http::request::Parts,
+    response::{IntoResponse as _, Response},
+};
+use futures_util::{SinkExt as _, StreamExt as _, stream::SplitSink};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use server_app::OpContext;
+use tokio::{sync::mpsc, task::JoinSet};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message,
+        protocol::{CloseFrame, Role, WebSocketConfig},
+    },
+};
+
+use super::{
+    GOODBYE_WITHIN,
+    farewell::{close_frame, farewell, violation},
+    handshake::{Handshake, NoHandshake},
+    outbox::{Outbox, Waiting},
+};
+use crate::{Doors, Limits, serve::Place};
+
+/// Bytes that are read at once, and for which a connection has room from its beginning on.
+const BUFFER_BYTES: usize = 4 * 1024;
+/// How often it is looked whether the credential was revoked.
+const CREDENTIAL_CHECKED_EVERY: Duration = Duration::from_secs(5);
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// The server's side of a conversation.
+pub(super) trait Conversation: Send + 'static {
+    /// Largest message of the client, in bytes; a larger one ends the connection.
+    const MAX_MESSAGE_BYTES: usize;
+
+    /// Something that happened on the server's side.
+    type Event: Send;
+
+    /// Whether there is room for another message of the client.
+    fn listens(&self) -> bool;
+
+    /// The client said this.
+    fn hear(&mut self, message: Message) -> impl Future<Output = ControlFlow<End>> + Send;
+
+    /// The next event. Safe to cancel: an event that was not returned is not lost.
+    fn event(&mut self) -> impl Future<Output = Self::Event> + Send;
+
+    /// Does what follows from an event.
+    fn handle(&mut self, event: Self::Event) -> impl Future<Output = ControlFlow<End>> + Send;
+}
+
+/// Why a conversation ends.
+pub(super) enum End {
+    /// The client said goodbye, or is gone.
+    ByClient,
+    /// The server has nothing more to say, or the client broke the protocol.
+    With(CloseFrame),
+    /// The credential was revoked.
+    Revoked,
+    /// The server stops.
+    Stops,
+}
+
+/// A connection that may become a WebSocket.
+pub(super) struct Opening {
+    upgrade: OnUpgrade,
+    answer: Response,
+    place: Option<Place>,
+}
+
+impl Opening {
+    /// # Errors
+    /// The request asks for no WebSocket that the server speaks.
+    pub(super) fn of(parts: &mut Parts) -> Result<Self, NoHandshake> {
+        let (upgrade, answer) = Handshake::of(parts)?.split();
+        Ok(Self {
+            upgrade,
+            answer,
+            place: parts.extensions.remove::<Place>(),
+        })
+    }
+
+    /// Begins the conversation once the client has the answer, which is returned.
+    pub(super) fn begin<C: Conversation>(
+        self,
+        ctx: OpContext,
+        doors: Doors,
+        begin: impl FnOnce(Outbox) -> C + Send + 'static,
+    ) -> Response {
+        let (upgrade, place) = (self.upgrade, self.place);
+        tokio::spawn(async move {
+            match upgrade.await {
+                Ok(connection) => converse(TokioIo::new(connection), ctx, doors, begin).await,
+                Err(error) => tracing::debug!(%error, "a stream did not come about"),
+            }
+            drop(place);
+        });
+        self.answer.into_response()
+    }
+}
+
+async fn converse<C: Conversation>(
+    connection: TokioIo<Upgraded>,
+    ctx: OpContext,
+    doors: Doors,
+    begin: impl FnOnce(Outbox) -> C,
+) {
+    let limits = WebSocketConfig::default()
+        .max_message_size(Some(C::MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(C::MAX_MESSAGE_BYTES))
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES);
+    let socket = WebSocketStream::from_raw_socket(connection, Role::Server, Some(limits)).await;
+    let (sink, mut stream) = socket.split();
+    let (outbox, inbox) = Outbox::new();
+    let mut writer = JoinSet::new();
+    writer.spawn(write(sink, inbox, doors.limits));
+    let mut conversation = begin(outbox);
+    let mut check = tokio::time::interval(CREDENTIAL_CHECKED_EVERY);
+    let end = loop {
+        let goes_on = tokio::select! {
+            message = stream.next(), if conversation.listens() => match heard(message) {
+                Ok(message) => conversation.hear(message).await,
+                Err(end) => ControlFlow::Break(end),
+            },
+            event = conversation.event() => conversation.handle(event).await,
+            _ = check.tick() => is_allowed(&ctx, &doors).await,
+            () = doors.app.stopping() => ControlFlow::Break(End::Stops),
+            // The client is gone or takes nothing any more.
+            _ = writer.join_next() => return,
+        };
+        if let ControlFlow::Break(end) = goes_on {
+            break end;
+        }
+    };
+    // The writer ends once its queue has no sender.
+    drop(conversation);
+    let last = match end {
+        End::ByClient => close_frame(close_code::NORMAL, ""),
+        End::With(last) => last,
+        End::Revoked => close_frame(close_code::POLICY, "the credential was revoked"),
+        End::Stops => close_frame(close_code::AWAY, "the server stops"),
+    };
+    let goodbye = async {
+        if let Some(Ok(sink)) = writer.join_next().await
+            && let Ok(socket) = stream.reunite(sink)
+        {
+            farewell(socket, last).await;
+        }
+    };
+    let _ = tokio::time::timeout(GOODBYE_WITHIN, goodbye).await;
+}
+
+/// A message, unless there are no more.
+fn heard(message: Option<Result<Message, Error>>) -> Result<Message, End> {
+    match message {
+        Some(Ok(Message::Close(_))) | None => Err(End::ByClient),
+        Some(Ok(message)) => Ok(message),
+        Some(Err(error)) => Err(violation(&error).map_or(End::ByClient, End::With)),
+    }
+}
+
+/// Breaks off once the credential was revoked.
+async fn is_allowed(ctx: &OpContext, doors: &Doors) -> ControlFlow<End> {
+    match doors.app.access.holds(ctx).await {
+        Ok(false) => ControlFlow::Break(End::Revoked),
+        Ok(true) => ControlFlow::Continue(()),
+        Err(error) => {
+            tracing::warn!(%error, "it cannot be read whether a credential still holds");
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+/// Sends the messages of the queue until it has no sender, or the client takes no more.
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut inbox: mpsc::Receiver<Waiting>,
+    limits: Limits,
+) -> SplitSink<Socket, Message> {
+    let mut ping = tokio::time::interval(limits.keep_alive_every);
+    loop {
+        let (frame, room) = tokio::select! {
+            message = inbox.recv() => match message {
+                Some(Waiting { message, room }) => (message, Some(room)),
+                None => return sink,
+            },
+            _ = ping.tick() => (Message::Ping(Vec::new().into()), None),
+        };
+        let sent = tokio::time::timeout(limits.taken_within, sink.send(frame)).await;
+        drop(room);
+        if !matches!(sent, Ok(Ok(()))) {
+            return sink;
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `GET /api/v1/stream`: a client follows sessions. Each subscription is a task that reads the log and
+//! then what happens.
+
+use std::{collections::HashMap, convert::Infallible, future::pending, ops::ControlFlow};
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use server_app::{AppError, Followed, OpContext};
+use shared_api::{ClientMessage, ServerMessage};
+use shared_types::{SessionId, limits::MAX_API_BODY_BYTES};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    conversation::{Conversation, End, Opening},
+    handshake::NoHandshake,
+    live::LiveText,
+    outbox::Outbox,
+};
+use crate::{
+    Doors,
+    rest::{Signed, problem},
+};
+
+/// Sessions that one connection may follow at once.
+const SUBSCRIPTIONS: usize = 16;
+
+pub(super) async fn upgrade(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    request: Request,
+) -> Result<Response, NoHandshake> {
+    let (mut parts, _) = request.into_parts();
+    let opening = Opening::of(&mut parts)?;
+    let begin = {
+        let (ctx, doors) = (ctx.clone(), doors.clone());
+        |outbox| Sessions {
+            ctx,
+            doors,
+            following: HashMap::new(),
+            outbox,
+        }
+    };
+    Ok(opening.begin(ctx, doors, begin))
+}
+
+/// What one client wants.
+struct Sessions {
+    ctx: OpContext,
+    doors: Doors,
+    following: HashMap<SessionId, AbortOnDropHandle<()>>,
+    outbox: Outbox,
+}
+
+impl Conversation for Sessions {
+    const MAX_MESSAGE_BYTES: usize = MAX_API_BODY_BYTES;
+
+    /// Subscriptions speak for themselves.
+    type Event = Infallible;
+
+    fn listens(&self) -> bool {
+        true
+    }
+
+    async fn hear(&mut self, message: Message) -> ControlFlow<End> {
+        match message {
+            Message::Text(text) => match serde_json::from_str(&text) {
+                Ok(ClientMessage::Subscribe { session, after }) => {
+                    self.subscribe(session, after).await;
+                }
+                Ok(ClientMessage::Unsubscribe { session }) => self.unsubscribe(session).await,
+                Err(error) => {
+                    self.refuse(None, &format!("the message was not understood: {error}"))
+                        .await;
+                }
+            },
+            Message::Binary(_) => self.refuse(None, "messages are JSON text").await,
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn event(&mut self) -> Infallible {
+        pending().await
+    }
+
+    async fn handle(&mut self, event: Infallible) -> ControlFlow<End> {
+        match event {}
+    }
+}
+
+impl Sessions {
+    async fn subscribe(&mut self, session: SessionId, after: u64) {
+        // The earlier subscription has said its last before the new one begins.
+        self.unsubscribe(session).await;
+        self.following.retain(|_, task| !task.is_finished());
+        if self.following.len() >= SUBSCRIPTIONS {
+            let detail = "too many subscriptions on one connection; open another";
+            return self.refuse(Some(session), detail).await;
+        }
+        let (ctx, doors, outbox) = (self.ctx.clone(), self.doors.clone(), self.outbox.clone());
+        let task = tokio::spawn(follow(ctx, doors, session, after, outbox));
+        self.following.insert(session, AbortOnDropHandle::new(task));
+    }
+
+    async fn unsubscribe(&mut self, session: SessionId) {
+        if let Some(task) = self.following.remove(&session) {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+
+    async fn refuse(&self, session: Option<SessionId>, detail: &str) {
+        let refused = AppError::Invalid(detail.to_owned());
+        let problem = problem(&refused);
+        let refused = ServerMessage::Problem { session, problem };
+        self.outbox.send(&refused).await;
+    }
+}
+
+/// Sends one session's events, then what happens, until the client leaves.
+async fn follow(ctx: OpContext, doors: Doors, session: SessionId, after: u64, outbox: Outbox) {
+    let mut texts = LiveText::default();
+    let failed = |error: &AppError| ServerMessage::Problem {
+        session: Some(session),
+        problem: problem(error),
+    };
+    let mut subscription = match doors.app.sessions.follow(&ctx, session, after).await {
+        Ok(subscription) => subscription,
+        Err(error) => {
+            outbox.send(&failed(&error)).await;
+            return;
+        }
+    };
+    loop {
+        let message = match subscription.next().await {
+            Ok(Followed::Event(event)) => ServerMessage::Event {
+                session,
+                event: Box::new(event),
+            },
+            Ok(Followed::CaughtUp(seq)) => ServerMessage::CaughtUp { session, seq },
+            Ok(Followed::Live(live)) => match texts.convert(live) {
+                Some(live) => ServerMessage::Live { session, live },
+                None => continue,
+            },
+            Err(error) => {
+                outbox.send(&failed(&error)).await;
+                return;
+            }
+        };
+        if !outbox.send(&message).await {
+            return;
+        }
+    }
+}
