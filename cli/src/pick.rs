@@ -131,7 +131,7 @@ pub(crate) async fn operation(
     };
     let found = client.operations_beginning(beginning, LOOKED_FOR).await?;
     let candidates = found.into_iter().map(|operation| {
-        let beside = format!("of {}", operation.session);
+        let beside = clean_line(&operation.title, MAX_BESIDE);
         (operation.id.to_string(), beside, operation.id)
     });
     only("operation", beginning, candidates.collect(), "gantry ps -a")

@@ -17,4 +17,5 @@ pub mod other_server;
 pub mod peer;
 pub mod proxy;
 pub mod report;
+pub mod socket;
 pub mod work;

@@ -116,6 +116,38 @@ impl Document {
         Ok(())
     }
 
+    /// The smallest value that a schema allows: only what is required, and all of it small.
+    fn smallest(&self, schema: &Value) -> Value {
+        let schema = self.resolve(schema).expect("it is in the document");
+        if let Some(first) = schema["enum"].get(0) {
+            return first.clone();
+        }
+        if let Some(first) = schema["oneOf"].get(0) {
+            return self.smallest(first);
+        }
+        let types = types(schema).expect("a type");
+        match types[0] {
+            "string" => {
+                let letters = schema["minLength"].as_u64().unwrap_or(0);
+                "x".repeat(usize::try_from(letters).expect("a length"))
+                    .into()
+            }
+            "integer" | "number" => schema["minimum"].as_u64().unwrap_or(0).into(),
+            "boolean" => false.into(),
+            "array" => Vec::<Value>::new().into(),
+            "object" => {
+                let required = schema["required"].as_array().into_iter().flatten();
+                let names = required.map(|name| name.as_str().expect("a name"));
+                let fields = names.map(|name| {
+                    let value = self.smallest(&schema["properties"][name]);
+                    (name.to_owned(), value)
+                });
+                Value::Object(fields.collect())
+            }
+            _ => Value::Null,
+        }
+    }
+
     fn resolve<'a>(&'a self, schema: &'a Value) -> Result<&'a Value, String> {
         let Some(reference) = schema["$ref"].as_str() else {
             return Ok(schema);
@@ -130,6 +162,41 @@ impl Operation<'_> {
     /// Whether it takes a body.
     pub fn has_body(&self) -> bool {
         self.said["requestBody"].is_object()
+    }
+
+    /// Whether it takes JSON.
+    pub fn has_json(&self) -> bool {
+        self.json().is_object()
+    }
+
+    fn json(&self) -> &Value {
+        &self.said["requestBody"]["content"]["application/json"]["schema"]
+    }
+
+    /// The smallest body that the document allows; none where it takes no body.
+    pub fn smallest_body(&self) -> Option<String> {
+        let json = || self.document.smallest(self.json()).to_string();
+        self.has_body().then(|| {
+            if self.has_json() {
+                json()
+            } else {
+                String::new()
+            }
+        })
+    }
+
+    /// The smallest query that the document allows, such as `?offset=0`; empty where it needs none.
+    pub fn smallest_query(&self) -> String {
+        let parameters = self.said["parameters"].as_array().into_iter().flatten();
+        let needed = parameters.filter(|said| said["in"] == "query" && said["required"] == true);
+        let pairs = needed.map(|said| {
+            let name = said["name"].as_str().expect("a name");
+            format!("{name}={}", self.document.smallest(&said["schema"]))
+        });
+        match pairs.collect::<Vec<_>>() {
+            none if none.is_empty() => String::new(),
+            pairs => format!("?{}", pairs.join("&")),
+        }
     }
 
     /// The names of its parameters in this place, such as `query`.
@@ -158,8 +225,7 @@ impl Operation<'_> {
     /// # Errors
     /// The first thing that is not as the document says, and where.
     pub fn check_request(&self, body: &Value) -> Result<(), String> {
-        let schema = &self.said["requestBody"]["content"]["application/json"]["schema"];
-        self.document.check(schema, body, "request")
+        self.document.check(self.json(), body, "request")
     }
 
     /// What is wrong with an answer: its status, its content type and its body.

@@ -25,6 +25,8 @@ mod scenarios {
     mod many_execs;
     mod numbers;
     mod openapi_tools;
+    mod operation_streams;
+    mod operations;
     mod operator;
     mod other_servers;
     mod outputs;

@@ -12,6 +12,7 @@ mod in_time;
 mod limits;
 mod link;
 mod rest;
+mod seats;
 mod serve;
 mod ws;
 
@@ -22,7 +23,7 @@ pub use rest::openapi;
 pub use serve::{Door, Peer, Place, serve};
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::DefaultBodyLimit,
     middleware::{from_fn_with_state, map_response},
 };
@@ -50,6 +51,7 @@ pub fn router(doors: Doors) -> Router {
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors)
+        .layer(Extension(seats::Seats::default()))
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
         .layer(from_fn_with_state(answer_within, in_time::in_time))

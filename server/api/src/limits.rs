@@ -29,6 +29,13 @@ pub struct Limits {
     pub strangers_hold_bytes: usize,
 }
 
+impl Limits {
+    /// How long a request may wait for something and still be answered in time.
+    pub(crate) fn waits_at_most(&self) -> Duration {
+        self.answer_within.mul_f32(0.9)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

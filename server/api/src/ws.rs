@@ -1,5 +1,5 @@
-//! WebSockets: `GET /api/v1/stream`, on which a client follows sessions (`sessions`); and the one that
-//! carries a runner's link (`link`).
+//! WebSockets: `GET /api/v1/stream`, on which a client follows sessions (`sessions`), the one of each
+//! operation (`operation`), and the one that carries a runner's link (`link`).
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ mod farewell;
 mod handshake;
 mod link;
 mod live;
+mod operation;
 mod outbox;
 mod sessions;
 
@@ -21,5 +22,6 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) fn router() -> Router<Doors> {
     Router::new()
         .route("/api/v1/stream", get(sessions::upgrade))
+        .route("/api/v1/operations/{id}/stream", get(operation::upgrade))
         .merge(link::router())
 }

@@ -198,20 +198,6 @@ messages! {
         pub ended: Option<String>,
     }
 
-    /// The operations of a user's sessions, by id.
-    pub struct SessionOperations {
-        /// The operations.
-        pub operations: Vec<SessionOperation>,
-    }
-
-    /// An operation of a session's in a list.
-    pub struct SessionOperation {
-        /// Its id.
-        pub id: OperationId,
-        /// The session whose call it is.
-        pub session: SessionId,
-    }
-
     /// What became of a wish to stop an operation.
     pub struct OperationCancelled {
         /// `cancelled`: it was stopped; `already_exited`; `never_started`: and never will;

@@ -136,7 +136,7 @@ messages! {
         /// When the server stored its end.
         #[serde(default)]
         pub ended_at: Option<Timestamp>,
-        /// How it ended; absent while it is open.
+        /// How it ended; absent while it is open, and in a list where it is long.
         #[serde(default)]
         pub end: Option<OperationEnd>,
     }

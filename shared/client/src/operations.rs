@@ -2,8 +2,7 @@
 
 use reqwest::Method;
 use shared_api::{
-    Operation, OperationCancelled, Operations, Output, SendSignal, SessionOperation,
-    SessionOperations, Signal, StartOperation,
+    Operation, OperationCancelled, Operations, Output, SendSignal, Signal, StartOperation,
 };
 use shared_types::OperationId;
 
@@ -66,7 +65,7 @@ impl Client {
         Ok(found.operations)
     }
 
-    /// The operations whose ids begin so, by id, at most `limit`.
+    /// The operations whose ids begin so, the newest first, at most `limit`.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
@@ -74,12 +73,12 @@ impl Client {
         &self,
         beginning: &str,
         limit: u32,
-    ) -> Result<Vec<SessionOperation>, ClientError> {
+    ) -> Result<Vec<Operation>, ClientError> {
         let query = [
             ("prefix", beginning.to_owned()),
             ("limit", limit.to_string()),
         ];
-        let found: SessionOperations = self.http.get(&["operations"], &query).await?;
+        let found: Operations = self.http.get(&["operations"], &query).await?;
         Ok(found.operations)
     }
 

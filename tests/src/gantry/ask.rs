@@ -20,21 +20,30 @@ pub struct Answer {
 impl Gantry {
     /// One request as the owner; `body` is sent as it is.
     pub async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Answer {
-        let method = method.to_uppercase().parse().expect("a method");
-        let mut request = self
-            .http
-            .request(method, format!("{}{path}", self.url()))
-            .bearer_auth(self.token());
+        let mut request = self.request(method, path).bearer_auth(self.token());
         if let Some(body) = body {
             request = request
                 .header(reqwest::header::CONTENT_TYPE, "application/json")
                 .body(body);
         }
+        Answer::to(request).await
+    }
+
+    /// A request as a stranger, to be sent with [`Answer::to`].
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = method.to_uppercase().parse().expect("a method");
+        self.http.request(method, format!("{}{path}", self.url()))
+    }
+}
+
+impl Answer {
+    /// Sends a request.
+    pub async fn to(request: reqwest::RequestBuilder) -> Self {
         let answer = request.send().await.expect("an answer");
         let kind = answer.headers().get(reqwest::header::CONTENT_TYPE);
         let retry_after = answer.headers().get(reqwest::header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
-        Answer {
+        Self {
             retry_after,
             status: answer.status().as_u16(),
             kind: kind

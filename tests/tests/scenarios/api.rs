@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use shared_types::{Event, OperationId};
 use tests::{
-    gantry::{Answer, Gantry},
+    gantry::{Answer, Gantry, eventually},
     openapi::{Document, Operation},
 };
 
@@ -109,6 +109,11 @@ async fn every_good_answer_has_the_documented_shape() {
         .call("post", "/api/v1/operations/{id}/cancel", &operation, None)
         .await;
     assert_eq!(cancelled["answer"], "already_exited");
+    let ended = api
+        .call("get", "/api/v1/operations/{id}", &operation, None)
+        .await;
+    assert_eq!(ended["end"]["code"], 0, "{ended}");
+    api.runs_an_operation().await;
 
     let mut talk = gantry.talk().await;
     talk.say("run in the background: sleep 1000").await;
@@ -169,7 +174,7 @@ async fn a_field_that_is_not_documented_is_refused_by_its_name() {
         };
         let path = operation.path.replace("{id}", &id);
         let mut answers = Vec::new();
-        if operation.has_body() {
+        if operation.has_json() {
             let body = json!({ "surprise": true }).to_string();
             answers.push((
                 Some("surprise"),
@@ -245,11 +250,8 @@ async fn an_id_of_nothing_of_another_kind_or_of_no_form_gets_the_same_answer() {
             &long,
         ]) {
             let path = operation.path.replace("{id}", id);
-            let good = match operation.method {
-                "put" => json!({ "runner": "laptop" }),
-                _ => json!({ "text": "hello" }),
-            };
-            let body = operation.has_body().then(|| good.to_string());
+            let path = path + &operation.smallest_query();
+            let body = operation.smallest_body();
             let answer = gantry.ask(operation.method, &path, body).await;
             assert_eq!(answer.status, 404, "{path}: {answer:?}");
             assert_true(&operation, &answer);
@@ -309,6 +311,29 @@ impl<'a> Api<'a> {
         }
     }
 
+    /// An operation of the caller's own, with everything that can be passed on to it.
+    async fn runs_an_operation(&mut self) {
+        let of = "/api/v1/operations/{id}";
+        let exec = json!({ "argv": ["cat"], "terminal": { "rows": 24, "columns": 80 } });
+        let start = json!({ "runner": "laptop", "exec": exec, "timeout_ms": 60_000 });
+        let started = self.call("post", "/api/v1/operations", "", Some(start));
+        let id = started.await["id"].as_str().expect("an id").to_owned();
+        let size = json!({ "rows": 50, "columns": 132 });
+        self.call("post", &format!("{of}/resize"), &id, Some(size))
+            .await;
+        let input = format!("{of}/input");
+        let taken = self.send(("post", &input), (&id, "?offset=0"), "hi\n".to_owned());
+        assert_eq!(taken.await["offset"], 3);
+        let kill = json!({ "signal": "kill" });
+        self.call("post", &format!("{of}/signal"), &id, Some(kill))
+            .await;
+        eventually("it ends", async || {
+            let seen = self.gantry.ask("get", &of.replace("{id}", &id), None).await;
+            (seen.body["end"]["signal"] == 9).then_some(())
+        })
+        .await;
+    }
+
     /// A request that the document allows and the server carries out; returns the answer's body.
     async fn call(&mut self, method: &str, path: &str, id: &str, body: Option<Value>) -> Value {
         let operation = self.document.operation(method, path);
@@ -318,10 +343,24 @@ impl<'a> Api<'a> {
         }
         assert_eq!(operation.has_body(), body.is_some(), "{method} {path}");
         let body = body.map(|body| body.to_string());
-        let answer = self
-            .gantry
-            .ask(method, &path.replace("{id}", id), body)
-            .await;
+        self.answered((method, path), &path.replace("{id}", id), body)
+            .await
+    }
+
+    /// The same with a body that is no JSON.
+    async fn send(&mut self, of: (&str, &str), (id, query): (&str, &str), body: String) -> Value {
+        let path = of.1.replace("{id}", id) + query;
+        self.answered(of, &path, Some(body)).await
+    }
+
+    async fn answered(
+        &mut self,
+        (method, path): (&str, &str),
+        at: &str,
+        body: Option<String>,
+    ) -> Value {
+        let operation = self.document.operation(method, path);
+        let answer = self.gantry.ask(method, at, body).await;
         assert!(
             (200..300).contains(&answer.status),
             "{method} {path}: {answer:?}"

@@ -29,6 +29,27 @@ export function told(message: ServerMessage): string {
     }
 }
 
+type OperationMessage = webhooks["operation_stream"]["post"]["requestBody"]["content"]["application/json"];
+
+export function happens(message: OperationMessage): string {
+    switch (message.type) {
+        case "ended":
+            return end(message.operation);
+        case "gap":
+            return `${message.stream} ${message.to - message.from}`;
+        case "problem":
+            return message.problem.detail;
+        default:
+            return message.type;
+    }
+}
+
+function end(operation: Schemas["Operation"]): string {
+    const end = operation.end;
+    if (!end) return operation.state;
+    return end.kind === "exited" ? `${end.code ?? end.signal} ${end.cause}` : end.words;
+}
+
 function event(event: Schemas["SessionEvent"]): string {
     const place: number = event.seq;
     switch (event.type) {
@@ -52,6 +73,9 @@ export const following: Schemas["ClientMessage"] = { type: "subscribe", session:
 export const query: operations["read_output"]["parameters"]["query"] = { stream: "stderr" };
 // @ts-expect-error there is no such stream
 export const wrong: operations["read_output"]["parameters"]["query"] = { stream: "stdlog" };
+export const start: Schemas["StartOperation"] = { runner: "laptop", exec: { argv: ["ls", "-l"] } };
+export const says: Schemas["OperationClientMessage"] = { type: "signal", signal: "interrupt" };
+export const input: operations["send_input"]["parameters"]["query"] = { offset: 0, end: true };
 export const both: [keyof operations, keyof operations] = ["cancel_session", "cancel_operation"];
 "#;
 

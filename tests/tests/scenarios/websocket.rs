@@ -1,18 +1,10 @@
 //! The WebSocket, spoken wrongly: each mistake is answered with a problem that says what it was,
 //! and the connection goes on.
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use shared_types::SessionId;
-use tests::{
-    gantry::{Gantry, PATIENCE},
-    openapi::Document,
-};
-use tokio::net::TcpStream;
-use tokio_tungstenite::{
-    WebSocketStream, client_async,
-    tungstenite::{Message, client::IntoClientRequest as _},
-};
+use tests::{gantry::Gantry, socket::Socket};
+use tokio_tungstenite::tungstenite::Message;
 
 /// Sessions that one connection may follow at once.
 const SUBSCRIPTIONS: usize = 16;
@@ -20,7 +12,7 @@ const SUBSCRIPTIONS: usize = 16;
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_does_not_understand_is_a_problem_and_the_connection_goes_on() {
     let gantry = Gantry::practice().await;
-    let mut socket = Socket::open(&gantry).await;
+    let mut socket = Sessions::open(&gantry).await;
     let session = gantry
         .client()
         .create_session("")
@@ -69,7 +61,7 @@ async fn what_the_server_does_not_understand_is_a_problem_and_the_connection_goe
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_not_there_is_not_found_and_the_connection_goes_on() {
     let gantry = Gantry::practice().await;
-    let mut socket = Socket::open(&gantry).await;
+    let mut socket = Sessions::open(&gantry).await;
     let nothing = SessionId::from_u128(1);
     for _ in 0..2 * SUBSCRIPTIONS {
         socket.say(Message::text(subscribe(nothing))).await;
@@ -90,7 +82,7 @@ async fn a_session_that_is_not_there_is_not_found_and_the_connection_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_subscriptions_are_refused_until_one_is_given_up() {
     let gantry = Gantry::practice().await;
-    let mut socket = Socket::open(&gantry).await;
+    let mut socket = Sessions::open(&gantry).await;
     let mut sessions = Vec::new();
     for _ in 0..=SUBSCRIPTIONS {
         sessions.push(
@@ -127,7 +119,7 @@ async fn everything_that_is_sent_while_a_turn_runs_has_the_documented_shape() {
     let _runner = gantry.runner("laptop").await;
     let client = gantry.client();
     let session = client.create_session("").await.expect("a session").id;
-    let mut socket = Socket::open(&gantry).await;
+    let mut socket = Sessions::open(&gantry).await;
     socket.say(Message::text(subscribe(session))).await;
     socket.catches_up(session).await;
     let sent = client
@@ -147,52 +139,20 @@ async fn everything_that_is_sent_while_a_turn_runs_has_the_documented_shape() {
     assert!(kinds.iter().any(|kind| kind == "text"), "{kinds:?}");
 }
 
-/// A client that checks all that it hears against the document.
-struct Socket {
-    document: Document,
-    stream: WebSocketStream<TcpStream>,
-}
+/// A client that follows sessions.
+struct Sessions(Socket);
 
-impl Socket {
+impl Sessions {
     async fn open(gantry: &Gantry) -> Self {
-        let document = gantry.ask("get", "/api/v1/openapi.json", None).await;
-        let address = gantry.url().trim_start_matches("http://").to_owned();
-        let mut request = format!("ws://{address}/api/v1/stream")
-            .into_client_request()
-            .expect("an address");
-        let bearer = format!("Bearer {}", gantry.token());
-        let bearer = bearer.parse().expect("a header's value");
-        request.headers_mut().insert("authorization", bearer);
-        let stream = TcpStream::connect(&address).await.expect("it listens");
-        let (stream, _) = client_async(request, stream).await.expect("it is let in");
-        Self {
-            document: Document::new(document.body),
-            stream,
-        }
+        Self(Socket::open(gantry, "/api/v1/stream", "ServerMessage").await)
     }
 
     async fn say(&mut self, message: Message) {
-        self.stream.send(message).await.expect("it can be sent");
+        self.0.say(message).await;
     }
 
-    /// The next message that is no ping.
     async fn hears(&mut self) -> Value {
-        let text = async {
-            loop {
-                let message = self.stream.next().await.expect("the connection goes on");
-                match message.expect("it can be read") {
-                    Message::Text(text) => return text,
-                    Message::Ping(_) | Message::Pong(_) => {}
-                    other => panic!("{other:?} is not a text"),
-                }
-            }
-        };
-        // Around the loop: pings alone are not what is waited for.
-        let text = tokio::time::timeout(PATIENCE, text).await;
-        let said = serde_json::from_str(&text.expect("a message in time")).expect("JSON");
-        let checked = self.document.check_component("ServerMessage", &said);
-        checked.expect("it is documented");
-        said
+        self.0.hears().await
     }
 
     /// The next message is this problem.

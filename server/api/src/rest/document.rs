@@ -36,7 +36,7 @@ const BODY_PROBLEMS: [StatusCode; 2] = [
 #[openapi(
     info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
     servers((url = "/", description = "Where this document comes from")),
-    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::Problem)),
+    components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::OperationClientMessage, shared_api::OperationServerMessage, shared_api::Problem)),
     modifiers(&BearerAuth)
 )]
 pub(super) struct Document;
@@ -76,37 +76,83 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
             }
         }
     }
-    document.webhooks = Some(socket());
+    document.webhooks = Some(sockets());
     unions::name_variants(document.components.get_or_insert_default());
     document
 }
 
-/// The WebSocket. The standard describes none, so this stands where it describes messages that come
+/// The WebSockets. The standard describes none, so they stand where it describes messages that come
 /// from the server: each of them as a request, and what the client may say as an answer.
-fn socket() -> Paths {
+fn sockets() -> Paths {
+    let sessions = socket(
+        ("stream", "Follow sessions over a WebSocket."),
+        SESSIONS,
+        [
+            shared_api::ServerMessage::name(),
+            shared_api::ClientMessage::name(),
+        ],
+    );
+    let operation = socket(
+        (
+            "operation_stream",
+            "Follow an operation over a WebSocket, and pass input on to it.",
+        ),
+        OPERATION,
+        [
+            shared_api::OperationServerMessage::name(),
+            shared_api::OperationClientMessage::name(),
+        ],
+    );
+    PathsBuilder::new()
+        .path("stream", sessions)
+        .path("operation_stream", operation)
+        .build()
+}
+
+const SESSIONS: &str = "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with the bearer token \
+    of every other request. The request below is what the server sends on it, the answer what the \
+    client may send, each as one text message.";
+
+const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdout=0&stderr=0` opens \
+    a WebSocket, with the bearer token of every other request. The two offsets say from which byte on \
+    each output stream is sent; 0 where they are absent. The request below is what the server sends \
+    as text, the answer what the client may send as text, each as one message.\n\n\
+    A binary message carries a piece of output (from the server) or of input (from the client). Byte 0 \
+    says which: 0 input, 1 stdout, 2 stderr. Bytes 1 to 8 are the offset of the piece's first byte, \
+    as a big-endian number. At most 65536 bytes of data follow.\n\n\
+    The first message of the server is `operation`. Then comes all output from the offsets on, first \
+    what is stored, then what happens. `ended` comes after all output, and the server closes the \
+    connection with code 1000. Where the operation takes input, `input_taken` says from which offset \
+    on to send it. `input_end` ends the input. A piece behind missing bytes is dropped.\n\n\
+    A client whose connection broke connects again with the offsets that it has, and sends its input \
+    again from the next `input_taken` on. Code 1008: the credential was revoked. Codes 1001 and 1013: \
+    connect again.\n\n\
+    The server stores the output of every operation but of a download: it keeps that until the client \
+    says `taken`, and one client reads it at a time.";
+
+/// One WebSocket, as what the server says and what the client says.
+fn socket(
+    (id, summary): (&str, &str),
+    description: &str,
+    [server, client]: [std::borrow::Cow<'static, str>; 2],
+) -> PathItem {
     let of = |name: std::borrow::Cow<'static, str>| {
         Content::new(Some(RefOr::Ref(Ref::from_schema_name(name))))
     };
     let server_says = RequestBodyBuilder::new()
         .description(Some("A message of the server."))
         .required(Some(Required::True))
-        .content("application/json", of(shared_api::ServerMessage::name()));
+        .content("application/json", of(server));
     let client_says = ResponseBuilder::new()
         .description("A message of the client, at any time.")
-        .content("application/json", of(shared_api::ClientMessage::name()));
+        .content("application/json", of(client));
     let operation = OperationBuilder::new()
-        .operation_id(Some("stream"))
-        .summary(Some("Follow sessions over a WebSocket."))
-        .description(Some(
-            "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with the bearer token of every \
-             other request. The request below is what the server sends on it, the answer what the \
-             client may send, each as one text message.",
-        ))
+        .operation_id(Some(id))
+        .summary(Some(summary))
+        .description(Some(description))
         .request_body(Some(server_says.build()))
         .response("200", client_says.build());
-    PathsBuilder::new()
-        .path("stream", PathItem::new(HttpMethod::Post, operation))
-        .build()
+    PathItem::new(HttpMethod::Post, operation)
 }
 
 /// The standard demands a description, and problems have a media type of their own.

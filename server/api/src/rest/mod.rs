@@ -12,13 +12,19 @@ mod sessions;
 mod signed;
 mod status;
 
-pub(crate) use problem::{problem, respond};
+pub(crate) use id::Id;
+pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size};
+pub(crate) use problem::{Refused, problem, respond};
 pub(crate) use signed::Signed;
 
-use axum::{Json, Router, routing::get};
+use axum::{Json, Router, extract::DefaultBodyLimit, routing::get};
 use utoipa::OpenApi as _;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
+    routes,
+};
 
+use self::operations::input::MAX_INPUT_BODY_BYTES;
 use crate::Doors;
 
 /// The OpenAPI document of the REST API, as the server serves it.
@@ -58,7 +64,13 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(sessions::send))
         .routes(routes!(sessions::cancel))
         .routes(routes!(sessions::tasks))
-        .routes(routes!(operations::operations))
-        .routes(routes!(operations::output))
+        .routes(routes!(operations::operations, operations::start))
+        .routes(routes!(operations::operation))
+        .routes(routes!(operations::output::output))
+        .routes(
+            routes!(operations::input::input).layer(DefaultBodyLimit::max(MAX_INPUT_BODY_BYTES)),
+        )
+        .routes(routes!(operations::input::resize))
+        .routes(routes!(operations::input::signal))
         .routes(routes!(operations::cancel))
 }

@@ -1,47 +1,32 @@
-//! Operations: what they wrote, and stopping them.
+//! Operations: starting them, what became of them, and stopping them.
 
-use std::time::Duration;
+pub(super) mod input;
+pub(super) mod output;
+mod request;
+mod view;
 
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
 };
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Deserialize;
-use server_app::{AppError, CancelAnswer, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OutputStream};
-use shared_api::{
-    OperationCancelled, Output, Problem, SessionOperation, SessionOperations, StreamName,
-};
-use shared_types::OperationId;
+use server_app::{AppError, CancelAnswer, OperationFilter};
+use shared_api::{Operation, OperationCancelled, Operations, Problem, StartOperation};
+use shared_types::{OperationId, Refusal, RefusalCode};
 
-use super::{Signed, id::Id, page::page, problem::Refused};
+use super::{
+    Signed,
+    id::Id,
+    page::page,
+    problem::{Body, Refused},
+};
 use crate::Doors;
 
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct OutputQuery {
-    /// `stdout` or `stderr`.
-    #[serde(default = "stdout")]
-    #[param(inline, value_type = StreamName)]
-    stream: OutputStream,
-    /// Where to begin, in bytes from 0; a negative number counts from the end.
-    #[serde(default)]
-    offset: i64,
-    /// At most this many bytes, from 1 to 1048576.
-    #[serde(default = "a_page")]
-    #[param(minimum = 1, maximum = 1048576)]
-    limit: usize,
-}
-
-fn stdout() -> OutputStream {
-    OutputStream::Stdout
-}
-
-fn a_page() -> usize {
-    MAX_OUTPUT_PAGE_BYTES
-}
+pub(crate) use self::{
+    input::{hand_over, to_signal, to_size},
+    view::to_operation,
+};
 
 /// Most operations that one list carries.
 const MAX_OPERATIONS: u32 = 200;
@@ -50,6 +35,10 @@ const MAX_OPERATIONS: u32 = 200;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
+    /// `open`: only those that have not ended; `all`.
+    #[serde(default)]
+    #[param(inline)]
+    state: Listed,
     /// Only those whose ids begin so, such as `op_3k`.
     #[serde(default)]
     prefix: String,
@@ -59,62 +48,71 @@ pub(crate) struct ListQuery {
     limit: u32,
 }
 
+/// Which operations are listed.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Listed {
+    Open,
+    #[default]
+    All,
+}
+
 fn all_operations() -> u32 {
     MAX_OPERATIONS
 }
 
-/// The user's operations, by id.
+/// Start an operation on a runner. It needs no one to stay: the server stores its output and its end.
+/// The same `Idempotency-Key` with the same request is the same operation, however often it is sent;
+/// without a key, each request is a new operation.
+#[utoipa::path(post, path = "/api/v1/operations", operation_id = "start_operation",
+    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 128 visible ASCII characters, without spaces.", min_length = 1, max_length = 128, pattern = "^[!-~]+$")),
+    request_body = StartOperation, responses(
+    (status = 201, body = Operation, description = "It is new."), (status = 200, body = Operation, description = "It is known from an earlier request with this key."),
+    (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "The key was used with another request, or the runner is offline."), (status = 422, body = Problem), (status = 429, body = Problem)))]
+pub(crate) async fn start(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    headers: HeaderMap,
+    Body(ask): Body<StartOperation>,
+) -> Result<(StatusCode, Json<Operation>), Refused> {
+    let start = request::checked(request::key(&headers)?, ask)?;
+    let (view, is_new) = doors.app.operations.start(&ctx, start).await?;
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok((status, Json(to_operation(view))))
+}
+
+/// The user's operations and those of the user's sessions, the newest first.
 #[utoipa::path(get, path = "/api/v1/operations", operation_id = "list_operations", params(ListQuery), responses(
-    (status = 200, body = SessionOperations), (status = 401, body = Problem), (status = 422, body = Problem)))]
+    (status = 200, body = Operations), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn operations(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Json<SessionOperations>, Refused> {
-    let Query(query) = query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
-    let limit = page(query.limit, MAX_OPERATIONS)?;
+) -> Result<Json<Operations>, Refused> {
+    let Query(query) = query.map_err(invalid_query)?;
     let filter = OperationFilter {
-        open_only: false,
+        open_only: matches!(query.state, Listed::Open),
         prefix: query.prefix,
-        limit,
+        limit: page(query.limit, MAX_OPERATIONS)?,
     };
     let found = doors.app.operations.list(&ctx, filter).await?;
-    Ok(Json(SessionOperations {
-        operations: found
-            .into_iter()
-            .filter_map(|found| {
-                let (id, session) = (found.id, found.session?);
-                Some(SessionOperation { id, session })
-            })
-            .collect(),
-    }))
+    let operations = found.into_iter().map(to_operation).collect();
+    Ok(Json(Operations { operations }))
 }
 
-/// What an operation wrote to one of its streams, from an offset on, while it runs and afterwards.
-#[utoipa::path(get, path = "/api/v1/operations/{id}/output", operation_id = "read_output", params(("id" = inline(OperationId), Path), OutputQuery), responses(
-    (status = 200, body = Output), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
-pub(crate) async fn output(
+/// An operation.
+#[utoipa::path(get, path = "/api/v1/operations/{id}", operation_id = "get_operation", params(("id" = inline(OperationId), Path)), responses(
+    (status = 200, body = Operation), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn operation(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     Id(id): Id<OperationId>,
-    query: Result<Query<OutputQuery>, QueryRejection>,
-) -> Result<Json<Output>, Refused> {
-    let Query(query) = query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
-    let limit = page(query.limit, MAX_OUTPUT_PAGE_BYTES)?;
-    let page = doors
-        .app
-        .operations
-        .output(&ctx, id, query.stream, query.offset, limit, Duration::ZERO)
-        .await?;
-    Ok(Json(Output {
-        operation: id,
-        stream: query.stream.to_string(),
-        base: page.base,
-        bytes: page.data.len() as u64,
-        data: STANDARD.encode(&page.data),
-        end: page.end,
-        ended: page.ended,
-    }))
+) -> Result<Json<Operation>, Refused> {
+    let view = doors.app.operations.view(&ctx, id).await?;
+    Ok(Json(to_operation(view)))
 }
 
 /// Stop an operation with everything that it started.
@@ -133,4 +131,16 @@ pub(crate) async fn cancel(
     };
     let answer = answer.to_owned();
     Ok((StatusCode::ACCEPTED, Json(OperationCancelled { answer })))
+}
+
+fn invalid_query(rejection: QueryRejection) -> AppError {
+    AppError::Invalid(rejection.body_text())
+}
+
+/// A refusal of an operation as an answer.
+pub(crate) fn refused(refusal: Refusal) -> AppError {
+    match refusal.code {
+        RefusalCode::Invalid | RefusalCode::Unsupported => AppError::Invalid(refusal.message),
+        _ => AppError::Conflict(refusal.message),
+    }
 }

@@ -1,0 +1,188 @@
+//! What a caller asks for, checked: a request that could run nowhere is refused here, with the field
+//! that is wrong and what is possible.
+
+use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
+
+use axum::http::HeaderMap;
+use server_app::{AppError, StartOperation};
+use shared_api::{Download, Exec, Upload};
+use shared_sandbox::{Command, Request, Retention};
+use shared_types::limits::{MAX_COMMAND_BYTES, MAX_PATH_BYTES, MAX_TRANSFER_BYTES};
+
+use super::input::to_size;
+
+/// The header with the caller's name for the operation.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Longest such name, in bytes.
+const MAX_KEY_BYTES: usize = 128;
+/// Most words of a command.
+const MAX_WORDS: usize = 4096;
+/// Shortest and longest time for an operation, in milliseconds.
+const RUN_FOR_MS: [u64; 2] = [1000, 7 * 24 * 60 * 60 * 1000];
+/// Shortest and longest silence that an operation may be given, in milliseconds.
+const IDLE_FOR_MS: [u64; 2] = [1, RUN_FOR_MS[1]];
+
+/// The idempotency key, if there is one.
+pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, AppError> {
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let key = value.to_str().ok().filter(|key| {
+        let length = 1..=MAX_KEY_BYTES;
+        length.contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    match (key, values.next()) {
+        (Some(key), None) => Ok(Some(key.to_owned())),
+        _ => invalid(format!(
+            "Idempotency-Key has to be one header with 1 to {MAX_KEY_BYTES} visible ASCII characters"
+        )),
+    }
+}
+
+/// The operation that is asked for.
+pub(super) fn checked(
+    key: Option<String>,
+    ask: shared_api::StartOperation,
+) -> Result<StartOperation, AppError> {
+    let request = match (ask.exec, ask.download, ask.upload) {
+        (Some(asked), None, None) => exec(asked)?,
+        (None, Some(asked), None) => download(asked)?,
+        (None, None, Some(asked)) => upload(asked)?,
+        _ => return invalid("name exactly one of exec, download and upload"),
+    };
+    let run_for = between("timeout_ms", ask.timeout_ms, RUN_FOR_MS)?;
+    Ok(StartOperation {
+        key,
+        runner: ask.runner,
+        request,
+        run_for: run_for.map(Duration::from_millis),
+    })
+}
+
+fn exec(asked: Exec) -> Result<Request, AppError> {
+    let command = match (asked.argv, asked.script) {
+        (Some(words), None) => argv(words)?,
+        (None, Some(script)) => shell(script)?,
+        _ => return invalid("exec needs exactly one of argv and script"),
+    };
+    within("exec.directory", &asked.directory, MAX_PATH_BYTES)?;
+    variables(&asked.environment)?;
+    let idle_for = between("exec.idle_timeout_ms", asked.idle_timeout_ms, IDLE_FOR_MS)?;
+    Ok(Request::Exec(shared_sandbox::Exec {
+        command,
+        directory: asked.directory,
+        environment: asked.environment,
+        merged: asked.merged,
+        input: asked.input,
+        terminal: asked.terminal.map(to_size).transpose()?,
+        // Nobody needs to stay for it, so none of it may be dropped.
+        retention: Retention::All,
+        idle_for_ms: idle_for.and_then(NonZeroU64::new),
+    }))
+}
+
+fn argv(words: Vec<String>) -> Result<Command, AppError> {
+    if words.len() > MAX_WORDS {
+        let number = words.len();
+        return invalid(format!(
+            "exec.argv has {number} words; at most {MAX_WORDS} are possible: write them to a file"
+        ));
+    }
+    if words.first().is_none_or(String::is_empty) {
+        return invalid("exec.argv is empty; name a program first, then its arguments");
+    }
+    for word in &words {
+        within("a word of exec.argv", word, MAX_COMMAND_BYTES)?;
+    }
+    Ok(Command::Argv(words))
+}
+
+fn shell(script: String) -> Result<Command, AppError> {
+    if script.is_empty() {
+        return invalid("exec.script is empty; write a command");
+    }
+    within("exec.script", &script, MAX_COMMAND_BYTES)?;
+    Ok(Command::Shell(script))
+}
+
+fn variables(environment: &BTreeMap<String, String>) -> Result<(), AppError> {
+    for (name, value) in environment {
+        if name.is_empty() || name.contains('=') {
+            return invalid(format!(
+                "exec.environment has a variable named {name:?}; a name is not empty and holds no \"=\""
+            ));
+        }
+        // The host takes both as one text.
+        let variable = format!("{name}={value}");
+        within(
+            "a variable of exec.environment",
+            &variable,
+            MAX_COMMAND_BYTES,
+        )?;
+    }
+    Ok(())
+}
+
+fn download(asked: Download) -> Result<Request, AppError> {
+    let path = file("download.path", asked.path)?;
+    Ok(Request::Download(shared_sandbox::Download { path }))
+}
+
+fn upload(asked: Upload) -> Result<Request, AppError> {
+    if asked.bytes > MAX_TRANSFER_BYTES {
+        return invalid(format!(
+            "upload.bytes is {}; a file has at most {MAX_TRANSFER_BYTES} bytes",
+            asked.bytes
+        ));
+    }
+    Ok(Request::Upload(shared_sandbox::Upload {
+        path: file("upload.path", asked.path)?,
+        bytes: asked.bytes,
+        digest: asked.digest,
+    }))
+}
+
+fn file(field: &str, path: String) -> Result<String, AppError> {
+    if path.is_empty() {
+        return invalid(format!("{field} is empty; name a file in the workspace"));
+    }
+    within(field, &path, MAX_PATH_BYTES)?;
+    Ok(path)
+}
+
+/// Whether a host can take this text at all.
+fn within(field: &str, text: &str, at_most: usize) -> Result<(), AppError> {
+    if text.len() > at_most {
+        let bytes = text.len();
+        return invalid(format!(
+            "{field} has {bytes} bytes; at most {at_most} are possible"
+        ));
+    }
+    if text.contains('\0') {
+        return invalid(format!(
+            "{field} holds a NUL character; no program can be given one"
+        ));
+    }
+    Ok(())
+}
+
+fn between(
+    field: &str,
+    number: Option<u64>,
+    [least, most]: [u64; 2],
+) -> Result<Option<u64>, AppError> {
+    match number {
+        Some(number) if number < least || number > most => {
+            invalid(format!("{field} is {number}; give {least} to {most}"))
+        }
+        number => Ok(number),
+    }
+}
+
+fn invalid<T>(why: impl Into<String>) -> Result<T, AppError> {
+    Err(AppError::Invalid(why.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! An operation as clients see it.
+
+use server_app::OperationView;
+use shared_api::{Operation, OperationEnd, OperationRunner, OperationState};
+use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, Outcome};
+use shared_types::{Digest, RefusalCode, clean::clean_line, limits::MAX_PEER_TEXT};
+
+/// The operation with its end, where it has one.
+pub(crate) fn to_operation(view: OperationView) -> Operation {
+    Operation {
+        id: view.id,
+        runner: OperationRunner {
+            id: view.runner,
+            name: view.runner_name,
+        },
+        title: view.title,
+        kind: view.kind,
+        started_by: view.started_by,
+        session: view.session,
+        turn: view.turn,
+        placed_at: view.placed_at,
+        cancel_requested_at: view.cancel_requested_at,
+        // Of a long end a list has only the time.
+        state: match view.ended_at.is_some() || view.outcome.is_some() {
+            true => OperationState::Ended,
+            false => OperationState::Open,
+        },
+        ended_at: view.ended_at,
+        end: view.outcome.as_ref().map(end),
+    }
+}
+
+fn end(outcome: &Outcome) -> OperationEnd {
+    match outcome {
+        Outcome::Exited(record) => exited(record),
+        Outcome::Read(read) => done(format!("read {} lines", read.lines), None),
+        Outcome::Written(written) => file("wrote", written.bytes, written.after),
+        Outcome::Edited(edited) => done(format!("replaced {} places", edited.replaced), None),
+        Outcome::Listed(listed) => done(format!("listed {} entries", listed.entries.len()), None),
+        Outcome::Globbed(found) => done(format!("found {} paths", found.paths.len()), None),
+        Outcome::Grepped(found) => done(format!("found {} lines", found.matches.len()), None),
+        Outcome::Downloaded(read) => file("read", read.bytes, read.digest),
+        Outcome::Found(found) => done(format!("found {} bytes", found.bytes), None),
+        Outcome::MadeDirectory(made) => done(
+            match made.made {
+                true => "made the directory".to_owned(),
+                false => "the directory was there already".to_owned(),
+            },
+            None,
+        ),
+        Outcome::Moved(_) => done("moved".to_owned(), None),
+        Outcome::Removed(_) => done("removed".to_owned(), None),
+        Outcome::Failed(failure) => OperationEnd::Failed {
+            words: line(failure),
+        },
+        Outcome::Refused(refusal) if refusal.code == RefusalCode::Lost => OperationEnd::Lost {
+            words: line(refusal),
+        },
+        Outcome::Refused(refusal) => OperationEnd::Refused {
+            words: line(refusal),
+        },
+    }
+}
+
+fn exited(record: &ExitRecord) -> OperationEnd {
+    let (code, signal) = match record.status {
+        ExitStatus::Code(code) => (Some(code), None),
+        ExitStatus::Signal(signal) => (None, Some(signal)),
+        ExitStatus::NotStarted(_) | ExitStatus::Unknown => (None, None),
+    };
+    let words = match record.cause {
+        ExitCause::Exited => line(&record.status),
+        cause => line(format_args!("ended {cause}: {}", record.status)),
+    };
+    OperationEnd::Exited {
+        code,
+        signal,
+        cause: cause(record.cause).to_owned(),
+        words,
+        stdout_bytes: record.stdout.offset,
+        stderr_bytes: record.stderr.offset,
+        wall_ms: record.wall_ms,
+    }
+}
+
+fn cause(cause: ExitCause) -> &'static str {
+    match cause {
+        ExitCause::Exited => "exited",
+        ExitCause::Timeout => "timeout",
+        ExitCause::Idle => "idle",
+        ExitCause::Cancelled => "cancelled",
+        ExitCause::Orphaned => "orphaned",
+        ExitCause::OutOfMemory => "out_of_memory",
+        ExitCause::DiskFull => "disk_full",
+        ExitCause::SupervisorLost => "supervisor_lost",
+        ExitCause::HostReboot => "host_reboot",
+    }
+}
+
+fn file(did: &str, bytes: u64, digest: Digest) -> OperationEnd {
+    done(format!("{did} {bytes} bytes"), Some((bytes, digest)))
+}
+
+fn done(words: String, file: Option<(u64, Digest)>) -> OperationEnd {
+    let (bytes, digest) = file.unzip();
+    OperationEnd::Done {
+        words,
+        bytes,
+        digest,
+    }
+}
+
+/// Words that a runner may have chosen, on one line of bounded length.
+fn line(words: impl ToString) -> String {
+    clean_line(&words.to_string(), MAX_PEER_TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_sandbox::{NotStarted, StreamEnd};
+    use shared_types::Refusal;
+
+    use super::*;
+
+    fn ends(status: ExitStatus, cause: ExitCause) -> OperationEnd {
+        end(&Outcome::Exited(ExitRecord {
+            status,
+            cause,
+            stdout: StreamEnd::default(),
+            stderr: StreamEnd::default(),
+            wall_ms: 0,
+            cpu_us: 0,
+            max_rss_bytes: 0,
+            tree_gone: true,
+        }))
+    }
+
+    #[test]
+    fn every_end_says_in_one_line_how_it_came_about() {
+        let refused = |code| end(&Outcome::Refused(Refusal::new(code, "why\n\x1b[2Jnot")));
+        let missing = NotStarted::MissingProgram("sl".to_owned());
+        for (end, words) in [
+            (ends(ExitStatus::Code(3), ExitCause::Exited), "exit code 3"),
+            (
+                ends(ExitStatus::Signal(9), ExitCause::Timeout),
+                "ended at its time limit: ended by signal 9",
+            ),
+            (
+                ends(ExitStatus::NotStarted(missing), ExitCause::Exited),
+                "it could not be started: there is no program \"sl\" on the runner's host; install \
+                 it, or name its file",
+            ),
+            (refused(RefusalCode::Lost), "why⏎not"),
+            (refused(RefusalCode::Expired), "why⏎not"),
+        ] {
+            assert_eq!(end.words(), words, "{end:?}");
+        }
+        assert!(matches!(
+            refused(RefusalCode::Lost),
+            OperationEnd::Lost { .. }
+        ));
+    }
+
+    #[test]
+    fn a_cause_has_the_name_that_it_has_everywhere() {
+        for known in [
+            ExitCause::Exited,
+            ExitCause::Timeout,
+            ExitCause::Idle,
+            ExitCause::Cancelled,
+            ExitCause::Orphaned,
+            ExitCause::OutOfMemory,
+            ExitCause::DiskFull,
+            ExitCause::SupervisorLost,
+            ExitCause::HostReboot,
+        ] {
+            let name = serde_json::to_value(known).expect("JSON");
+            assert_eq!(name, cause(known));
+        }
+    }
+}

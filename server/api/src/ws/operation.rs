@@ -1,0 +1,376 @@
+//! `GET /api/v1/operations/{id}/stream`: a client reads one operation as it happens, and passes input,
+//! sizes and signals on to it.
+//!
+//! The next event of the operation is taken once there is room for it in the client's queue, so a client
+//! that reads slowly makes only its own reading wait. Input is handed over one piece at a time; while
+//! one waits for the operation, at most one more is read.
+
+mod hands;
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use axum::{
+    Extension,
+    extract::{Query, Request, State, rejection::QueryRejection, ws::close_code},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use serde::Deserialize;
+use server_app::{AppError, Attached, OpContext, OperationView, OutputStream, Reading};
+use shared_api::{
+    BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES, OperationClientMessage, OperationServerMessage,
+    StreamName, TerminalSize,
+};
+use shared_sandbox::{Control, Controls, Input, OperationEvent, Outcome};
+use shared_types::{
+    OperationId, Refusal,
+    limits::{MAX_NUMBER, OUTPUT_CHUNK_BYTES},
+};
+use tokio_tungstenite::tungstenite::Message;
+
+use self::hands::Hands;
+use super::{
+    conversation::{Conversation, End, Opening},
+    farewell::close_frame,
+    outbox::{Outbox, Room, json},
+};
+use crate::{
+    Doors,
+    rest::{Id, Refused, Signed, problem, refused, to_operation, to_signal, to_size},
+    seats::{Seat, Seats},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct From {
+    /// The offset from which stdout is sent.
+    #[serde(default)]
+    stdout: u64,
+    /// The same of stderr.
+    #[serde(default)]
+    stderr: u64,
+}
+
+pub(super) async fn upgrade(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Extension(seats): Extension<Seats>,
+    Id(id): Id<OperationId>,
+    query: Result<Query<From>, QueryRejection>,
+    request: Request,
+) -> Result<Response, Response> {
+    let answer = |error: AppError| Refused::from(error).into_response();
+    let from = offsets(query).map_err(answer)?;
+    let (mut parts, _) = request.into_parts();
+    let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
+    let seat = seats
+        .take(ctx.credential)
+        .map_err(|full| full.into_response())?;
+    let attached = doors
+        .app
+        .operations
+        .attach(&ctx, id, from)
+        .await
+        .map_err(answer)?;
+    let begin = {
+        let (ctx, doors) = (ctx.clone(), doors.clone());
+        move |outbox| Following::of(attached, (ctx, doors), outbox, seat)
+    };
+    Ok(opening.begin(ctx, doors, begin))
+}
+
+fn offsets(query: Result<Query<From>, QueryRejection>) -> Result<[u64; 2], AppError> {
+    let Query(From { stdout, stderr }) =
+        query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
+    match stdout.max(stderr) > MAX_NUMBER {
+        true => Err(AppError::Invalid(format!(
+            "no output is longer than {MAX_NUMBER} bytes; give the offsets that you have"
+        ))),
+        false => Ok([stdout, stderr]),
+    }
+}
+
+/// One client that follows one operation.
+struct Following {
+    ctx: OpContext,
+    doors: Doors,
+    id: OperationId,
+    /// Whether the client says what of the output is stored: nobody else stores it.
+    is_download: bool,
+    reading: Reading,
+    controls: Arc<dyn Controls>,
+    hands: Hands,
+    outbox: Outbox,
+    /// For what is told next.
+    room: Option<Room>,
+    /// What is to be told before the next event.
+    rest: Option<Told>,
+    _seat: Seat,
+}
+
+/// What the client is told of the operation.
+enum Told {
+    /// The operation when the client came.
+    First(Box<OperationView>),
+    /// Output, which may need more than one message.
+    Output(OutputStream, u64, Bytes),
+    /// Anything else.
+    Event(OperationEvent),
+    /// There is nothing more, and it has not ended.
+    BrokenOff,
+}
+
+/// What happens on the server's side.
+enum Event {
+    /// There is something to tell, and room for it.
+    Tell(Room, Told),
+    /// Input was handed over, or something was done to the process.
+    Passed(Result<(), Refusal>),
+}
+
+impl Following {
+    fn of(
+        attached: Attached,
+        (ctx, doors): (OpContext, Doors),
+        outbox: Outbox,
+        seat: Seat,
+    ) -> Self {
+        let Attached {
+            view,
+            reading,
+            controls,
+        } = attached;
+        Self {
+            ctx,
+            doors,
+            id: view.id,
+            is_download: view.kind == "download",
+            reading,
+            hands: Hands::of(controls.clone()),
+            controls,
+            outbox,
+            room: None,
+            rest: Some(Told::First(Box::new(view))),
+            _seat: seat,
+        }
+    }
+}
+
+impl Conversation for Following {
+    const MAX_MESSAGE_BYTES: usize = MAX_BINARY_FRAME_BYTES;
+
+    type Event = Event;
+
+    fn listens(&self) -> bool {
+        self.hands.have_room()
+    }
+
+    async fn hear(&mut self, message: Message) -> ControlFlow<End> {
+        let heard = match message {
+            Message::Binary(bytes) => self.hear_piece(bytes),
+            Message::Text(text) => match serde_json::from_str(&text) {
+                Ok(said) => self.hear_words(said).await,
+                Err(error) => Err(AppError::Invalid(format!(
+                    "the message was not understood: {error}"
+                ))),
+            },
+            _ => Ok(()),
+        };
+        if let Err(error) = heard {
+            complain(&self.outbox, &error).await;
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn event(&mut self) -> Event {
+        tokio::select! {
+            (room, told) = told(&self.outbox, &mut self.room, &mut self.rest, &mut self.reading) => {
+                Event::Tell(room, told)
+            }
+            passed = self.hands.passed() => Event::Passed(passed),
+        }
+    }
+
+    async fn handle(&mut self, event: Event) -> ControlFlow<End> {
+        match event {
+            Event::Tell(room, told) => return self.tell(room, told).await,
+            Event::Passed(Ok(())) => {}
+            Event::Passed(Err(refusal)) => complain(&self.outbox, &refused(refusal)).await,
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Waits for room, then for something to tell. Safe to cancel: what was taken stays where it is.
+async fn told(
+    outbox: &Outbox,
+    room: &mut Option<Room>,
+    rest: &mut Option<Told>,
+    reading: &mut Reading,
+) -> (Room, Told) {
+    if room.is_none() {
+        *room = outbox.room(MAX_BINARY_FRAME_BYTES).await;
+    }
+    if rest.is_none() {
+        *rest = Some(match reading.next().await {
+            Some(OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            }) => Told::Output(stream, offset, data),
+            Some(event) => Told::Event(event),
+            None => Told::BrokenOff,
+        });
+    }
+    match (room.take(), rest.take()) {
+        (Some(room), Some(told)) => (room, told),
+        // The client takes nothing any more, which ends the conversation elsewhere.
+        _ => std::future::pending().await,
+    }
+}
+
+impl Following {
+    async fn tell(&mut self, room: Room, told: Told) -> ControlFlow<End> {
+        let message = match told {
+            Told::First(view) => OperationServerMessage::Operation {
+                operation: Box::new(to_operation(*view)),
+            },
+            Told::Output(stream, offset, data) => {
+                self.tell_output(room, stream, offset, data);
+                return ControlFlow::Continue(());
+            }
+            Told::Event(OperationEvent::Ended(outcome)) => {
+                let view = self.doors.app.operations.view(&self.ctx, self.id);
+                let end = ended(view.await, outcome);
+                put(room, &end);
+                return ControlFlow::Break(End::With(close_frame(close_code::NORMAL, "")));
+            }
+            Told::Event(event) => match to_message(event) {
+                Some(message) => message,
+                None => return ControlFlow::Continue(()),
+            },
+            Told::BrokenOff => {
+                let why = "the operation is read elsewhere, or the server stops; connect again";
+                return ControlFlow::Break(End::With(close_frame(close_code::AGAIN, why)));
+            }
+        };
+        put(room, &message);
+        ControlFlow::Continue(())
+    }
+
+    fn tell_output(&mut self, room: Room, stream: OutputStream, offset: u64, mut data: Bytes) {
+        let piece = data.split_to(data.len().min(OUTPUT_CHUNK_BYTES));
+        if !data.is_empty() {
+            let next = offset.saturating_add(piece.len() as u64);
+            self.rest = Some(Told::Output(stream, next, data));
+        }
+        let piece = BinaryFrame {
+            channel: Channel::Output(name(stream)),
+            offset,
+            data: piece,
+        };
+        room.put(Message::Binary(piece.encode()));
+    }
+
+    fn hear_piece(&mut self, bytes: Bytes) -> Result<(), AppError> {
+        let invalid = |why: String| Err(AppError::Invalid(why));
+        match BinaryFrame::decode(bytes) {
+            Ok(BinaryFrame {
+                channel: Channel::Input,
+                offset,
+                data,
+            }) => {
+                self.hands.take(Input {
+                    offset,
+                    data,
+                    end: false,
+                });
+                Ok(())
+            }
+            Ok(_) => invalid("a client sends input, whose messages begin with 0".to_owned()),
+            Err(error) => invalid(error.to_string()),
+        }
+    }
+
+    async fn hear_words(&mut self, said: OperationClientMessage) -> Result<(), AppError> {
+        match said {
+            OperationClientMessage::InputEnd { offset } => {
+                self.hands.take(Input {
+                    offset,
+                    data: Bytes::new(),
+                    end: true,
+                });
+                Ok(())
+            }
+            OperationClientMessage::Resize { rows, columns } => {
+                let size = to_size(TerminalSize { rows, columns })?;
+                self.hands.do_next(Control::Resize(size))
+            }
+            OperationClientMessage::Signal { signal } => {
+                self.hands.do_next(Control::Signal(to_signal(signal)))
+            }
+            OperationClientMessage::Taken { stream, offset } if self.is_download => {
+                let stream = match stream {
+                    StreamName::Stdout => OutputStream::Stdout,
+                    StreamName::Stderr => OutputStream::Stderr,
+                };
+                self.controls.commit(stream, offset).await;
+                Ok(())
+            }
+            OperationClientMessage::Taken { .. } => Err(AppError::Invalid(
+                "the server stores the output of this operation; only that of a download is taken"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+async fn complain(outbox: &Outbox, error: &AppError) {
+    let problem = problem(error);
+    let message = OperationServerMessage::Problem { problem };
+    outbox.send(&message).await;
+}
+
+/// The operation with its end, which may not be stored yet.
+fn ended(view: Result<OperationView, AppError>, outcome: Outcome) -> OperationServerMessage {
+    match view {
+        Ok(mut view) => {
+            view.outcome.get_or_insert(outcome);
+            OperationServerMessage::Ended {
+                operation: Box::new(to_operation(view)),
+            }
+        }
+        Err(error) => OperationServerMessage::Problem {
+            problem: problem(&error),
+        },
+    }
+}
+
+fn put(room: Room, message: &OperationServerMessage) {
+    if let Some(message) = json(message) {
+        room.put(message);
+    }
+}
+
+/// What clients are told of an event beside output and its end.
+fn to_message(event: OperationEvent) -> Option<OperationServerMessage> {
+    Some(match event {
+        OperationEvent::Accepted => OperationServerMessage::Accepted,
+        OperationEvent::Gap { stream, from, to } => OperationServerMessage::Gap {
+            stream: name(stream),
+            from,
+            to,
+        },
+        OperationEvent::Unreachable { since } => OperationServerMessage::Unreachable { since },
+        OperationEvent::Reachable => OperationServerMessage::Reachable,
+        OperationEvent::InputTaken(offset) => OperationServerMessage::InputTaken { offset },
+        OperationEvent::Output { .. } | OperationEvent::Ended(_) => return None,
+    })
+}
+
+fn name(stream: OutputStream) -> StreamName {
+    match stream {
+        OutputStream::Stdout => StreamName::Stdout,
+        OutputStream::Stderr => StreamName::Stderr,
+    }
+}
