@@ -16,6 +16,7 @@ mod scenarios {
     mod ends;
     mod ends_as_root;
     mod enrolments;
+    mod entries;
     mod ephemeral;
     mod hidden;
     mod journal;

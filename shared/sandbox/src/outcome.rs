@@ -6,6 +6,8 @@ mod exit;
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, Refusal};
 
+use crate::OutputStream;
+
 pub use download::DownloadCheck;
 pub use exit::{ExitCause, ExitRecord, ExitStatus, NotStarted, StreamEnd};
 
@@ -41,6 +43,51 @@ pub enum Outcome {
     Failed(FileFailure),
     /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
     Refused(Refusal),
+}
+
+impl Outcome {
+    /// Whether it is the end of a command or of a change, so that something else is there afterwards.
+    pub fn tells_of_a_change(&self) -> bool {
+        match self {
+            Self::Exited(_)
+            | Self::Written(_)
+            | Self::Edited(_)
+            | Self::MadeDirectory(_)
+            | Self::Moved(_)
+            | Self::Removed(_) => true,
+            Self::Read(_)
+            | Self::Listed(_)
+            | Self::Globbed(_)
+            | Self::Grepped(_)
+            | Self::Downloaded(_)
+            | Self::Found(_)
+            | Self::Failed(_)
+            | Self::Refused(_) => false,
+        }
+    }
+
+    /// How much output there is of each stream, as far as the outcome says.
+    pub fn output(&self) -> Vec<(OutputStream, u64)> {
+        match self {
+            Self::Exited(record) => vec![
+                (OutputStream::Stdout, record.stdout.offset),
+                (OutputStream::Stderr, record.stderr.offset),
+            ],
+            Self::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
+            Self::Read(_)
+            | Self::Written(_)
+            | Self::Edited(_)
+            | Self::Listed(_)
+            | Self::Globbed(_)
+            | Self::Grepped(_)
+            | Self::Found(_)
+            | Self::MadeDirectory(_)
+            | Self::Moved(_)
+            | Self::Removed(_)
+            | Self::Failed(_)
+            | Self::Refused(_) => Vec::new(),
+        }
+    }
 }
 
 /// Lines of a file.

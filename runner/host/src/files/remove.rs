@@ -19,8 +19,9 @@ use crate::{
     workspace::{Target, Workspace, entry, sync_directory},
 };
 
-/// How deep directories may lie in one that is removed: each of them is open meanwhile.
-const MAX_DEPTH: usize = 256;
+/// How deep directories may lie in one that is removed: each of them is open meanwhile, in as many
+/// removals as run at once.
+const MAX_DEPTH: usize = 100;
 
 /// Names of one directory that are held at once.
 const NAMES_AT_ONCE: usize = 1024;

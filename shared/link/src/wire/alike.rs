@@ -1,5 +1,11 @@
 //! What has a message of its own on the wire, with both directions in one place.
 
+use proto::v1::listed_entry;
+use shared_sandbox::EntryKind;
+use shared_types::{Digest, Refusal};
+
+use super::{Malformed, invalid};
+
 /// What a message of the wire carries, in both directions. `E` is said where it cannot be read.
 pub(super) trait OnWire<E>: Sized {
     type Wire;
@@ -8,24 +14,107 @@ pub(super) trait OnWire<E>: Sized {
     fn from_wire(wire: Self::Wire) -> Result<Self, E>;
 }
 
-/// Makes both directions, where the message has the same fields, from one list of their names. A field
-/// that is missing does not compile.
+/// What a field `W` of a message carries, in both directions.
+pub(super) trait Field<W>: Sized {
+    fn put(self) -> W;
+    fn take(wire: W) -> Result<Self, Unread>;
+}
+
+/// What a field does not carry.
+#[derive(Debug)]
+pub(super) struct Unread(&'static str);
+
+impl From<Unread> for Refusal {
+    fn from(Unread(what): Unread) -> Self {
+        invalid(what)
+    }
+}
+
+impl From<Unread> for Malformed {
+    fn from(Unread(what): Unread) -> Self {
+        Self(format!("a result carries no {what} that can be understood"))
+    }
+}
+
+/// Makes both directions of a message from one list of its fields' names. A field that is missing does
+/// not compile.
 macro_rules! alike {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
-        impl<E> $crate::wire::alike::OnWire<E> for shared_sandbox::$name {
+        impl<E: From<$crate::wire::alike::Unread>> $crate::wire::alike::OnWire<E>
+            for shared_sandbox::$name
+        {
             type Wire = proto::v1::$name;
 
             fn to_wire(self) -> Self::Wire {
                 let Self { $($field),* } = self;
-                proto::v1::$name { $($field),* }
+                proto::v1::$name { $($field: $crate::wire::alike::Field::put($field)),* }
             }
 
             fn from_wire(wire: Self::Wire) -> Result<Self, E> {
                 let proto::v1::$name { $($field),* } = wire;
-                Ok(Self { $($field),* })
+                Ok(Self { $($field: $crate::wire::alike::Field::take($field)?),* })
             }
         }
     )*};
 }
 
 pub(super) use alike;
+
+/// Most fields are the same on both sides.
+impl<T> Field<T> for T {
+    fn put(self) -> T {
+        self
+    }
+
+    fn take(wire: T) -> Result<T, Unread> {
+        Ok(wire)
+    }
+}
+
+impl Field<Vec<u8>> for Digest {
+    fn put(self) -> Vec<u8> {
+        self.as_bytes().to_vec()
+    }
+
+    fn take(wire: Vec<u8>) -> Result<Self, Unread> {
+        Self::from_slice(&wire).ok_or(Unread("digest of 32 bytes"))
+    }
+}
+
+/// An absent one has no bytes.
+impl Field<Vec<u8>> for Option<Digest> {
+    fn put(self) -> Vec<u8> {
+        self.map_or_else(Vec::new, Field::put)
+    }
+
+    fn take(wire: Vec<u8>) -> Result<Self, Unread> {
+        match wire.is_empty() {
+            true => Ok(None),
+            false => Digest::take(wire).map(Some),
+        }
+    }
+}
+
+/// Makes both directions from one list; a kind that is missing does not compile.
+macro_rules! entry_kinds {
+    ($($kind:ident)*) => {
+        impl Field<i32> for EntryKind {
+            fn put(self) -> i32 {
+                match self {
+                    $(Self::$kind => listed_entry::Kind::$kind.into(),)*
+                }
+            }
+
+            fn take(wire: i32) -> Result<Self, Unread> {
+                match listed_entry::Kind::try_from(wire) {
+                    $(Ok(listed_entry::Kind::$kind) => Ok(Self::$kind),)*
+                    Ok(listed_entry::Kind::Unspecified) | Err(_) => {
+                        Err(Unread("kind of an entry"))
+                    }
+                }
+            }
+        }
+    };
+}
+
+entry_kinds! { File Directory Link Other }

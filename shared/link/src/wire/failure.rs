@@ -61,3 +61,31 @@ failures! {
     TooSlow { limit_ms: number },
     Io { reason: reason },
 }
+
+/// The numbers in a failure, and what they stand for.
+pub(super) fn numbers(failure: &FileFailure) -> Vec<(&'static str, u64)> {
+    match failure {
+        FileFailure::TooLarge { bytes, limit, .. } => {
+            vec![("the size of the file", *bytes), ("its own limit", *limit)]
+        }
+        FileFailure::ManyMatches { count, .. } => vec![("the count of matches", *count)],
+        FileFailure::OtherSize { bytes, .. } => vec![("the announced size", *bytes)],
+        FileFailure::TooSlow { limit_ms } => vec![("its time limit", *limit_ms)],
+        FileFailure::NotFound { .. }
+        | FileFailure::OutsideWorkspace { .. }
+        | FileFailure::NotAFile { .. }
+        | FileFailure::NotADirectory { .. }
+        | FileFailure::Denied { .. }
+        | FileFailure::Binary { .. }
+        | FileFailure::NoMatch { .. }
+        | FileFailure::Pattern { .. }
+        | FileFailure::Changed { .. }
+        | FileFailure::OtherDigest { .. }
+        | FileFailure::Exists { .. }
+        | FileFailure::NotEmpty { .. }
+        | FileFailure::PartlyRemoved { .. }
+        | FileFailure::DiskFull
+        | FileFailure::WorkspaceGone
+        | FileFailure::Io { .. } => Vec::new(),
+    }
+}

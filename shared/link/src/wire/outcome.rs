@@ -1,15 +1,13 @@
 //! How operations end, in both directions. Lists that would not fit into a frame are cut, and say so.
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
-use shared_sandbox::{
-    Downloaded, Edited, EntryKind, Found, Globbed, GrepMatch, Grepped, Listed, ListedEntry, Moved,
-    Outcome, Removed, Request, Written,
-};
-use shared_types::{Digest, OperationId, Refusal, limits::MAX_FRAME_BYTES};
+use shared_sandbox::{Globbed, Grepped, Listed, Outcome, Request};
+use shared_types::{OperationId, Refusal, limits::MAX_FRAME_BYTES};
 
 use super::{
     Malformed,
     alike::{OnWire, alike},
+    failure,
 };
 
 /// What a frame's list may take, so that the frame stays below [`MAX_FRAME_BYTES`].
@@ -74,55 +72,56 @@ pub fn expected(request: &Request) -> Expects {
     }
 }
 
+/// The numbers in an outcome, and what they stand for.
+pub(super) fn numbers(outcome: &Outcome) -> Vec<(&'static str, u64)> {
+    match outcome {
+        Outcome::Exited(record) => vec![
+            ("the length of stdout", record.stdout.offset),
+            ("the length of stderr", record.stderr.offset),
+            ("the time that it ran", record.wall_ms),
+            ("its processor time", record.cpu_us),
+            ("its memory", record.max_rss_bytes),
+        ],
+        Outcome::Read(read) => vec![
+            ("the first line", read.first_line),
+            ("the count of lines", read.lines),
+            ("the size of the file", read.file_bytes),
+        ],
+        Outcome::Written(written) => vec![("the size of the file", written.bytes)],
+        Outcome::Edited(edited) => vec![
+            ("the line of the change", edited.line),
+            ("the count of changes", edited.replaced),
+        ],
+        Outcome::Listed(listed) => {
+            let sizes = listed.entries.iter().map(|entry| entry.bytes);
+            vec![("the size of an entry", sizes.max().unwrap_or(0))]
+        }
+        Outcome::Grepped(grepped) => {
+            let lines = grepped.matches.iter().map(|found| found.line);
+            vec![("the line of a match", lines.max().unwrap_or(0))]
+        }
+        Outcome::Downloaded(downloaded) => vec![("the size of the file", downloaded.bytes)],
+        Outcome::Found(found) => vec![("the size of the file", found.bytes)],
+        Outcome::Failed(failure) => failure::numbers(failure),
+        Outcome::Globbed(_)
+        | Outcome::MadeDirectory(_)
+        | Outcome::Moved(_)
+        | Outcome::Removed(_)
+        | Outcome::Refused(_) => Vec::new(),
+    }
+}
+
 alike! {
     ReadContent { content, first_line, lines, file_bytes, more }
+    Written { bytes, before, after }
+    Edited { line, replaced, before, after }
+    ListedEntry { name, kind, bytes }
     GrepMatch { path, line, text }
+    Downloaded { bytes, digest }
+    Found { kind, bytes, mode, modified_us, leads_to }
     MadeDirectory { made }
-}
-
-impl OnWire<Malformed> for Written {
-    type Wire = v1::Written;
-
-    fn to_wire(self) -> v1::Written {
-        v1::Written {
-            bytes: self.bytes,
-            before: self.before.map_or_else(Vec::new, digest_to_wire),
-            after: digest_to_wire(self.after),
-        }
-    }
-
-    fn from_wire(wire: v1::Written) -> Result<Self, Malformed> {
-        Ok(Self {
-            bytes: wire.bytes,
-            before: match wire.before.as_slice() {
-                [] => None,
-                before => Some(digest(before)?),
-            },
-            after: digest(&wire.after)?,
-        })
-    }
-}
-
-impl OnWire<Malformed> for Edited {
-    type Wire = v1::Edited;
-
-    fn to_wire(self) -> v1::Edited {
-        v1::Edited {
-            line: self.line,
-            replaced: self.replaced,
-            before: digest_to_wire(self.before),
-            after: digest_to_wire(self.after),
-        }
-    }
-
-    fn from_wire(wire: v1::Edited) -> Result<Self, Malformed> {
-        Ok(Self {
-            line: wire.line,
-            replaced: wire.replaced,
-            before: digest(&wire.before)?,
-            after: digest(&wire.after)?,
-        })
-    }
+    Moved { kind, replaced }
+    Removed { kind }
 }
 
 impl OnWire<Malformed> for Listed {
@@ -131,94 +130,15 @@ impl OnWire<Malformed> for Listed {
     fn to_wire(self) -> v1::Listed {
         let (entries, cut) = fitting(self.entries, |entry| entry.name.len());
         v1::Listed {
-            entries: entries.into_iter().map(ListedEntry::to_wire).collect(),
+            entries: all_to_wire(entries),
             more: self.more || cut,
         }
     }
 
     fn from_wire(wire: v1::Listed) -> Result<Self, Malformed> {
-        let entries = wire.entries.into_iter().map(ListedEntry::from_wire);
         Ok(Self {
-            entries: entries.collect::<Result<_, _>>()?,
+            entries: all_from_wire(wire.entries)?,
             more: wire.more,
-        })
-    }
-}
-
-impl OnWire<Malformed> for ListedEntry {
-    type Wire = v1::ListedEntry;
-
-    fn to_wire(self) -> v1::ListedEntry {
-        v1::ListedEntry {
-            name: self.name,
-            kind: entry_kind_to_wire(self.kind).into(),
-            bytes: self.bytes,
-        }
-    }
-
-    fn from_wire(wire: v1::ListedEntry) -> Result<Self, Malformed> {
-        Ok(Self {
-            kind: entry_kind(wire.kind())?,
-            name: wire.name,
-            bytes: wire.bytes,
-        })
-    }
-}
-
-impl OnWire<Malformed> for Found {
-    type Wire = v1::Found;
-
-    fn to_wire(self) -> v1::Found {
-        v1::Found {
-            kind: entry_kind_to_wire(self.kind).into(),
-            bytes: self.bytes,
-            mode: self.mode,
-            modified_us: self.modified_us,
-            leads_to: self.leads_to,
-        }
-    }
-
-    fn from_wire(wire: v1::Found) -> Result<Self, Malformed> {
-        Ok(Self {
-            kind: entry_kind(wire.kind())?,
-            bytes: wire.bytes,
-            mode: wire.mode,
-            modified_us: wire.modified_us,
-            leads_to: wire.leads_to,
-        })
-    }
-}
-
-impl OnWire<Malformed> for Moved {
-    type Wire = v1::Moved;
-
-    fn to_wire(self) -> v1::Moved {
-        v1::Moved {
-            kind: entry_kind_to_wire(self.kind).into(),
-            replaced: self.replaced,
-        }
-    }
-
-    fn from_wire(wire: v1::Moved) -> Result<Self, Malformed> {
-        Ok(Self {
-            kind: entry_kind(wire.kind())?,
-            replaced: wire.replaced,
-        })
-    }
-}
-
-impl OnWire<Malformed> for Removed {
-    type Wire = v1::Removed;
-
-    fn to_wire(self) -> v1::Removed {
-        v1::Removed {
-            kind: entry_kind_to_wire(self.kind).into(),
-        }
-    }
-
-    fn from_wire(wire: v1::Removed) -> Result<Self, Malformed> {
-        Ok(Self {
-            kind: entry_kind(wire.kind())?,
         })
     }
 }
@@ -249,38 +169,18 @@ impl OnWire<Malformed> for Grepped {
 
     fn to_wire(self) -> v1::Grepped {
         let (matches, cut) = fitting(self.matches, |found| found.path.len() + found.text.len());
-        let matches = matches.into_iter();
         v1::Grepped {
-            matches: matches.map(OnWire::<Malformed>::to_wire).collect(),
+            matches: all_to_wire(matches),
             more: self.more || cut,
             unread_rules: self.unread_rules,
         }
     }
 
     fn from_wire(wire: v1::Grepped) -> Result<Self, Malformed> {
-        let matches = wire.matches.into_iter().map(GrepMatch::from_wire);
         Ok(Self {
-            matches: matches.collect::<Result<_, Malformed>>()?,
+            matches: all_from_wire(wire.matches)?,
             more: wire.more,
             unread_rules: wire.unread_rules,
-        })
-    }
-}
-
-impl OnWire<Malformed> for Downloaded {
-    type Wire = v1::Downloaded;
-
-    fn to_wire(self) -> v1::Downloaded {
-        v1::Downloaded {
-            bytes: self.bytes,
-            digest: digest_to_wire(self.digest),
-        }
-    }
-
-    fn from_wire(wire: v1::Downloaded) -> Result<Self, Malformed> {
-        Ok(Self {
-            bytes: wire.bytes,
-            digest: digest(&wire.digest)?,
         })
     }
 }
@@ -297,35 +197,13 @@ impl OnWire<Malformed> for Refusal {
     }
 }
 
-fn digest_to_wire(digest: Digest) -> Vec<u8> {
-    digest.as_bytes().to_vec()
+fn all_to_wire<T: OnWire<Malformed>>(all: Vec<T>) -> Vec<T::Wire> {
+    all.into_iter().map(T::to_wire).collect()
 }
 
-fn digest(bytes: &[u8]) -> Result<Digest, Malformed> {
-    Digest::from_slice(bytes).ok_or_else(|| Malformed::new("a digest is not 32 bytes long"))
+fn all_from_wire<T: OnWire<Malformed>>(all: Vec<T::Wire>) -> Result<Vec<T>, Malformed> {
+    all.into_iter().map(T::from_wire).collect()
 }
-
-/// Makes both directions from one list; a kind that is missing does not compile.
-macro_rules! entry_kinds {
-    ($($kind:ident)*) => {
-        fn entry_kind_to_wire(kind: EntryKind) -> v1::listed_entry::Kind {
-            match kind {
-                $(EntryKind::$kind => v1::listed_entry::Kind::$kind,)*
-            }
-        }
-
-        fn entry_kind(wire: v1::listed_entry::Kind) -> Result<EntryKind, Malformed> {
-            match wire {
-                $(v1::listed_entry::Kind::$kind => Ok(EntryKind::$kind),)*
-                v1::listed_entry::Kind::Unspecified => {
-                    Err(Malformed::new("a directory's entry is of no known kind"))
-                }
-            }
-        }
-    };
-}
-
-entry_kinds! { File Directory Link Other }
 
 /// The first elements that fit into a frame, and whether any were left out.
 fn fitting<T>(mut elements: Vec<T>, text_bytes: impl Fn(&T) -> usize) -> (Vec<T>, bool) {
@@ -339,39 +217,4 @@ fn fitting<T>(mut elements: Vec<T>, text_bytes: impl Fn(&T) -> usize) -> (Vec<T>
 }
 
 #[cfg(test)]
-mod tests {
-    use prost::Message as _;
-    use shared_sandbox::examples;
-
-    use super::*;
-
-    #[test]
-    fn every_outcome_reads_back_from_the_wire() {
-        for outcome in examples::outcomes() {
-            let frame = ended(OperationId::from_u128(1), outcome.clone());
-            let bytes = frame.encode_to_vec();
-            let frame = v1::RunnerFrame::decode(bytes.as_slice()).expect("a frame");
-            let Some(runner_frame::Kind::Ended(told)) = frame.kind else {
-                panic!("no end");
-            };
-            assert_eq!(super::outcome(told.outcome), Ok(outcome));
-        }
-    }
-
-    #[test]
-    fn every_request_can_succeed_and_no_success_is_of_no_request() {
-        let requests = examples::requests();
-        let succeeds = |request: &Request, outcome: &Outcome| expected(request)(outcome);
-        for outcome in examples::ends() {
-            let any = requests.iter().any(|request| succeeds(request, &outcome));
-            assert!(any, "{outcome:?}");
-        }
-        for request in &requests {
-            let ends = examples::ends()
-                .into_iter()
-                .filter(|outcome| succeeds(request, outcome));
-            let success = |end: &Outcome| !matches!(end, Outcome::Failed(_) | Outcome::Refused(_));
-            assert!(ends.into_iter().any(|end| success(&end)), "{request:?}");
-        }
-    }
-}
+mod tests;

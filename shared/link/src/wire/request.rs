@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use proto::v1::{self, operation::Request as Wire};
-use shared_sandbox::{Command, Exec, Request, Retention, Upload};
-use shared_types::{Digest, Refusal, RefusalCode};
+use shared_sandbox::{Command, Exec, Request, Retention};
+use shared_types::{Refusal, RefusalCode};
 
 use super::{
     alike::{OnWire, alike},
@@ -42,6 +42,7 @@ alike! {
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
     Download { path }
+    Upload { path, bytes, digest }
     Stat { path }
     MakeDirectory { path }
     Move { from, to, replace }
@@ -82,26 +83,6 @@ impl OnWire<Refusal> for Exec {
             terminal: wire.terminal.map(control::size).transpose()?,
             retention: retention(wire.retention)?,
             idle_for_ms: NonZeroU64::new(wire.idle_for_ms),
-        })
-    }
-}
-
-impl OnWire<Refusal> for Upload {
-    type Wire = v1::Upload;
-
-    fn to_wire(self) -> v1::Upload {
-        v1::Upload {
-            path: self.path,
-            bytes: self.bytes,
-            digest: self.digest.as_bytes().to_vec(),
-        }
-    }
-
-    fn from_wire(wire: v1::Upload) -> Result<Self, Refusal> {
-        Ok(Self {
-            path: wire.path,
-            bytes: wire.bytes,
-            digest: Digest::from_slice(&wire.digest).ok_or_else(|| invalid("digest of a file"))?,
         })
     }
 }

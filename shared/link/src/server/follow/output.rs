@@ -35,7 +35,7 @@ impl Follow {
 
     /// Output of which the outcome says that it was written, and which did not come.
     pub(super) fn tell_missing(&mut self, outcome: &Outcome) {
-        for (stream, to) in output_ends(outcome) {
+        for (stream, to) in outcome.output() {
             let from = std::mem::replace(&mut self.told[stream as usize], to);
             if from < to {
                 let gap = OperationEvent::Gap { stream, from, to };
@@ -45,30 +45,7 @@ impl Follow {
     }
 
     pub(super) fn output_is_missing(&self, outcome: &Outcome) -> bool {
-        let mut ends = output_ends(outcome).into_iter();
+        let mut ends = outcome.output().into_iter();
         ends.any(|(stream, end)| self.told[stream as usize] < end)
-    }
-}
-
-/// Where the output ends, as far as the outcome says.
-fn output_ends(outcome: &Outcome) -> Vec<(OutputStream, u64)> {
-    match outcome {
-        Outcome::Exited(record) => vec![
-            (OutputStream::Stdout, record.stdout.offset),
-            (OutputStream::Stderr, record.stderr.offset),
-        ],
-        Outcome::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
-        Outcome::Read(_)
-        | Outcome::Written(_)
-        | Outcome::Edited(_)
-        | Outcome::Listed(_)
-        | Outcome::Globbed(_)
-        | Outcome::Grepped(_)
-        | Outcome::Found(_)
-        | Outcome::MadeDirectory(_)
-        | Outcome::Moved(_)
-        | Outcome::Removed(_)
-        | Outcome::Failed(_)
-        | Outcome::Refused(_) => Vec::new(),
     }
 }
