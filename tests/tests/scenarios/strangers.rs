@@ -16,12 +16,16 @@ use shared_fuzz::{fuzz, stored};
 use shared_types::{RunnerId, Token, entropy::SeededEntropy};
 use tests::{
     footprint::behaving,
+    gantry::Gantry,
     peer::{call_raw, connect},
 };
 use tonic::Code;
 
 /// By the first byte of an input.
 const METHODS: [&str; 3] = ["Identify", "Enrol", "Authenticate"];
+
+/// Longest message of the enrolment service.
+const ENROLMENT_BYTES: usize = 8 * 1024;
 
 /// Changed messages that a short run sends.
 const SEEDS: u64 = 300;
@@ -84,6 +88,18 @@ fn write_the_messages() {
     for (name, bytes) in messages() {
         std::fs::write(corpus().join(name), bytes).expect("a file");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_message_of_enrolment_is_read_to_its_end_and_answered() {
+    let gantry = Gantry::practice().await;
+    let channel = connect(gantry.url()).await;
+    // A field that is not known, as long as the server lets a message be.
+    let field = [vec![0xfa, 0x3f, 0xfc, 0x3f], vec![7; ENROLMENT_BYTES - 4]].concat();
+    let status = call_raw(&channel, "Enrol", field)
+        .await
+        .expect_err("nobody");
+    assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -281,8 +281,11 @@ async fn answer(
         }
     };
     let response = match credential.get() {
-        Some(credential) => counted(response, *credential, &answers).await,
-        None => response,
+        // On the heap, so that a request that waits takes no room for it.
+        Some(credential) if is_large(&response) => {
+            Box::pin(counted(response, *credential, &answers)).await
+        }
+        _ => response,
     };
     let mut response = response.map(|inner| Answer {
         inner,
@@ -296,6 +299,12 @@ async fn answer(
     Ok(response)
 }
 
+/// Whether an answer is larger than the buffers of its connection.
+fn is_large(response: &Response<Body>) -> bool {
+    let bytes = response.body().size_hint().exact();
+    bytes.is_some_and(|bytes| bytes > SMALL_BYTES as u64)
+}
+
 /// Counts a large answer among those that wait to be read, or refuses it. Only what is read is
 /// large, so that nothing is done twice when it is asked for again.
 async fn counted(
@@ -303,10 +312,6 @@ async fn counted(
     credential: CredentialId,
     answers: &Arc<Answers>,
 ) -> Response<Body> {
-    let bytes = response.body().size_hint().exact();
-    if bytes.is_none_or(|bytes| bytes <= SMALL_BYTES as u64) {
-        return response;
-    }
     let (head, body) = response.into_parts();
     let Ok(body) = axum::body::to_bytes(body, usize::MAX).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

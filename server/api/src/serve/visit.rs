@@ -18,16 +18,18 @@ use super::strangers::{Number, Strangers};
 
 /// Memory that a connection takes before it has said anything: buffers, and the state of its TLS.
 const CONNECTION_BYTES: usize = 16 * 1024;
-/// Bytes that a stranger may hold beyond that: a message of enrolment with its headers.
-const STRANGER_BYTES: usize = 16 * 1024;
+/// Bytes that a stranger may hold beyond that: a message of enrolment (8 KiB) with its headers, behind the
+/// handshake of TLS.
+const STRANGER_BYTES: usize = 12 * 1024;
 /// The same for a runner whose access token holds: a whole frame of HTTP/2, in which a hello may come
 /// that is too large and is to be told so.
 const RUNNER_BYTES: usize = 144 * 1024;
 /// Bytes of refused frames that a runner whose access token holds may still send, so that it hears why:
 /// the rest of its windows.
 const REFUSED_BYTES: usize = 4 * 1024 * 1024;
-/// Requests of a stranger that are carried out at the same time; the others wait.
-const REQUESTS_AT_ONCE: usize = 2;
+/// Requests of a stranger that are carried out at the same time, of each kind (see [`Visit`]); the
+/// others wait, which takes a small part of the memory.
+const REQUESTS_AT_ONCE: usize = 1;
 
 /// What is said of a connection, from one task to another.
 #[derive(Debug, Default)]
