@@ -6,6 +6,7 @@
 mod ask;
 mod process;
 mod runner;
+mod screen;
 mod setup;
 mod talk;
 
@@ -21,6 +22,7 @@ pub use process::{
     zombies_of,
 };
 pub use runner::{Runner, TO_BE_ENROLLED};
+pub use screen::Screen;
 pub use setup::Setup;
 pub use talk::{Talk, Told};
 
@@ -281,6 +283,13 @@ impl Gantry {
             .env("GANTRY_TOKEN", &self.token)
             .stdin(std::process::Stdio::null())
             .kill_on_drop(true);
+        command
+    }
+
+    /// The same, for one that reaches the server at another address.
+    pub fn terminal_by_way_of(&self, url: &str, arguments: &[&str]) -> tokio::process::Command {
+        let mut command = self.terminal(arguments);
+        command.env("GANTRY_SERVER", url);
         command
     }
 

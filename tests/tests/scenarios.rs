@@ -9,6 +9,7 @@ mod scenarios {
     mod bad_input;
     mod browsers;
     mod clones;
+    mod copies;
     mod daemon_kills;
     mod dismissals;
     mod doors;
@@ -18,6 +19,7 @@ mod scenarios {
     mod enrolments;
     mod entries;
     mod ephemeral;
+    mod exec;
     mod hidden;
     mod journal;
     mod kills;

@@ -1,15 +1,20 @@
-//! The signals that end, interrupt or resize what this terminal shows.
+//! The signals that end, interrupt or resize what this terminal shows. A signal that was ignored when
+//! the program started stays ignored: so `nohup` keeps its word, and a shell's background jobs are not
+//! interrupted.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// Where Linux says which signals a process ignores.
+const STATUS: &str = "/proc/self/status";
+
 /// Listens for them.
 pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-    window: Signal,
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hangup: Option<Signal>,
+    window: Option<Signal>,
 }
 
 /// One of them.
@@ -22,20 +27,57 @@ pub(super) enum Signalled {
 
 impl Signals {
     pub(super) fn listen() -> io::Result<Self> {
+        // Another system than Linux tells it elsewhere; there none counts as ignored.
+        let status = std::fs::read_to_string(STATUS).unwrap_or_default();
+        let listen = |kind: SignalKind| match is_ignored(&status, kind.as_raw_value()) {
+            true => Ok(None),
+            false => signal(kind).map(Some),
+        };
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            window: signal(SignalKind::window_change())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+            window: listen(SignalKind::window_change())?,
         })
     }
 
     pub(super) async fn next(&mut self) -> Signalled {
         tokio::select! {
-            _ = self.interrupt.recv() => Signalled::Interrupt,
-            _ = self.terminate.recv() => Signalled::Terminate,
-            _ = self.hangup.recv() => Signalled::Hangup,
-            _ = self.window.recv() => Signalled::Resize,
+            () = received(&mut self.interrupt) => Signalled::Interrupt,
+            () = received(&mut self.terminate) => Signalled::Terminate,
+            () = received(&mut self.hangup) => Signalled::Hangup,
+            () = received(&mut self.window) => Signalled::Resize,
         }
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the status of a process says that it ignores this signal: a mask in hexadecimal, whose
+/// lowest bit is signal 1.
+fn is_ignored(status: &str, number: i32) -> bool {
+    let mut lines = status.lines();
+    let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let bit = u32::try_from(number - 1).unwrap_or(u32::MAX);
+    mask.is_some_and(|mask| mask.checked_shr(bit).unwrap_or(0) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_was_ignored_is_known_as_such() {
+        let nohup = "Name:\tgantry\nSigBlk:\t0000000000000006\nSigIgn:\t0000000000001001\n";
+        assert!(is_ignored(nohup, 1));
+        assert!(is_ignored(nohup, 13));
+        assert!(!is_ignored(nohup, 2));
+        assert!(!is_ignored("", 1));
     }
 }

@@ -315,9 +315,8 @@ impl Driver {
         let heard = match turned? {
             Turned::Sent => return Ok(()),
             Turned::Heard(heard) => heard,
-            Turned::Closed { stops, error } => {
-                // A server that stops closes every connection, whatever it said last.
-                let problem = self.wishes.offsets.problem().filter(|_| !stops);
+            Turned::Closed { is_final, error } => {
+                let problem = self.wishes.offsets.problem().filter(|_| is_final);
                 return Err(Over::Failed(problem.map_or(error, ClientError::Refused)));
             }
         };

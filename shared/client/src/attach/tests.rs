@@ -6,7 +6,11 @@ use shared_types::OperationId;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::{
     WebSocketStream, accept_hdr_async,
-    tungstenite::{Bytes, Message, handshake::server::Request},
+    tungstenite::{
+        Bytes, Message,
+        handshake::server::Request,
+        protocol::{CloseFrame, frame::coding::CloseCode},
+    },
 };
 
 use super::QUEUE;
@@ -237,7 +241,11 @@ async fn an_operation_that_cannot_be_followed_any_more_is_an_error() {
         detail: "it has another reader".into(),
     };
     say(&mut first, OperationServerMessage::Problem { problem }).await;
-    first.close(None).await.expect("it is taken");
+    let close = CloseFrame {
+        code: CloseCode::Normal,
+        reason: "".into(),
+    };
+    first.close(Some(close)).await.expect("it is taken");
     assert_eq!(heard(&mut attach).await, "sort");
     assert!(heard(&mut attach).await.contains("another reader"));
     let error = attach.next().await.expect("an item").expect_err("refused");

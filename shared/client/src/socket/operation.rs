@@ -42,8 +42,8 @@ pub(crate) enum Turned {
     Heard(Heard),
     /// The server closed the connection in order.
     Closed {
-        /// Whether it did so because it stops.
-        stops: bool,
+        /// Whether another connection would end the same way.
+        is_final: bool,
         /// The same, for people.
         error: ClientError,
     },
@@ -156,7 +156,7 @@ impl OperationSocket {
                 Err(reason) => Err(self.http.protocol(reason)),
             },
             Message::Close(frame) => Ok(Turned::Closed {
-                stops: frame.is_some_and(|frame| frame.code == CloseCode::Away),
+                is_final: frame.is_some_and(|frame| frame.code == CloseCode::Normal),
                 error: closed(&self.http),
             }),
             _ => Ok(Turned::Sent),

@@ -1,0 +1,133 @@
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use tests::{gantry::Gantry, proxy::Proxy};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+const MIB: usize = 1024 * 1024;
+
+/// A file of so many bytes, of which no two pieces are the same.
+fn file(folder: &Path, name: &str, bytes: usize) -> (PathBuf, Vec<u8>) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let words = std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    let content: Vec<u8> = words.flatten().take(bytes).collect();
+    let path = folder.join(name);
+    std::fs::write(&path, &content).expect("it is written");
+    (path, content)
+}
+
+fn is_same(path: &Path, content: &[u8]) -> bool {
+    std::fs::read(path).expect("it is there") == content
+}
+
+/// The names in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("it is there");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_copied_both_ways_and_into_a_folder() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let (path, content) = file(here.path(), "data.bin", 3 * MIB + 7);
+    let path = path.to_str().expect("text");
+    for target in ["laptop:sub/other.bin", "laptop:", "laptop:sub/"] {
+        let copied = gantry.cli(&["cp", path, target]).await;
+        assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+        assert_eq!(
+            (text(&copied.stdout), text(&copied.stderr)),
+            Default::default()
+        );
+    }
+    for there in ["sub/other.bin", "data.bin", "sub/data.bin"] {
+        assert!(
+            is_same(&runner.workspace().join(there), &content),
+            "{there}"
+        );
+    }
+    let back = tempfile::tempdir().expect("a folder");
+    let folder = back.path().to_str().expect("text");
+    let named = back.path().join("named.bin");
+    for target in [folder, named.to_str().expect("text")] {
+        let copied = gantry.cli(&["cp", "laptop:sub/other.bin", target]).await;
+        assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+    }
+    assert_eq!(names(back.path()), ["named.bin", "other.bin"]);
+    assert!(is_same(&named, &content));
+    let (empty, _) = file(here.path(), "empty", 0);
+    let copied = gantry
+        .cli(&["cp", empty.to_str().expect("text"), "laptop:"])
+        .await;
+    assert_eq!(copied.status.code(), Some(0), "{}", text(&copied.stderr));
+    assert_eq!(runner.file("empty").as_deref(), Some(""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_copied_is_said_and_leaves_nothing_behind() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let folder = here.path().to_str().expect("text");
+    for (words, said) in [
+        (["laptop:missing", folder], "missing"),
+        ([folder, "laptop:"], "is a folder"),
+        (["a", "b"], "NAME:PATH"),
+        (["laptop:a", "laptop:b"], "has to be here"),
+        (["laptop:../outside", folder], "outside"),
+    ] {
+        let copied = gantry.cli(&["cp", words[0], words[1]]).await;
+        let told = text(&copied.stderr);
+        assert_eq!(copied.status.code(), Some(1), "{words:?}: {told}");
+        assert!(told.contains(said), "{words:?}: {told}");
+    }
+    assert!(names(here.path()).is_empty());
+    assert!(names(&runner.workspace()).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_file_is_copied_both_ways_while_the_server_is_killed() {
+    let mut gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let here = tempfile::tempdir().expect("a folder");
+    let (path, content) = file(here.path(), "large.bin", 64 * MIB);
+    let back = here.path().join("back.bin");
+    let [path, back] = [path, back].map(|path| path.to_str().expect("text").to_owned());
+    for words in [
+        ["cp", &path, "laptop:large.bin"],
+        ["cp", "laptop:large.bin", &back],
+    ] {
+        let proxy = Proxy::before(gantry.url()).await;
+        let mut command = gantry.terminal_by_way_of(proxy.url(), &words);
+        let copying = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        proxy.until_bytes(8 * MIB as u64).await;
+        gantry.kill_server().await;
+        gantry.start_server().await;
+        let copied = copying.wait_with_output().await.expect("it ends");
+        let said = text(&copied.stderr);
+        assert_eq!(copied.status.code(), Some(0), "{said}");
+        assert!(
+            said.contains("connection lost") && said.contains("connected again"),
+            "{said}"
+        );
+    }
+    assert!(is_same(&runner.workspace().join("large.bin"), &content));
+    assert!(is_same(Path::new(&back), &content));
+    assert_eq!(names(here.path()), ["back.bin", "large.bin"]);
+}
