@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, io::IsTerminal as _};
 
 use anyhow::{Context as _, bail};
-use shared_api::{Exec, StartOperation};
+use shared_api::{Exec, InputKind, OperationState, StartOperation};
 use shared_client::{Attach, Attached, Client, Controls};
 
 use crate::{
@@ -19,6 +19,9 @@ const LOGIN_SHELL: &str = "exec \"${SHELL:-/bin/sh}\" -l";
 
 /// The variable that tells a program what its terminal can do.
 const TERM: &str = "TERM";
+
+/// The stream that a terminal shows.
+const STDOUT: &str = "stdout";
 
 /// Runs a command.
 pub(crate) async fn run(
@@ -96,18 +99,23 @@ pub(crate) async fn attach(
 ) -> anyhow::Result<Exit> {
     let id = pick::operation(&client, &args.operation).await?;
     let operation = client.operation(id).await?;
-    if operation.kind != "exec" {
-        bail!(
-            "failed to attach to {id}: it runs no command, but is of the kind {}",
-            operation.kind
-        );
+    if matches!(operation.kind.as_str(), "download" | "upload") {
+        bail!("failed to attach to {id}: it copies a file, and gantry cp reads it");
     }
-    let attached = client.attach(id, 0, 0);
+    let has_terminal = operation.input == Some(InputKind::Terminal);
+    let is_open = operation.state == OperationState::Open;
+    let terminal = has_terminal && is_open && io::stdin().is_terminal();
     let ties = Ties {
-        input: args.input,
-        terminal: false,
+        input: terminal || (args.input && is_open),
+        terminal,
         is_ours: false,
     };
+    // What a terminal showed is of no use on another one: its program draws itself anew.
+    let from = match terminal {
+        true => client.output(id, STDOUT, -1).await?.end,
+        false => 0,
+    };
+    let attached = client.attach(id, from, 0);
     remote::run(client, screen, attached, ties).await
 }
 

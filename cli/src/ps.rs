@@ -1,6 +1,9 @@
 //! What runs and ran on the runners, and stopping it.
 
-use shared_api::{Operation, OperationState};
+use std::time::Duration;
+
+use anyhow::bail;
+use shared_api::{Operation, OperationEnd, OperationState, Signal};
 use shared_client::Client;
 use shared_types::{
     Clock as _, OperationId, SystemClock, Timestamp,
@@ -11,6 +14,10 @@ use crate::{args, pick, render::clean::clean_line, screen::Screen, table::Table}
 
 /// Longest title or end in a list, in characters.
 const MAX_CELL: usize = 60;
+
+/// How often, and for how many times, it is asked whether a signal has ended a command.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+const ENDS_WITHIN: u32 = 20;
 
 /// Fewest letters of an id in a list.
 const MIN_ID: usize = OperationId::PREFIX.len() + 1 + 6;
@@ -52,9 +59,8 @@ pub(crate) async fn list(client: &Client, screen: Screen, args: args::Ps) -> any
 /// Sends a signal, or stops it with everything that it started.
 pub(crate) async fn kill(client: &Client, screen: Screen, args: args::Kill) -> anyhow::Result<()> {
     let id = pick::operation(client, &args.operation).await?;
-    if let Some(signal) = args.signal {
-        client.signal_operation(id, signal).await?;
-        return Ok(());
+    if let Some(name) = args.signal {
+        return signal(client, id, name).await;
     }
     let cancelled = client.cancel_operation(id).await?;
     screen.line(&match cancelled.answer.as_str() {
@@ -63,6 +69,27 @@ pub(crate) async fn kill(client: &Client, screen: Screen, args: args::Kill) -> a
         "recorded" => format!("{id} is stopped when its runner is back"),
         _ => format!("{id} had not started, and never will"),
     })
+}
+
+/// Sends a signal. A command that the signal ends may end before the answer comes.
+async fn signal(client: &Client, id: OperationId, signal: Signal) -> anyhow::Result<()> {
+    let before = client.operation(id).await?;
+    if before.state == OperationState::Ended {
+        bail!(
+            "{id} has ended: {}",
+            before.end.as_ref().map_or("", OperationEnd::words)
+        );
+    }
+    let Err(refused) = client.signal_operation(id, signal).await else {
+        return Ok(());
+    };
+    for _ in 0..ENDS_WITHIN {
+        if client.operation(id).await?.state == OperationState::Ended {
+            return Ok(());
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+    Err(refused.into())
 }
 
 /// The beginning of an id that no other one of the list has.

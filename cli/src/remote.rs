@@ -123,18 +123,18 @@ impl Remote {
         match over {
             Over::Ended(operation) => self.ended(*operation).await,
             Over::Left(code) => {
-                self.restore();
-                if let Some((id, _)) = &self.operation {
-                    let how = if self.interrupts.is_stopping() {
+                let how = match &self.operation {
+                    Some((id, _)) if self.interrupts.is_stopping() => {
                         format!("left; it is being stopped, see: gantry attach {id}")
-                    } else {
+                    }
+                    Some((id, _)) => {
                         format!("left; it goes on, come back with: gantry attach {id}")
-                    };
-                    self.notes.say(&how);
-                } else {
-                    self.notes
-                        .say("left before it was known whether it started, see: gantry ps");
-                }
+                    }
+                    None => {
+                        "left before it was known whether it started, see: gantry ps".to_owned()
+                    }
+                };
+                self.notes.say(&how);
                 Ok(Exit::Code(code))
             }
             Over::Unread => self.unread().await,
@@ -222,6 +222,9 @@ impl Remote {
             self.raw = Some(raw);
             self.notes.is_raw = true;
         }
+        if !self.ties.is_ours {
+            self.resize(true);
+        }
         if self.ties.input {
             self.typing = Some(Typing::start(self.ties.terminal));
         }
@@ -259,7 +262,11 @@ impl Remote {
             Wish::Interrupt => {
                 let (client, id) = (self.client.clone(), *id);
                 self.asked = Some(Box::pin(async move {
-                    client.signal_operation(id, Sent::Interrupt).await
+                    match client.signal_operation(id, Sent::Interrupt).await {
+                        // It has not begun, or the signal has ended it, of which we hear soon.
+                        Err(ClientError::Refused(problem)) if problem.status == 409 => Ok(()),
+                        answer => answer,
+                    }
                 }));
             }
             Wish::Stop => {
@@ -321,8 +328,11 @@ impl Remote {
         }
     }
 
+    /// Gives the terminal its usual mode back; what is said next stands on a line of its own.
     fn restore(&mut self) {
-        self.raw = None;
+        if self.raw.take().is_some() {
+            self.notes.screen.note("");
+        }
         self.notes.is_raw = false;
     }
 

@@ -56,7 +56,7 @@ pub use isolation::IsolationPolicy;
 pub use link_token::LinkClaims;
 pub use operations::{
     Attached, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations, OutputPage,
-    Reading, StartOperation,
+    Reading, StartOperation, TakesInput,
 };
 pub use operator::Operator;
 

@@ -29,7 +29,7 @@ use self::{
 };
 pub use self::{
     output::{MAX_OUTPUT_PAGE_BYTES, OutputPage},
-    view::{Attached, OperationView, Reading},
+    view::{Attached, OperationView, Reading, TakesInput},
 };
 use crate::{
     AppError, OpContext,
@@ -155,7 +155,16 @@ impl Operations {
     /// If the user has no such operation.
     pub async fn view(&self, ctx: &OpContext, id: OperationId) -> Result<OperationView, AppError> {
         let found = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
-        Ok(shown(found.map_err(not_found)?))
+        let mut view = shown(found.map_err(not_found)?);
+        view.input = Some(match view.session {
+            // What agents run takes none.
+            Some(_) => TakesInput::Nothing,
+            None => {
+                let placed = self.store.caller_operation(ctx.tenant, id).await;
+                TakesInput::of(&request(&placed.map_err(not_found)?)?)
+            }
+        });
+        Ok(view)
     }
 
     /// Reads an operation from these offsets of stdout and stderr on. Of what is kept nowhere there is

@@ -28,9 +28,9 @@ pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 #[cfg(feature = "openapi")]
 pub use operation::ExitCause;
 pub use operation::{
-    Download, Exec, InputTaken, Operation, OperationClientMessage, OperationEnd, OperationRunner,
-    OperationServerMessage, OperationState, Operations, SendSignal, Signal, StartOperation,
-    TerminalSize, Upload,
+    Download, Exec, InputKind, InputTaken, Operation, OperationClientMessage, OperationEnd,
+    OperationRunner, OperationServerMessage, OperationState, Operations, SendSignal, Signal,
+    StartOperation, TerminalSize, Upload,
 };
 
 messages! {

@@ -126,6 +126,9 @@ messages! {
         /// The turn in which the agent started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnId>,
+        /// What it takes as input; absent in a list.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub input: Option<InputKind>,
         /// When it was placed on its runner.
         pub placed_at: Timestamp,
         /// When a caller asked to stop it.
@@ -164,6 +167,19 @@ messages! {
         /// The signal.
         pub signal: Signal,
     }
+}
+
+/// What an operation takes as input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum InputKind {
+    /// None.
+    Nothing,
+    /// Bytes.
+    Bytes,
+    /// What is typed in its terminal.
+    Terminal,
 }
 
 /// Whether an operation has ended.

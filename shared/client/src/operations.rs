@@ -75,6 +75,7 @@ impl Client {
         limit: u32,
     ) -> Result<Vec<Operation>, ClientError> {
         let query = [
+            ("state", "all".to_owned()),
             ("prefix", beginning.to_owned()),
             ("limit", limit.to_string()),
         ];

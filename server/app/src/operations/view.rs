@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use server_store::{AskedBy, ListedOperation};
-use shared_sandbox::{Controls, OperationEvent, Outcome};
+use shared_sandbox::{Controls, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
 use super::{alone::Alone, kept::Kept};
@@ -27,6 +27,8 @@ pub struct OperationView {
     pub session: Option<SessionId>,
     /// Its turn.
     pub turn: Option<TurnId>,
+    /// The request's input, for one operation; absent in a list.
+    pub input: Option<TakesInput>,
     /// When it was placed.
     pub placed_at: Timestamp,
     /// When somebody first asked to stop it.
@@ -35,6 +37,27 @@ pub struct OperationView {
     pub ended_at: Option<Timestamp>,
     /// How it ended; absent also where that is too long for a list.
     pub outcome: Option<Outcome>,
+}
+
+/// What an operation takes as input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakesInput {
+    /// None.
+    Nothing,
+    /// Bytes.
+    Bytes,
+    /// What is typed in its terminal.
+    Terminal,
+}
+
+impl TakesInput {
+    pub(super) fn of(request: &Request) -> Self {
+        match (request.has_terminal(), request.takes_input()) {
+            (true, _) => Self::Terminal,
+            (false, true) => Self::Bytes,
+            (false, false) => Self::Nothing,
+        }
+    }
 }
 
 /// An operation that is being read.
@@ -92,6 +115,7 @@ pub(super) fn shown(listed: ListedOperation) -> OperationView {
         started_by: user_name,
         session,
         turn,
+        input: None,
         placed_at: row.placed_at,
         cancel_requested_at: row.cancel_requested_at,
         ended_at: stored.as_ref().map(|stored| stored.at),

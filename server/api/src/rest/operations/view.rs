@@ -1,7 +1,7 @@
 //! An operation as clients see it.
 
-use server_app::OperationView;
-use shared_api::{Operation, OperationEnd, OperationRunner, OperationState};
+use server_app::{OperationView, TakesInput};
+use shared_api::{InputKind, Operation, OperationEnd, OperationRunner, OperationState};
 use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, Outcome};
 use shared_types::{Digest, RefusalCode, clean::clean_line, limits::MAX_PEER_TEXT};
 
@@ -18,6 +18,11 @@ pub(crate) fn to_operation(view: OperationView) -> Operation {
         started_by: view.started_by,
         session: view.session,
         turn: view.turn,
+        input: view.input.map(|input| match input {
+            TakesInput::Nothing => InputKind::Nothing,
+            TakesInput::Bytes => InputKind::Bytes,
+            TakesInput::Terminal => InputKind::Terminal,
+        }),
         placed_at: view.placed_at,
         cancel_requested_at: view.cancel_requested_at,
         // Of a long end a list has only the time.
