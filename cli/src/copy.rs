@@ -11,7 +11,7 @@ use shared_api::OperationEnd;
 use shared_client::{Attached, Client, ClientError};
 use shared_types::{Digest, OperationId};
 
-use crate::{args, exit::Exit, screen::Screen};
+use crate::{args, exit::Exit, remote::Signals, screen::Screen};
 
 mod download;
 mod progress;
@@ -120,18 +120,17 @@ fn check(end: &OperationEnd, ours: Digest, our_bytes: u64) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Does something that Ctrl-C may interrupt, and stops its operation where it was not done.
+/// Does something that a signal may interrupt, and stops its operation where it was not done: a copy
+/// is of no use without this end.
 async fn until_interrupted(
     client: &Client,
     id: &mut Option<OperationId>,
     copy: impl AsyncFnOnce(&mut Option<OperationId>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
+    let mut signals = Signals::listen().context("failed to listen for signals")?;
     let result = tokio::select! {
         done = copy(id) => done.map(|()| Exit::Done),
-        pressed = tokio::signal::ctrl_c() => match pressed {
-            Ok(()) => Ok(Exit::Left),
-            Err(error) => Err(error).context("failed to listen for Ctrl-C"),
-        },
+        code = signals.ended() => Ok(Exit::Code(code)),
     };
     if !matches!(result, Ok(Exit::Done))
         && let Some(id) = *id

@@ -29,7 +29,8 @@ use interrupts::{Interrupts, Wish};
 use keyboard::RawMode;
 use notes::Notes;
 use printer::Printer;
-use signals::{Signalled, Signals};
+use signals::Signalled;
+pub(crate) use signals::Signals;
 use typing::{Key, Typing};
 
 /// The exit code of a program whose reader is gone: 128 + SIGPIPE, as shells count.
@@ -155,7 +156,7 @@ impl Remote {
             Happened::Heard(item) => return self.heard(item),
             Happened::Unread => return Ok(Some(Over::Unread)),
             Happened::Typed(key) => return self.key(key),
-            Happened::Signal(signal) => return Ok(self.signal(signal)),
+            Happened::Signal(signal) => return Ok(self.signal(&signal)),
             Happened::Answered(answer) => {
                 self.asked = None;
                 if let Err(error) = answer {
@@ -240,14 +241,15 @@ impl Remote {
         Ok(None)
     }
 
-    fn signal(&mut self, signal: Signalled) -> Option<Over> {
+    fn signal(&mut self, signal: &Signalled) -> Option<Over> {
         match signal {
-            Signalled::Interrupt => return self.interrupt(),
-            Signalled::Resize => self.resize(false),
-            Signalled::Hangup => return Some(Over::Left(128 + 1)),
-            Signalled::Terminate => return Some(Over::Left(128 + 15)),
+            Signalled::Interrupt => self.interrupt(),
+            Signalled::Resize => {
+                self.resize(false);
+                None
+            }
+            signal => signal.exit_code().map(Over::Left),
         }
-        None
     }
 
     fn interrupt(&mut self) -> Option<Over> {

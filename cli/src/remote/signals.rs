@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 const STATUS: &str = "/proc/self/status";
 
 /// Listens for them.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
@@ -26,7 +26,7 @@ pub(super) enum Signalled {
 }
 
 impl Signals {
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         // Another system than Linux tells it elsewhere; there none counts as ignored.
         let status = std::fs::read_to_string(STATUS).unwrap_or_default();
         let listen = |kind: SignalKind| match is_ignored(&status, kind.as_raw_value()) {
@@ -47,6 +47,27 @@ impl Signals {
             () = received(&mut self.terminate) => Signalled::Terminate,
             () = received(&mut self.hangup) => Signalled::Hangup,
             () = received(&mut self.window) => Signalled::Resize,
+        }
+    }
+
+    /// Waits for one that ends a program; the exit code that shells give it.
+    pub(crate) async fn ended(&mut self) -> u8 {
+        loop {
+            if let Some(code) = self.next().await.exit_code() {
+                return code;
+            }
+        }
+    }
+}
+
+impl Signalled {
+    /// 128 and the signal's number, as shells count; none of one that ends nothing.
+    pub(super) fn exit_code(&self) -> Option<u8> {
+        match self {
+            Self::Hangup => Some(128 + 1),
+            Self::Interrupt => Some(128 + 2),
+            Self::Terminate => Some(128 + 15),
+            Self::Resize => None,
         }
     }
 }

@@ -110,6 +110,9 @@ impl OperationSocket {
             if let Some(message) = message {
                 self.is_flushed = false;
                 stream.start_send(message)?;
+                // Whoever types notices a dead connection sooner than one who waits.
+                let answered_by = Instant::now() + self.http.ping_every / 3;
+                self.ask_at = self.ask_at.min(answered_by);
                 return Poll::Ready(Ok(None));
             }
         }
@@ -129,7 +132,7 @@ impl OperationSocket {
     /// Nothing was heard for a while: asks whether the server lives, or gives it up. A server that
     /// is not listened to counts as alive.
     fn silent(&mut self, is_reading: bool) -> Result<Turned, ClientError> {
-        self.listen(self.http.ping_every);
+        self.listen(self.http.ping_every / 2);
         if is_reading {
             self.asked += 1;
             self.is_ask_due = true;
