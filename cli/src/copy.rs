@@ -166,6 +166,8 @@ mod tests {
             words: String::new(),
             bytes: Some(bytes),
             digest: Some(digest),
+            entry: None,
+            listing: None,
         };
         assert!(check(&done(4, digest), digest, 4).is_ok());
         assert!(check(&done(5, digest), digest, 4).is_err());

@@ -25,13 +25,14 @@ mod frame;
 mod operation;
 
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
-#[cfg(feature = "openapi")]
-pub use operation::ExitCause;
 pub use operation::{
-    Download, Exec, InputKind, InputTaken, Operation, OperationClientMessage, OperationEnd,
-    OperationRunner, OperationServerMessage, OperationState, Operations, SendSignal, Signal,
-    StartOperation, TerminalSize, Upload,
+    Download, Entry, Exec, InputKind, InputTaken, List, ListedEntry, Listing, MakeDirectory, Move,
+    Operation, OperationClientMessage, OperationEnd, OperationRunner, OperationServerMessage,
+    OperationState, Operations, Remove, SendSignal, Signal, StartOperation, Stat, TerminalSize,
+    Upload,
 };
+#[cfg(feature = "openapi")]
+pub use operation::{EntryKind, ExitCause};
 
 messages! {
     /// What went wrong (RFC 9457, `application/problem+json`).

@@ -9,7 +9,7 @@ use shared_types::{Digest, OperationId, RunnerId, SessionId, Timestamp, TurnId};
 use crate::{Problem, StreamName};
 
 messages! {
-    /// Starts an operation: exactly one of `exec`, `download` and `upload`.
+    /// Starts an operation: exactly one of the requests from `exec` to `remove`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct StartOperation {
@@ -26,6 +26,21 @@ messages! {
         /// Write a whole file: its bytes are the operation's input.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub upload: Option<Upload>,
+        /// List a directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub list: Option<List>,
+        /// Tell what is at a path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub stat: Option<Stat>,
+        /// Make a directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub make_directory: Option<MakeDirectory>,
+        /// Give a file or directory another path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub r#move: Option<Move>,
+        /// Remove a file or directory.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub remove: Option<Remove>,
         /// How long it may run, in milliseconds, from 1000 (1 s) to 604800000 (7 days); absent for
         /// 24 hours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +114,97 @@ messages! {
         pub bytes: u64,
         /// The SHA-256 of its content.
         pub digest: Digest,
+    }
+
+    /// Lists a directory by name.
+    #[serde(deny_unknown_fields)]
+    pub struct List {
+        /// The directory, relative to the workspace; empty for the workspace itself.
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub path: String,
+        /// At most this many entries, from 1 to 1000; absent for 1000.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
+        pub limit: Option<u32>,
+    }
+
+    /// Tells what is at a path: of a symbolic link itself, not of what it leads to.
+    #[serde(deny_unknown_fields)]
+    pub struct Stat {
+        /// The path, relative to the workspace; empty for the workspace itself.
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub path: String,
+    }
+
+    /// Makes a directory with its missing parents. One that is there already is no failure.
+    #[serde(deny_unknown_fields)]
+    pub struct MakeDirectory {
+        /// The directory, relative to the workspace.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub path: String,
+    }
+
+    /// Gives a file, a directory with all that is in it, or a symbolic link itself another path.
+    #[serde(deny_unknown_fields)]
+    pub struct Move {
+        /// Where it is, relative to the workspace.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub from: String,
+        /// Where it is to be, its name included. The directory must be there.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub to: String,
+        /// Whether it replaces what is there: a file or link another one, a directory an empty one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub replace: bool,
+    }
+
+    /// Removes a file, an empty directory, or a symbolic link itself.
+    #[serde(deny_unknown_fields)]
+    pub struct Remove {
+        /// The path, relative to the workspace.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
+        pub path: String,
+        /// Whether a directory is removed with all that is in it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub tree: bool,
+    }
+
+    /// What is at a path.
+    #[derive(Eq)]
+    pub struct Entry {
+        /// `file`, `directory`, `link`, or `other` for a device, pipe or socket.
+        #[cfg_attr(feature = "openapi", schema(value_type = EntryKind))]
+        pub kind: String,
+        /// Its size in bytes; 0 of what is no file.
+        pub bytes: u64,
+        /// Its permissions: the twelve lowest bits of `st_mode`.
+        pub mode: u32,
+        /// When its content was changed last.
+        pub modified_at: Timestamp,
+        /// The path that a symbolic link leads to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub leads_to: Option<String>,
+    }
+
+    /// The entries of a directory.
+    #[derive(Eq)]
+    pub struct Listing {
+        /// The entries, by name.
+        pub entries: Vec<ListedEntry>,
+        /// Whether there are more than were asked for.
+        pub more: bool,
+    }
+
+    /// An entry of a directory.
+    #[derive(Eq)]
+    pub struct ListedEntry {
+        /// Its name.
+        pub name: String,
+        /// `file`, `directory`, `link`, or `other` for a device, pipe or socket.
+        #[cfg_attr(feature = "openapi", schema(value_type = EntryKind))]
+        pub kind: String,
+        /// Its size in bytes; 0 of what is no file.
+        pub bytes: u64,
     }
 
     /// Operations, the newest first.
@@ -227,6 +333,12 @@ pub enum OperationEnd {
         /// The SHA-256 of the file, of a download, an upload or a write.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         digest: Option<Digest>,
+        /// What is at the path, of a stat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<Entry>,
+        /// What is in the directory, of a list.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        listing: Option<Listing>,
     },
     /// A file operation could not be done; nothing was changed.
     Failed {
@@ -281,6 +393,21 @@ pub enum ExitCause {
     SupervisorLost,
     /// The runner's host restarted.
     HostReboot,
+}
+
+/// What an entry of a directory is.
+#[cfg(feature = "openapi")]
+#[derive(utoipa::ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// An ordinary file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, pipe or socket.
+    Other,
 }
 
 /// A signal to the processes of an operation.

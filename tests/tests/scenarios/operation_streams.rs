@@ -256,6 +256,26 @@ async fn a_file_that_goes_up_as_input_is_there_with_its_digest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_comes_down_as_output_and_waits_for_its_reader() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let file: Vec<u8> = (0..2_000_000_u32)
+        .map(|number| (number / 3) as u8)
+        .collect();
+    let digest = Digest::of(&file).to_string();
+    std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
+    let download = json!({ "download": { "path": "file" } });
+    let path = start(&gantry, download).await;
+    let mut client = Client::open(&gantry, &path).await;
+    let end = client.ends().await;
+    assert!(client.output[0] == file, "another file");
+    assert_eq!(
+        (&end["bytes"], &end["digest"]),
+        (&json!(file.len()), &json!(digest))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_understood_or_does_not_apply_is_a_problem_and_the_connection_goes_on() {
     let gantry = Gantry::practice().await;
     let _runner = gantry.runner("laptop").await;

@@ -190,6 +190,42 @@ async fn input_and_its_end_reach_a_command_once_whatever_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn directories_are_made_listed_moved_and_removed() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let does = async |mut body: Value| {
+        body["runner"] = "laptop".into();
+        let body = Some(body.to_string());
+        let started = gantry.ask("post", "/api/v1/operations", body).await;
+        assert_eq!(started.status, 201, "{started:?}");
+        let id = started.body["id"].as_str().expect("an id");
+        ended(&gantry, &format!("/api/v1/operations/{id}")).await
+    };
+    let made = does(json!({ "make_directory": { "path": "a/b" } })).await;
+    assert_eq!(made["kind"], "done", "{made}");
+    std::fs::write(runner.workspace().join("a/b/file"), "12345").expect("it can be written");
+    let found = does(json!({ "stat": { "path": "a/b/file" } })).await;
+    let entry = &found["entry"];
+    assert_eq!(
+        (&entry["kind"], &entry["bytes"]),
+        (&json!("file"), &json!(5))
+    );
+    let moved = does(json!({ "move": { "from": "a/b", "to": "c" } })).await;
+    assert_eq!(moved["kind"], "done", "{moved}");
+    let listed = does(json!({ "list": { "path": "c" } })).await;
+    let file = json!({ "name": "file", "kind": "file", "bytes": 5 });
+    assert_eq!(
+        listed["listing"],
+        json!({ "entries": [file], "more": false })
+    );
+    let refused = does(json!({ "remove": { "path": "c" } })).await;
+    assert_eq!(refused["kind"], "failed", "it is not empty: {refused}");
+    let removed = does(json!({ "remove": { "path": "c", "tree": true } })).await;
+    assert_eq!(removed["kind"], "done", "{removed}");
+    assert!(!runner.workspace().join("c").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_apply_to_an_operation_is_refused() {
     let gantry = Gantry::practice().await;
     let _runner = gantry.runner("laptop").await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
 use axum::http::HeaderMap;
 use server_app::{AppError, StartOperation};
-use shared_api::{Download, Exec, Upload};
+use shared_api::{Download, Exec, List, MakeDirectory, Move, Remove, Stat, Upload};
 use shared_sandbox::{Command, Request, Retention};
 use shared_types::limits::{MAX_COMMAND_BYTES, MAX_PATH_BYTES, MAX_TRANSFER_BYTES};
 
@@ -21,6 +21,8 @@ const MAX_WORDS: usize = 4096;
 const RUN_FOR_MS: [u64; 2] = [1000, 7 * 24 * 60 * 60 * 1000];
 /// Shortest and longest silence that an operation may be given, in milliseconds.
 const IDLE_FOR_MS: [u64; 2] = [1, RUN_FOR_MS[1]];
+/// Fewest and most entries of a directory that are listed at once.
+const ENTRIES: [u64; 2] = [1, 1000];
 
 /// The idempotency key, if there is one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, AppError> {
@@ -45,12 +47,23 @@ pub(super) fn checked(
     key: Option<String>,
     ask: shared_api::StartOperation,
 ) -> Result<StartOperation, AppError> {
-    let request = match (ask.exec, ask.download, ask.upload) {
-        (Some(asked), None, None) => exec(asked)?,
-        (None, Some(asked), None) => download(asked)?,
-        (None, None, Some(asked)) => upload(asked)?,
-        _ => return invalid("name exactly one of exec, download and upload"),
+    let asked = [
+        ask.exec.map(exec),
+        ask.download.map(download),
+        ask.upload.map(upload),
+        ask.list.map(list),
+        ask.stat.map(stat),
+        ask.make_directory.map(make_directory),
+        ask.r#move.map(move_to),
+        ask.remove.map(remove),
+    ];
+    let mut asked = asked.into_iter().flatten();
+    let (Some(request), None) = (asked.next(), asked.next()) else {
+        return invalid(
+            "name exactly one of exec, download, upload, list, stat, make_directory, move and remove",
+        );
     };
+    let request = request?;
     let run_for = between("timeout_ms", ask.timeout_ms, RUN_FOR_MS)?;
     Ok(StartOperation {
         key,
@@ -143,9 +156,45 @@ fn upload(asked: Upload) -> Result<Request, AppError> {
     }))
 }
 
+fn list(asked: List) -> Result<Request, AppError> {
+    within("list.path", &asked.path, MAX_PATH_BYTES)?;
+    let limit = between("list.limit", asked.limit.map(u64::from), ENTRIES)?;
+    Ok(Request::List(shared_sandbox::List {
+        path: asked.path,
+        max_entries: limit.map_or(ENTRIES[1] as u32, |limit| limit as u32),
+    }))
+}
+
+fn stat(asked: Stat) -> Result<Request, AppError> {
+    within("stat.path", &asked.path, MAX_PATH_BYTES)?;
+    Ok(Request::Stat(shared_sandbox::Stat { path: asked.path }))
+}
+
+fn make_directory(asked: MakeDirectory) -> Result<Request, AppError> {
+    let path = file("make_directory.path", asked.path)?;
+    Ok(Request::MakeDirectory(shared_sandbox::MakeDirectory {
+        path,
+    }))
+}
+
+fn move_to(asked: Move) -> Result<Request, AppError> {
+    Ok(Request::Move(shared_sandbox::Move {
+        from: file("move.from", asked.from)?,
+        to: file("move.to", asked.to)?,
+        replace: asked.replace,
+    }))
+}
+
+fn remove(asked: Remove) -> Result<Request, AppError> {
+    Ok(Request::Remove(shared_sandbox::Remove {
+        path: file("remove.path", asked.path)?,
+        tree: asked.tree,
+    }))
+}
+
 fn file(field: &str, path: String) -> Result<String, AppError> {
     if path.is_empty() {
-        return invalid(format!("{field} is empty; name a file in the workspace"));
+        return invalid(format!("{field} is empty; name a path in the workspace"));
     }
     within(field, &path, MAX_PATH_BYTES)?;
     Ok(path)

@@ -1,9 +1,12 @@
 //! An operation as clients see it.
 
 use server_app::{OperationView, TakesInput};
-use shared_api::{InputKind, Operation, OperationEnd, OperationRunner, OperationState};
-use shared_sandbox::{ExitCause, ExitRecord, ExitStatus, Outcome};
-use shared_types::{Digest, RefusalCode, clean::clean_line, limits::MAX_PEER_TEXT};
+use shared_api::{
+    Entry, InputKind, ListedEntry, Listing, Operation, OperationEnd, OperationRunner,
+    OperationState,
+};
+use shared_sandbox::{EntryKind, ExitCause, ExitRecord, ExitStatus, Found, Listed, Outcome};
+use shared_types::{Digest, RefusalCode, Timestamp, clean::clean_line, limits::MAX_PEER_TEXT};
 
 /// The operation with its end, where it has one.
 pub(crate) fn to_operation(view: OperationView) -> Operation {
@@ -41,11 +44,17 @@ fn end(outcome: &Outcome) -> OperationEnd {
         Outcome::Read(read) => done(format!("read {} lines", read.lines), None),
         Outcome::Written(written) => file("wrote", written.bytes, written.after),
         Outcome::Edited(edited) => done(format!("replaced {} places", edited.replaced), None),
-        Outcome::Listed(listed) => done(format!("listed {} entries", listed.entries.len()), None),
+        Outcome::Listed(listed) => done_with(
+            format!("listed {} entries", listed.entries.len()),
+            (None, Some(listing(listed))),
+        ),
         Outcome::Globbed(found) => done(format!("found {} paths", found.paths.len()), None),
         Outcome::Grepped(found) => done(format!("found {} lines", found.matches.len()), None),
         Outcome::Downloaded(read) => file("read", read.bytes, read.digest),
-        Outcome::Found(found) => done(format!("found {} bytes", found.bytes), None),
+        Outcome::Found(found) => done_with(
+            format!("found a {}", kind(found.kind)),
+            (Some(entry(found)), None),
+        ),
         Outcome::MadeDirectory(made) => done(
             match made.made {
                 true => "made the directory".to_owned(),
@@ -112,6 +121,49 @@ fn done(words: String, file: Option<(u64, Digest)>) -> OperationEnd {
         words,
         bytes,
         digest,
+        entry: None,
+        listing: None,
+    }
+}
+
+fn done_with(words: String, (entry, listing): (Option<Entry>, Option<Listing>)) -> OperationEnd {
+    OperationEnd::Done {
+        words,
+        bytes: None,
+        digest: None,
+        entry,
+        listing,
+    }
+}
+
+fn entry(found: &Found) -> Entry {
+    Entry {
+        kind: kind(found.kind).to_owned(),
+        bytes: found.bytes,
+        mode: found.mode,
+        modified_at: Timestamp::from_micros(found.modified_us),
+        leads_to: found.leads_to.clone(),
+    }
+}
+
+fn listing(listed: &Listed) -> Listing {
+    let entries = listed.entries.iter().map(|entry| ListedEntry {
+        name: entry.name.clone(),
+        kind: kind(entry.kind).to_owned(),
+        bytes: entry.bytes,
+    });
+    Listing {
+        entries: entries.collect(),
+        more: listed.more,
+    }
+}
+
+fn kind(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::File => "file",
+        EntryKind::Directory => "directory",
+        EntryKind::Link => "link",
+        EntryKind::Other => "other",
     }
 }
 

@@ -19,10 +19,10 @@ fn a_request_that_could_run_nowhere_is_refused_by_the_field_that_is_wrong() {
     let digest = "0".repeat(64);
     let exec = |exec: Value| json!({ "exec": exec });
     for (body, words) in [
-        (json!({}), "exactly one of exec, download and upload"),
+        (json!({}), "exactly one of exec, download"),
         (
             json!({ "exec": { "script": "true" }, "download": { "path": "a" } }),
-            "exactly one of exec, download and upload",
+            "exactly one of exec, download",
         ),
         (exec(json!({})), "exactly one of argv and script"),
         (
@@ -74,6 +74,20 @@ fn a_request_that_could_run_nowhere_is_refused_by_the_field_that_is_wrong() {
             json!({ "download": { "path": "" } }),
             "download.path is empty",
         ),
+        (
+            json!({ "list": { "path": "", "limit": 1001 } }),
+            "list.limit is 1001; give 1 to 1000",
+        ),
+        (json!({ "stat": { "path": "\0" } }), "stat.path holds a NUL"),
+        (
+            json!({ "make_directory": { "path": "" } }),
+            "make_directory.path is empty",
+        ),
+        (
+            json!({ "move": { "from": "a", "to": "" } }),
+            "move.to is empty",
+        ),
+        (json!({ "remove": { "path": "" } }), "remove.path is empty"),
         (
             json!({ "upload": { "path": "", "bytes": 0, "digest": digest } }),
             "upload.path is empty",
