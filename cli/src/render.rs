@@ -284,6 +284,17 @@ impl Renderer {
                     call.output(stream, *offset, text, *bytes, &mut self.out);
                 }
             }
+            Live::Gap {
+                ordinal,
+                stream,
+                to,
+                ..
+            } => {
+                self.focus_on(*ordinal);
+                if let Some(call) = self.calls.get_mut(ordinal) {
+                    call.gap(stream, *to, &mut self.out);
+                }
+            }
             Live::Notice { text, .. } => self.note(text),
         }
     }

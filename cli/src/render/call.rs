@@ -121,6 +121,10 @@ impl Call {
         self.output.piece(stream, offset, text, bytes, out);
     }
 
+    pub(super) fn gap(&mut self, stream: &str, to: u64, out: &mut String) {
+        self.output.gap(stream, to, out);
+    }
+
     /// Gives up the unfinished line; says whether there is one on the screen.
     pub(super) fn break_line(&mut self) -> bool {
         self.output.break_line()

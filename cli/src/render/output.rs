@@ -104,17 +104,30 @@ impl Output {
         if self.open.is_some_and(|open| open != place) {
             self.end_line(out);
         }
-        let missing = offset.saturating_sub(self.streams[place].end);
+        self.skip_to(place, offset, out);
         self.streams[place].end = offset.saturating_add(bytes);
+        let text = self.streams[place].clean.take(text);
+        for letter in text.chars() {
+            self.letter(place, letter, out);
+        }
+    }
+
+    /// A stream goes on at this offset: what lies before it is not kept.
+    pub(crate) fn gap(&mut self, stream: &str, to: u64, out: &mut String) {
+        // Where the rest of something begins is not known, and so is not how much is missing.
+        if let Some(place) = self.stream(stream, to) {
+            self.skip_to(place, to, out);
+        }
+    }
+
+    fn skip_to(&mut self, place: usize, offset: u64, out: &mut String) {
+        let missing = offset.saturating_sub(self.streams[place].end);
         if missing > 0 {
             if self.open.is_some() {
                 self.end_line(out);
             }
+            self.streams[place].end = offset;
             self.whole_line(place, &format!("… {missing} bytes that are not shown"), out);
-        }
-        let text = self.streams[place].clean.take(text);
-        for letter in text.chars() {
-            self.letter(place, letter, out);
         }
     }
 
@@ -290,5 +303,9 @@ mod tests {
         let mut out = String::new();
         output.piece("stdout", 100, "end\n", 4, &mut out);
         assert_eq!(out, "  │ … 100 bytes that are not shown\n  │ end\n");
+        out.clear();
+        output.gap("stdout", 204, &mut out);
+        output.piece("stdout", 204, "end\n", 4, &mut out);
+        assert_eq!(out, "  │ … 100 bytes that are not shown\n");
     }
 }

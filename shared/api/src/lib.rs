@@ -496,12 +496,31 @@ pub enum Live {
         /// `stdout` or `stderr`.
         #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
         stream: String,
-        /// Where the bytes stand in the stream, from 0; a jump is a gap.
+        /// Where the bytes stand in the stream, from 0. After a jump, bytes are missing: the server
+        /// leaves out what a slow client does not take, and a client that comes late gets the last 64 KiB.
         offset: u64,
         /// The bytes, as text with what is not UTF-8 replaced; `bytes` counts the original ones.
         text: String,
         /// How many bytes of the stream this is.
         bytes: u64,
+    },
+    /// Output of a command is missing: it is not kept any more. The stream goes on at `to`.
+    Gap {
+        /// The turn.
+        turn: TurnId,
+        /// The model call, from 1.
+        step: u32,
+        /// The place of the call in the answer, from 0.
+        ordinal: u32,
+        /// The operation.
+        operation: OperationId,
+        /// `stdout` or `stderr`.
+        #[cfg_attr(feature = "openapi", schema(value_type = StreamName))]
+        stream: String,
+        /// The first byte that is missing.
+        from: u64,
+        /// The first byte behind the gap.
+        to: u64,
     },
     /// The model is tried again, the runner is waited for, and the like: for people.
     Notice {

@@ -4,8 +4,8 @@
 //! Events have numbers: a known number is dropped, a jump breaks the connection, and the next one
 //! asks for everything after the last event. Text and output have offsets: what is known is cut
 //! off. Text that lies ahead waits until the gap is filled (a bounded amount of it; the recorded
-//! answer holds the rest); output that lies ahead is a gap that the server made, and its offset
-//! shows it. What the log has settled is under way no longer and is dropped.
+//! answer holds the rest); output that lies ahead was left out by the server, and its offset shows it.
+//! A gap that the server announces moves the offset. What the log has settled is under way no longer and is dropped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -226,6 +226,7 @@ impl Cursor {
                 })
             }
             Live::Output { .. } => self.output(live),
+            Live::Gap { .. } => self.gap(live),
             Live::Notice { turn, .. } => {
                 let ended = self.settled_of(turn).is_some_and(|settled| settled.ended);
                 (!ended).then_some(live)
@@ -281,13 +282,7 @@ impl Cursor {
         else {
             return Some(live);
         };
-        if self
-            .settled_of(turn)
-            .is_some_and(|settled| settled.has_ended(step, ordinal))
-        {
-            return None;
-        }
-        let have = self.end_of(turn, operation, &stream);
+        let have = self.end_of((turn, step, ordinal), operation, &stream)?;
         let end = offset.saturating_add(bytes);
         if end <= *have {
             return None;
@@ -306,7 +301,40 @@ impl Cursor {
         })
     }
 
-    fn end_of(&mut self, turn: TurnId, operation: OperationId, stream: &str) -> &mut u64 {
+    /// The part of a gap that is new.
+    fn gap(&mut self, mut live: Live) -> Option<Live> {
+        let Live::Gap {
+            turn,
+            step,
+            ordinal,
+            operation,
+            stream,
+            from,
+            to,
+        } = &mut live
+        else {
+            return Some(live);
+        };
+        let have = self.end_of((*turn, *step, *ordinal), *operation, stream)?;
+        if *to <= *have {
+            return None;
+        }
+        *from = (*from).max(*have);
+        *have = *to;
+        Some(live)
+    }
+
+    /// Where the output of a call that has not ended is known to end.
+    fn end_of(
+        &mut self,
+        (turn, step, ordinal): (TurnId, u32, u32),
+        operation: OperationId,
+        stream: &str,
+    ) -> Option<&mut u64> {
+        let settled = self.settled_of(turn);
+        if settled.is_some_and(|settled| settled.has_ended(step, ordinal)) {
+            return None;
+        }
         let known = self
             .outputs
             .iter()
@@ -323,7 +351,7 @@ impl Cursor {
             });
             self.outputs.len() - 1
         });
-        &mut self.outputs[place].end
+        Some(&mut self.outputs[place].end)
     }
 
     fn settled_of(&self, turn: TurnId) -> Option<&Settled> {

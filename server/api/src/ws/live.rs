@@ -51,7 +51,27 @@ impl LiveText {
                 text,
             }),
             Under::Notice { turn, text } => Some(Live::Notice { turn, text }),
-            Under::Gap { .. } => None,
+            Under::Gap {
+                turn,
+                step,
+                ordinal,
+                operation,
+                stream,
+                from,
+                to,
+            } => {
+                let stream = stream.to_string();
+                self.torn.remove(&(operation, stream.clone()));
+                Some(Live::Gap {
+                    turn,
+                    step,
+                    ordinal,
+                    operation,
+                    stream,
+                    from,
+                    to,
+                })
+            }
             Under::Output {
                 turn,
                 step,
@@ -207,6 +227,35 @@ mod tests {
             text(texts.convert(piece(0, b"\xff\x00ok"))),
             Some((0, "\u{fffd}\0ok".to_owned(), 4))
         );
+    }
+
+    #[test]
+    fn a_gap_is_passed_on_and_ends_a_torn_character() {
+        let mut texts = LiveText::default();
+        assert_eq!(text(texts.convert(piece(0, &"€".as_bytes()[..1]))), None);
+        let (turn, operation) = (TurnId::from_u128(1), OperationId::from_u128(1));
+        let gap = texts.convert(Under::Gap {
+            turn,
+            step: 1,
+            ordinal: 0,
+            operation,
+            stream: server_app::OutputStream::Stdout,
+            from: 1,
+            to: 100,
+        });
+        assert_eq!(
+            gap,
+            Some(Live::Gap {
+                turn,
+                step: 1,
+                ordinal: 0,
+                operation,
+                stream: "stdout".to_owned(),
+                from: 1,
+                to: 100,
+            })
+        );
+        assert!(texts.torn.is_empty());
     }
 
     #[test]

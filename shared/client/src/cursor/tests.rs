@@ -67,6 +67,18 @@ fn output(offset: usize, text: &str) -> ServerMessage {
     })
 }
 
+fn gap(from: u64, to: u64) -> ServerMessage {
+    live(Live::Gap {
+        turn: turn(1),
+        step: 1,
+        ordinal: 0,
+        operation: OperationId::from_u128(7),
+        stream: "stdout".into(),
+        from,
+        to,
+    })
+}
+
 fn caught_up(seq: u64) -> ServerMessage {
     ServerMessage::CaughtUp {
         session: SESSION,
@@ -254,6 +266,26 @@ proptest! {
         heard.items(items);
         prop_assert!(SECOND.starts_with(&heard.output));
     }
+}
+
+#[test]
+fn a_gap_is_told_once_as_far_as_it_is_new() {
+    let mut cursor = following(0);
+    let mut items = Vec::new();
+    for message in [output(0, "ab"), gap(1, 5), gap(2, 5), output(3, "defg")] {
+        let taken = cursor.accept(message, &mut items);
+        taken.expect("live pieces break nothing");
+    }
+    let told: Vec<_> = items
+        .into_iter()
+        .map(|item| match item {
+            Followed::Live(Live::Output { offset, text, .. }) => (offset, text),
+            Followed::Live(Live::Gap { from, to, .. }) => (from, format!("gap to {to}")),
+            other => panic!("{other:?} is neither output nor a gap"),
+        })
+        .collect();
+    let expected = [(0, "ab"), (2, "gap to 5"), (5, "fg")];
+    assert_eq!(told, expected.map(|(at, text)| (at, text.to_owned())));
 }
 
 #[test]
