@@ -61,6 +61,10 @@ pub(crate) enum Command {
     Show {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
+        /// Go on with what happens from now on, and with what its background commands write, until
+        /// Ctrl-C
+        #[arg(long, short)]
+        follow: bool,
         /// One JSON object per event and line
         #[arg(long)]
         json: bool,

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use shared_api::{Me, Session};
-use shared_client::{Client, Follow};
+use shared_client::Client;
 use shared_types::limits::MAX_MESSAGE_BYTES;
 
 use crate::{
@@ -11,6 +11,7 @@ use crate::{
     pick::{self, SessionName},
     screen::Screen,
     view::View,
+    watch::Watch,
 };
 
 mod conversation;
@@ -26,7 +27,7 @@ struct Chat {
     client: Client,
     screen: Screen,
     session: Session,
-    follow: Follow,
+    watch: Watch,
     view: View,
 }
 
@@ -46,7 +47,12 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> any
     let mut chat = Chat::open(client, screen, session, args.json);
     match text {
         Some(text) => turn::run(&mut chat, &text, false).await,
-        None => conversation::run(&mut chat, &me).await,
+        None => {
+            if is_resumed(&args) {
+                chat.view.runs(&chat.client.tasks(chat.session.id).await?)?;
+            }
+            conversation::run(&mut chat, &me).await
+        }
     }
 }
 
@@ -59,7 +65,7 @@ impl Chat {
     /// Follows a session from now on.
     fn open(client: Client, screen: Screen, session: Session, json: bool) -> Self {
         Self {
-            follow: client.follow(session.id, session.last_seq),
+            watch: Watch::begin(client.clone(), session.id, session.last_seq),
             view: View::new(screen, session.id, json),
             client,
             screen,

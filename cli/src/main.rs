@@ -7,6 +7,7 @@ use clap::Parser as _;
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
+mod above;
 mod args;
 mod chat;
 mod copy;
@@ -31,6 +32,7 @@ mod style;
 mod table;
 mod tasks;
 mod view;
+mod watch;
 
 use args::{Args, Command, Keys, Runners};
 use exit::Exit;
@@ -139,8 +141,15 @@ async fn run(
         Command::Ps(args) => ps::list(&client, screen, args).await?,
         Command::Kill(args) => ps::kill(&client, screen, args).await?,
         Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
-        Command::Show { session, json } => {
+        Command::Show {
+            session,
+            follow,
+            json,
+        } => {
             let session = pick::session_id(&client, &session).await?;
+            if follow {
+                return show::follow(client, screen, session, json).await;
+            }
             show::run(&client, screen, session, json).await?;
         }
         Command::Cancel { session, task } => {

@@ -3,12 +3,12 @@
 //! The same renderer shows a turn as it happens and replays a log: what was shown live is not
 //! shown again when the log records it, and what was not seen live is shown from the log.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use shared_api::Live;
 use shared_client::Followed;
 use shared_types::{
-    Event, OperationId, SessionEvent, TurnId,
+    Event, SessionEvent, TurnId,
     event::{Finish, Place, ToolCall, TurnOutcome},
 };
 
@@ -19,20 +19,20 @@ pub(crate) use shared_types::clean;
 mod call;
 mod card;
 mod output;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod thoughts;
 mod tool;
 
 use call::Call;
+pub(crate) use tasks::{Begin, ToFollow};
+use tasks::{Settled, Tasks};
 use thoughts::Thoughts;
 pub(crate) use tool::main_argument;
 
 /// Longest notice or reason, in characters.
 const MAX_NOTE: usize = 400;
-
-/// Tasks whose ends are told by their numbers; of older ones only that something is known later.
-const MAX_TASKS: usize = 256;
 
 /// Turns a session into text.
 #[derive(Debug)]
@@ -54,33 +54,6 @@ pub(crate) struct Renderer {
     place: Option<Place>,
     tasks: Tasks,
     out: String,
-}
-
-/// What goes on in the background.
-#[derive(Debug, Default)]
-struct Tasks {
-    running: VecDeque<(OperationId, u32)>,
-}
-
-impl Tasks {
-    fn begun(&mut self, task: Option<u32>, operation: Option<OperationId>) {
-        let Some(begun) = operation.zip(task) else {
-            return;
-        };
-        if self.running.len() == MAX_TASKS {
-            self.running.pop_front();
-        }
-        self.running.push_back(begun);
-    }
-
-    /// The number of the task that this was.
-    fn ended(&mut self, operation: OperationId) -> Option<u32> {
-        let known = self
-            .running
-            .iter()
-            .position(|(known, _)| *known == operation)?;
-        self.running.remove(known).map(|(_, task)| task)
-    }
 }
 
 /// What the last line belongs to.
@@ -156,7 +129,7 @@ impl Renderer {
         match item {
             Followed::Event(event) => self.event(event),
             Followed::Live(live) => self.live(live),
-            Followed::CaughtUp { .. } => {}
+            Followed::CaughtUp { .. } => self.tasks.caught_up(),
             Followed::Lost { reason } => {
                 self.is_connected = false;
                 let reason = clean_line(reason, MAX_NOTE);
@@ -223,13 +196,12 @@ impl Renderer {
                     call.placed(*operation);
                 }
             }
-            Event::CallEnded { ordinal, task, .. } => {
-                self.focus_on(*ordinal);
-                if let Some(call) = self.calls.get_mut(ordinal) {
-                    call.end(event, &mut self.out);
-                    self.tasks.begun(*task, call.operation());
-                }
-            }
+            Event::CallEnded {
+                ordinal,
+                task,
+                text,
+                ..
+            } => self.call_ended(event, *ordinal, *task, text),
             Event::CancelRequested { .. } => {
                 if !self.stopping {
                     self.note("stopping…");
@@ -246,9 +218,10 @@ impl Renderer {
                 self.note(&format!("left out {which} to fit the model's window"));
             }
             Event::OperationSettled { operation, summary } => {
-                let which = match self.tasks.ended(*operation) {
-                    Some(task) => format!("task {task} ended"),
-                    None => "known later".to_owned(),
+                let which = match self.tasks.settled(*operation) {
+                    Settled::Told => return,
+                    Settled::Untold(task) => format!("{}ended", tasks::mark(task)),
+                    Settled::Unknown => "known later".to_owned(),
                 };
                 self.note(&format!("{which}: {}", clean_line(summary, MAX_NOTE)));
             }
@@ -271,6 +244,8 @@ impl Renderer {
                 text,
                 ..
             } => self.piece((*turn, *step), *attempt, text),
+            Live::Output { operation, .. } | Live::Gap { operation, .. }
+                if self.tasks.shows(*operation) => {}
             Live::Output {
                 ordinal,
                 stream,

@@ -42,7 +42,8 @@ pub(crate) async fn list(
     screen.print(&table.show(screen.style()))
 }
 
-fn command(task: &Task) -> String {
+/// The command of a task, in few words.
+pub(crate) fn command(task: &Task) -> String {
     main_argument(&ToolCall {
         vendor_id: String::new(),
         name: task.tool.clone(),

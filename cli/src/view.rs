@@ -1,12 +1,18 @@
 //! The two ways to show a session: for people, and as JSON lines for programs.
 
-use shared_api::ServerMessage;
-use shared_client::Followed;
-use shared_types::SessionId;
+use shared_api::{ServerMessage, Task};
+use shared_client::{Attached, ClientError, Followed};
+use shared_types::{OperationId, SessionId};
 
 use tokio::time::Instant;
 
-use crate::{pending::Pending, render::Renderer, screen::Screen};
+use crate::{
+    above::Above,
+    pending::Pending,
+    render::{Renderer, ToFollow},
+    screen::Screen,
+    tasks,
+};
 
 /// Shows what happens.
 #[derive(Debug)]
@@ -24,6 +30,10 @@ pub(crate) struct Text {
     pending: Pending,
     /// Whether a turn is being watched.
     is_waiting: bool,
+    /// There while a person types behind a prompt.
+    above: Option<Above>,
+    /// The line that is not whole yet and waits to be shown above the prompt.
+    unfinished: String,
 }
 
 impl Text {
@@ -34,13 +44,28 @@ impl Text {
         text: impl FnOnce(&mut Renderer) -> String,
     ) -> anyhow::Result<()> {
         self.renderer.fit(screen.columns());
-        let text = text(&mut self.renderer);
+        let mut text = text(&mut self.renderer);
+        text.push_str(&self.renderer.background(Instant::now()));
         let Some(columns) = screen.live_columns() else {
-            return screen.print(&text);
+            return self.write(screen, &text);
         };
         let what = self.is_waiting.then(|| self.renderer.pending());
         let what = what.as_deref();
-        screen.print(&self.pending.write(&text, what, Instant::now(), columns))
+        let text = self.pending.write(&text, what, Instant::now(), columns);
+        self.write(screen, &text)
+    }
+
+    /// Writes to the screen; above a prompt only whole lines.
+    fn write(&mut self, screen: Screen, text: &str) -> anyhow::Result<()> {
+        let Some(above) = &self.above else {
+            return screen.print(text);
+        };
+        self.unfinished.push_str(text);
+        if let Some(end) = self.unfinished.rfind('\n') {
+            let rest = self.unfinished.split_off(end + 1);
+            above.show(std::mem::replace(&mut self.unfinished, rest));
+        }
+        Ok(())
     }
 }
 
@@ -53,6 +78,8 @@ impl View {
                     renderer: Renderer::new(screen.style()),
                     pending: Pending::new(screen.style(), Instant::now()),
                     is_waiting: false,
+                    above: None,
+                    unfinished: String::new(),
                 };
                 Self::Text(screen, Box::new(text))
             }
@@ -95,6 +122,81 @@ impl View {
                 }
             },
         }
+    }
+
+    /// Shows what was heard of a task.
+    pub(crate) fn task(
+        &mut self,
+        operation: OperationId,
+        item: &Result<Attached, ClientError>,
+    ) -> anyhow::Result<()> {
+        let Self::Text(screen, text) = self else {
+            return Ok(());
+        };
+        text.renderer.task(operation, item, Instant::now());
+        text.print(*screen, |_| String::new())
+    }
+
+    /// Names the tasks that run when the person comes; what they write is shown from now on.
+    pub(crate) fn runs(&mut self, tasks: &[Task]) -> anyhow::Result<()> {
+        let Self::Text(screen, text) = self else {
+            return Ok(());
+        };
+        for task in tasks.iter().filter(|task| task.ended.is_none()) {
+            let command = tasks::command(task);
+            text.print(*screen, |renderer| {
+                renderer.runs(task.number, task.operation, &command)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The tasks whose output can be shown from now on. Programs have other ways to it.
+    pub(crate) fn begin_to_follow(&mut self) -> Vec<ToFollow> {
+        match self {
+            Self::Text(_, text) => text.renderer.begin_to_follow(),
+            Self::Json(..) => Vec::new(),
+        }
+    }
+
+    /// Whether it changes as time passes.
+    pub(crate) fn needs_ticks(&self) -> bool {
+        match self {
+            Self::Text(_, text) => text.is_waiting || text.renderer.is_holding(),
+            Self::Json(..) => false,
+        }
+    }
+
+    /// A prompt begins: what is shown from now on stands above it.
+    pub(crate) fn prompt_begins(&mut self, above: Option<Above>) {
+        if let Self::Text(_, text) = self {
+            text.above = above;
+        }
+    }
+
+    /// Waits until there is room above the prompt. JSON is not shown while a person types.
+    pub(crate) async fn room(&self) {
+        match self {
+            Self::Text(_, text) => {
+                if let Some(above) = &text.above {
+                    above.room().await;
+                }
+            }
+            Self::Json(..) => std::future::pending().await,
+        }
+    }
+
+    /// The prompt has ended.
+    pub(crate) async fn prompt_ended(&mut self) -> anyhow::Result<Option<Above>> {
+        let Self::Text(screen, text) = self else {
+            return Ok(None);
+        };
+        let above = text.above.take();
+        if let Some(above) = &above {
+            above.shown().await;
+        }
+        screen.print(&std::mem::take(&mut text.unfinished))?;
+        Ok(above)
     }
 
     pub(crate) fn stopping(&mut self) -> anyhow::Result<()> {

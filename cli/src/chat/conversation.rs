@@ -1,6 +1,8 @@
 //! Message after message in one session, and first of all what is under way in it: whoever lost
 //! the terminal comes back to it with `gantry chat --continue`.
 
+use std::pin::pin;
+
 use shared_api::Me;
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
     slash::{self, HELP, Line},
     turn,
 };
-use crate::{exit::Exit, lists, tasks, view::View};
+use crate::{above::Above, exit::Exit, lists, tasks, view::View};
 
 /// Sessions that `/sessions` shows.
 const SESSIONS: u32 = 10;
@@ -33,8 +35,9 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
         }
     }
     let mut interrupted = false;
+    let mut above = prompt.above();
     loop {
-        let line = match prompt.next().await? {
+        let line = match typed(chat, &mut prompt, &mut above).await? {
             Typed::Line(line) => line,
             Typed::Interrupt if !interrupted => {
                 interrupted = true;
@@ -61,6 +64,33 @@ pub(super) async fn run(chat: &mut Chat, me: &Me) -> anyhow::Result<Exit> {
         }
     }
     Ok(if is_interactive { Exit::Done } else { last })
+}
+
+/// The next line; meanwhile what happens is shown above it.
+async fn typed(
+    chat: &mut Chat,
+    prompt: &mut Prompt,
+    above: &mut Option<Above>,
+) -> anyhow::Result<Typed> {
+    chat.view.prompt_begins(above.take());
+    let mut line = pin!(prompt.next());
+    let line = loop {
+        let ticks = chat.view.needs_ticks();
+        let happened = tokio::select! {
+            biased;
+            line = &mut line => break line,
+            happened = async {
+                chat.view.room().await;
+                chat.watch.next(ticks).await
+            } => happened,
+        };
+        match happened {
+            Ok(happened) => chat.watch.show(&happened, &mut chat.view)?,
+            Err(error) => chat.view.aside(&crate::told(&error))?,
+        }
+    };
+    *above = chat.view.prompt_ended().await?;
+    line
 }
 
 async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {

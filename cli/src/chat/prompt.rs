@@ -8,6 +8,8 @@ use rustyline::{DefaultEditor, error::ReadlineError};
 use shared_types::limits::MAX_MESSAGE_BYTES;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::above::Above;
+
 /// What stands before the line.
 const PROMPT: &str = "› ";
 
@@ -33,6 +35,15 @@ impl Prompt {
         }
         let editor = DefaultEditor::new().context("failed to set up the prompt")?;
         Ok(Self::Terminal(Some(Box::new(editor))))
+    }
+
+    /// What shows lines above a prompt; none where nobody types behind one.
+    pub(super) fn above(&mut self) -> Option<Above> {
+        let Self::Terminal(Some(editor)) = self else {
+            return None;
+        };
+        // A terminal that cannot edit a line shows what comes where the cursor is.
+        editor.create_external_printer().ok().map(Above::start)
     }
 
     /// The next line.

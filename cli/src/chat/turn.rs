@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::Chat;
-use crate::exit::Exit;
+use crate::{exit::Exit, watch};
 
 /// How often a wish to stop is sent while the server cannot be reached.
 const STOP_ATTEMPTS: u32 = 60;
@@ -33,6 +33,7 @@ type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send>>;
 pub(super) async fn run(chat: &mut Chat, text: &str, is_on_screen: bool) -> anyhow::Result<Exit> {
     let client_id = chat.client.new_client_id();
     chat.view.typed_here(&client_id, is_on_screen);
+    chat.watch.go_on();
     let turn = Turn {
         interrupts: listen(SignalKind::interrupt())?,
         resizes: listen(SignalKind::window_change())?,
@@ -51,7 +52,7 @@ pub(super) async fn watch(chat: &mut Chat, id: TurnId) -> anyhow::Result<Exit> {
     let before = before(chat, id)
         .await
         .context("failed to read the session")?;
-    chat.follow = chat.client.follow(chat.session.id, before);
+    chat.watch.go_on_from(before);
     let turn = Turn {
         interrupts: listen(SignalKind::interrupt())?,
         resizes: listen(SignalKind::window_change())?,
@@ -109,7 +110,7 @@ enum Happened {
     /// Time passed, or the terminal has another width.
     Tick,
     Sent(Result<MessageAccepted, ClientError>),
-    Heard(Option<Result<Followed, ClientError>>),
+    Watched(anyhow::Result<watch::Happened>),
     Cancelled(Result<CancelAccepted, ClientError>),
     Interrupt,
 }
@@ -138,7 +139,7 @@ impl Turn {
             sent = answer(&mut self.sending) => Happened::Sent(sent),
             _ = self.interrupts.recv() => Happened::Interrupt,
             cancelled = answer(&mut self.cancelling) => Happened::Cancelled(cancelled),
-            item = chat.follow.next() => Happened::Heard(item),
+            happened = chat.watch.next(false) => Happened::Watched(happened),
             _ = self.seconds.tick() => Happened::Tick,
             _ = self.resizes.recv() => Happened::Tick,
         }
@@ -150,10 +151,7 @@ impl Turn {
                 self.sending = None;
                 self.began(sent.context("failed to send the message")?.turn, chat);
             }
-            Happened::Heard(item) => {
-                let item = item.context("failed to follow the session any further")?;
-                return self.heard(item.context("failed to follow the session")?, chat);
-            }
+            Happened::Watched(happened) => return self.watched(&happened?, chat),
             Happened::Cancelled(cancelled) => {
                 self.cancelling = None;
                 cancelled.context("failed to stop the turn; it goes on")?;
@@ -164,9 +162,13 @@ impl Turn {
         Ok(None)
     }
 
-    fn heard(&mut self, item: Followed, chat: &mut Chat) -> anyhow::Result<Option<Exit>> {
-        chat.view.show(&item)?;
-        let Followed::Event(event) = item else {
+    fn watched(
+        &mut self,
+        happened: &watch::Happened,
+        chat: &mut Chat,
+    ) -> anyhow::Result<Option<Exit>> {
+        chat.watch.show(happened, &mut chat.view)?;
+        let watch::Happened::Session(Followed::Event(event)) = happened else {
             return Ok(None);
         };
         match event.known() {

@@ -43,6 +43,8 @@ pub(super) struct Call {
     whole: String,
     /// The same in few words.
     argument: String,
+    /// The task that it asks for.
+    task: Option<u32>,
     has_ended: bool,
     operation: Option<OperationId>,
     output: Output,
@@ -55,6 +57,7 @@ impl Call {
             name: tool::name(call),
             whole: tool::whole_argument(call),
             argument: tool::main_argument(call),
+            task: tool::task_of(call),
             has_ended: false,
             operation: None,
             output: match tool::reads_on(call) {
@@ -71,6 +74,19 @@ impl Call {
 
     pub(super) fn operation(&self) -> Option<OperationId> {
         self.operation
+    }
+
+    /// The task whose output it shows.
+    pub(super) fn task(&self) -> Option<u32> {
+        self.task
+    }
+
+    /// Up to where its output was shown when it ended with this text.
+    pub(super) fn shown_to(&self, text: &str) -> [u64; 2] {
+        match self.output.is_empty() {
+            true => tool::read_to(text).unwrap_or_default(),
+            false => self.output.ends(),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -130,8 +146,8 @@ impl Call {
         self.output.break_line()
     }
 
-    /// Shows how it ended, and of its text what was not seen live.
-    pub(super) fn end(&mut self, event: &Event, out: &mut String) {
+    /// Shows how it ended, and of its text what was not seen live, unless it `is_elsewhere`.
+    pub(super) fn end(&mut self, event: &Event, is_elsewhere: bool, out: &mut String) {
         let Event::CallEnded {
             outcome,
             text,
@@ -154,7 +170,7 @@ impl Call {
         let (first, rest) = body.split_once('\n').unwrap_or((body, ""));
         // A failure's first line says why, and stands in the last line here.
         let is_reason = ending.is_none() && *outcome != CallOutcome::Completed;
-        if self.output.is_empty() {
+        if self.output.is_empty() && !is_elsewhere {
             self.output = Output::new(self.style, RECORDED);
             let recorded = if is_reason { rest } else { body };
             if !recorded.is_empty() {

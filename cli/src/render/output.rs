@@ -6,8 +6,11 @@ use std::collections::VecDeque;
 use super::clean::Clean;
 use crate::style::Style;
 
-/// What stands before each line.
+/// What stands before each line of a call.
 const GUTTER: &str = "  │ ";
+
+/// What stands before a word about a call's lines.
+const INDENT: &str = "  ";
 
 /// Longest line, in characters.
 const MAX_LINE: usize = 1000;
@@ -26,10 +29,14 @@ pub(crate) struct Bounds {
     pub(crate) live: bool,
 }
 
-/// The output of one call.
+/// The output of one call, or lines of a task.
 #[derive(Debug)]
 pub(crate) struct Output {
     style: Style,
+    /// What stands before each line.
+    gutter: String,
+    /// What stands before a word about the lines.
+    indent: String,
     bounds: Bounds,
     streams: Vec<Stream>,
     /// The stream whose line is unfinished.
@@ -53,6 +60,8 @@ impl Output {
     pub(crate) fn new(style: Style, bounds: Bounds) -> Self {
         Self {
             style,
+            gutter: GUTTER.to_owned(),
+            indent: INDENT.to_owned(),
             bounds,
             streams: Vec::new(),
             open: None,
@@ -70,6 +79,23 @@ impl Output {
             goes_on: true,
             ..Self::new(style, bounds)
         }
+    }
+
+    /// Lines behind a mark.
+    pub(crate) fn marked(style: Style, bounds: Bounds, mark: &str) -> Self {
+        Self {
+            gutter: mark.to_owned(),
+            indent: mark.to_owned(),
+            ..Self::new(style, bounds)
+        }
+    }
+
+    /// Where stdout and stderr end, as far as they were seen.
+    pub(crate) fn ends(&self) -> [u64; 2] {
+        ["stdout", "stderr"].map(|name| {
+            let stream = self.streams.iter().find(|stream| stream.name == name);
+            stream.map_or(0, |stream| stream.end)
+        })
     }
 
     /// Whether nothing came.
@@ -112,6 +138,13 @@ impl Output {
         }
     }
 
+    /// Adds a whole line.
+    pub(crate) fn line(&mut self, text: &str, out: &mut String) {
+        for letter in text.chars().chain(['\n']) {
+            self.letter(0, letter, out);
+        }
+    }
+
     /// A stream goes on at this offset: what lies before it is not kept.
     pub(crate) fn gap(&mut self, stream: &str, to: u64, out: &mut String) {
         // Where the rest of something begins is not known, and so is not how much is missing.
@@ -141,14 +174,15 @@ impl Output {
             .saturating_sub(self.bounds.head + self.tail.len());
         if hidden > 0 {
             let more = format!(
-                "  … {hidden} more line{}",
+                "{}… {hidden} more line{}",
+                self.indent,
                 if hidden == 1 { "" } else { "s" }
             );
             out.push_str(&self.style.dim(&more));
             out.push('\n');
         }
         for line in self.tail.drain(..) {
-            out.push_str(&self.style.dim(GUTTER));
+            out.push_str(&self.style.dim(&self.gutter));
             out.push_str(&line);
             out.push('\n');
         }
@@ -179,7 +213,7 @@ impl Output {
         if self.open.is_none() {
             self.open = Some(place);
             if is_shown {
-                out.push_str(&self.style.dim(GUTTER));
+                out.push_str(&self.style.dim(&self.gutter));
             }
         }
         if letter == '\n' {
@@ -211,8 +245,8 @@ impl Output {
         self.lines += 1;
         if self.bounds.live && self.lines == self.bounds.head + self.bounds.tail + 1 {
             let silence = format!(
-                "  … it goes on; the last {} lines are shown at its end",
-                self.bounds.tail
+                "{}… it goes on; the last {} lines are shown at its end",
+                self.indent, self.bounds.tail
             );
             out.push_str(&self.style.dim(&silence));
             out.push('\n');

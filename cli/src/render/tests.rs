@@ -1,7 +1,9 @@
+use shared_client::Attached;
 use shared_types::{
     Epoch, Isolation, OperationId, ReplicaId, RunnerId, SandboxId, Timestamp, UserId,
     event::{CallOutcome, EventBody, LeftOutBecause, Usage},
 };
+use tokio::time::Instant;
 
 use super::*;
 
@@ -403,4 +405,71 @@ fn another_attempt_says_once_that_it_begins_again() {
         text,
         "│ Hm.\n\nHel\nthe answer begins again\n\n│ Hm, hm.\n\nHello\n"
     );
+}
+
+/// The call of SHELL goes on as task 1.
+fn goes_on(text: &str) -> Followed {
+    let Followed::Event(mut event) = call_ended(0, CallOutcome::Background, text) else {
+        unreachable!("it is an event")
+    };
+    if let EventBody::Known(Event::CallEnded { task, .. }) = &mut event.body {
+        *task = Some(1);
+    }
+    Followed::Event(event)
+}
+
+/// A renderer that shows a task which was shown up to its first line.
+fn with_a_task() -> (Renderer, Instant) {
+    let mut renderer = Renderer::new(Style::new(false));
+    let items = [
+        Followed::CaughtUp { seq: 0 },
+        answer(1, "", &[SHELL]),
+        placed(0, "laptop"),
+        output(0, 0, "one\n"),
+        goes_on("one\n[it still ran]"),
+    ];
+    items.iter().for_each(|item| drop(renderer.item(item)));
+    let follow = ToFollow {
+        operation: OperationId::from_u128(1),
+        from: Begin::Offsets([4, 0]),
+    };
+    assert_eq!(renderer.begin_to_follow(), [follow]);
+    (renderer, Instant::now())
+}
+
+fn writes(renderer: &mut Renderer, now: Instant, offset: u64, text: &str) -> String {
+    let output = Attached::Output {
+        stream: shared_api::StreamName::Stdout,
+        offset,
+        data: text.to_owned().into(),
+    };
+    renderer.task(OperationId::from_u128(1), &Ok(output), now);
+    renderer.background(now)
+}
+
+#[test]
+fn what_a_task_writes_waits_until_the_model_has_ended_its_line() {
+    let (mut renderer, now) = with_a_task();
+    assert_eq!(renderer.item(&piece(1, "It ")), "\nIt ");
+    assert_eq!(writes(&mut renderer, now, 4, "two\n"), "");
+    assert_eq!(renderer.item(&piece(1, "runs.\n")), "runs.\n");
+    assert_eq!(renderer.background(now), "[task 1] two\n");
+    assert_eq!(writes(&mut renderer, now, 8, "three\n"), "[task 1] three\n");
+}
+
+#[test]
+fn what_is_shown_of_a_task_is_not_shown_again_where_the_model_reads_it() {
+    let (mut renderer, now) = with_a_task();
+    let read = ("task_read", r#"{"task":1,"stdout_from":4}"#);
+    let shown = renderer.item(&answer(2, "", &[read]));
+    assert_eq!(shown, "● task_read  task 1\n");
+    assert_eq!(writes(&mut renderer, now, 4, "two\n"), "[task 1] two\n");
+    assert_eq!(renderer.item(&output(0, 4, "two\n")), "");
+    let ended = call_ended(0, CallOutcome::Completed, "two\n[exit code 0, after 1 s]");
+    assert_eq!(renderer.item(&ended), "  exit 0 · 1.2 s\n");
+    let settled = event(Event::OperationSettled {
+        operation: OperationId::from_u128(1),
+        summary: "exit code 0".into(),
+    });
+    assert_eq!(renderer.item(&settled), "");
 }

@@ -45,6 +45,11 @@ impl Thoughts {
         }
     }
 
+    /// Whether a line has not ended.
+    pub(super) fn is_line_open(&self) -> bool {
+        self.is_line_open
+    }
+
     /// Ends the open line; whether there was one.
     pub(super) fn break_line(&mut self) -> bool {
         self.line_ends = 0;

@@ -16,6 +16,9 @@ const STILL_RUNS: &str = " still runs, for ";
 /// Says that a call has become a task.
 const GOES_ON: &str = " goes on in the background as task ";
 
+/// Says how to read on.
+const READ_ON: &str = "read on with task_read {";
+
 /// The tool's name, harmless.
 pub(crate) fn name(call: &ToolCall) -> String {
     clean_line(&call.name, MAX_NAME)
@@ -24,6 +27,33 @@ pub(crate) fn name(call: &ToolCall) -> String {
 /// Whether it shows the rest of what an earlier call showed.
 pub(crate) fn reads_on(call: &ToolCall) -> bool {
     call.name == "task_read"
+}
+
+/// The task whose output a call shows, where it is such a call.
+pub(crate) fn task_of(call: &ToolCall) -> Option<u32> {
+    #[derive(serde::Deserialize)]
+    struct Of {
+        task: u32,
+    }
+    let is_of_task = ["task_read", "task_kill"].contains(&&*call.name);
+    let of = is_of_task.then(|| serde_json::from_str::<Of>(&call.arguments));
+    of?.ok().map(|of| of.task)
+}
+
+/// Up to where stdout and stderr of a task were read, where the text for the model says how to read
+/// on from there.
+pub(crate) fn read_to(text: &str) -> Option<[u64; 2]> {
+    #[derive(serde::Deserialize)]
+    struct From {
+        #[serde(default)]
+        stdout_from: u64,
+        #[serde(default)]
+        stderr_from: u64,
+    }
+    let (_, arguments) = text.rsplit_once(READ_ON)?;
+    let (arguments, _) = arguments.split_once('}')?;
+    let from: From = serde_json::from_str(&format!("{{{arguments}}}")).ok()?;
+    Some([from.stdout_from, from.stderr_from])
 }
 
 /// The argument that tells one call of a tool from another; the arguments as they are, where they
@@ -119,6 +149,15 @@ mod tests {
         assert_eq!(argument(r#"{"command": "#), r#"{"command":"#);
         assert_eq!(argument(r#"{"task":2,"stdout_from":7}"#), "task 2");
         assert_eq!(argument("{}"), "");
+    }
+
+    #[test]
+    fn how_far_a_task_was_read_is_found_in_what_the_model_is_told() {
+        let text = "x\n[it still ran after 2 min and goes on in the background as task 1; do not run it \
+                    again: read on with task_read {\"task\":1,\"stdout_from\":4,\"stderr_from\":9}; \
+                    task_kill stops it]";
+        assert_eq!(read_to(text), Some([4, 9]));
+        assert_eq!(read_to("x\n[exit code 0]"), None);
     }
 
     #[test]
