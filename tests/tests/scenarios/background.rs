@@ -1,10 +1,17 @@
 //! Commands that outlast their calls: they go on as tasks, whatever dies meanwhile, and are never run
 //! again (docs/internals/contracts.md#a18).
 
+use std::process::Stdio;
+
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
-    gantry::{Gantry, Runner, eventually, processes_marked},
+    gantry::{Gantry, PATIENCE, Runner, eventually, processes_marked},
     model_server::{ModelServer, Reply},
+};
+use tokio::{
+    io::AsyncReadExt as _,
+    process::{Child, ChildStdout},
+    time::timeout,
 };
 
 /// Has one effect, and ends when it is told to.
@@ -12,6 +19,40 @@ const BUILD: &str = r#"{"command":"echo effect >> effects; echo before; while [ 
 
 /// Reads on behind `before`.
 const READ_ON: &str = r#"{"task":1,"stdout_from":7,"wait_ms":30000}"#;
+
+/// Writes a line for each file that it waits for.
+const LINES: &str = r#"{"command":"echo line 0; for n in 1 2 3; do until [ -e go-$n ]; do sleep 0.02; done; echo line $n; done","timeout_ms":300}"#;
+
+/// What a terminal client shows.
+struct Shown {
+    client: Child,
+    stdout: ChildStdout,
+    text: String,
+}
+
+impl Shown {
+    fn by(gantry: &Gantry, arguments: &[&str]) -> Self {
+        let mut client = gantry.terminal(arguments);
+        let mut client = client.stdout(Stdio::piped()).spawn().expect("it starts");
+        let stdout = client.stdout.take().expect("it is piped");
+        Self {
+            client,
+            stdout,
+            text: String::new(),
+        }
+    }
+
+    async fn until(&mut self, what: &str) {
+        while !self.text.contains(what) {
+            let mut piece = [0; 1024];
+            let read = timeout(PATIENCE, self.stdout.read(&mut piece)).await;
+            let read = read.unwrap_or_else(|_| panic!("no {what:?} in {}", self.text));
+            let read = read.expect("it can be read");
+            assert!(read > 0, "no {what:?} in {}", self.text);
+            self.text.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+    }
+}
 
 fn go_on(runner: &Runner) {
     std::fs::write(runner.workspace().join("go-on"), "").expect("it can be written");
@@ -169,4 +210,52 @@ async fn a_task_is_stopped_with_all_that_it_started() {
     assert!(text.contains("[stopped on request; "), "{text}");
     let left = processes_marked(&marker);
     assert!(left.is_empty(), "processes {left:?} outlived the stop");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_task_writes_is_shown_live_without_a_turn_and_once_though_the_server_dies() {
+    let model = ModelServer::start().await;
+    let mut gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
+    model.script(vec![Reply::call("Shell", LINES), Reply::text("it runs")]);
+    let mut talk = gantry.talk().await;
+    let told = talk.say("write").await;
+    assert_eq!(told.calls()[0].0, CallOutcome::Background);
+    let go = |number: u32| {
+        let file = runner.workspace().join(format!("go-{number}"));
+        std::fs::write(file, "").expect("it can be written");
+    };
+    let session = talk.session().to_string();
+    let mut shown = Shown::by(&gantry, &["show", "--follow", &session]);
+    shown.until("it runs\n").await;
+    go(1);
+    shown.until("[task 1] line 1\n").await;
+    gantry.kill_server().await;
+    go(2);
+    shown.until("connection lost").await;
+    gantry.start_server().await;
+    shown.until("[task 1] line 2\n").await;
+    go(3);
+    shown.until("[task 1] ended: exit code 0\n").await;
+    let is_output = |line: &&str| line.starts_with("  │ ") || line.starts_with("[task 1] ");
+    let output: Vec<&str> = shown.text.lines().filter(is_output).collect();
+    let expected = [
+        "  │ line 0",
+        "[task 1] line 1",
+        "[task 1] line 2",
+        "[task 1] line 3",
+        "[task 1] ended: exit code 0",
+    ];
+    assert_eq!(output, expected, "{}", shown.text);
+    let pid = shown
+        .client
+        .id()
+        .expect("it was not waited for")
+        .to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(sent.expect("kill starts").success());
+    let left = shown.client.wait().await.expect("it ends");
+    assert_eq!(left.code(), Some(130), "{}", shown.text);
 }
