@@ -41,10 +41,10 @@ messages! {
         /// Remove a file or directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub remove: Option<Remove>,
-        /// How long it may run, in milliseconds, from 1000 (1 s) to 604800000 (7 days); absent for
+        /// How long it may run, in milliseconds, from 1000 (1 s) to 86400000 (24 h); absent for
         /// 24 hours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(minimum = 1000, maximum = 604800000))]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1000, maximum = 86400000))]
         pub timeout_ms: Option<u64>,
     }
 
@@ -78,7 +78,7 @@ messages! {
         pub merged: bool,
         /// Stop it once it has written nothing for so many milliseconds; absent for no such limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 604800000))]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86400000))]
         pub idle_timeout_ms: Option<u64>,
     }
 

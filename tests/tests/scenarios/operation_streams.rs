@@ -352,3 +352,36 @@ async fn a_stream_is_for_who_may_see_the_operation_and_a_credential_has_so_many(
     };
     assert_eq!(goodbye, Some(1008));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_comes_down_as_output_and_waits_for_its_reader_over_a_cut() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let file: Vec<u8> = (0..2_000_000_u32)
+        .map(|number| (number / 3) as u8)
+        .collect();
+    let digest = Digest::of(&file).to_string();
+    std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
+    let download = json!({ "download": { "path": "file" } });
+    let path = start(&gantry, download).await;
+    let mut client = Client::open(&gantry, &path).await;
+    assert!(
+        client
+            .until(|client| client.output[0].len() > 500_000)
+            .await
+    );
+    let taken = client.output[0].len();
+    client
+        .say(json!({ "type": "taken", "stream": "stdout", "offset": taken }))
+        .await;
+    let mut output = std::mem::take(&mut client.output[0]);
+    drop(client);
+    let mut client = Client::open(&gantry, &format!("{path}?stdout={taken}")).await;
+    let end = client.ends().await;
+    output.extend(&client.output[0]);
+    assert!(output == file, "{} bytes", output.len());
+    assert_eq!(
+        (&end["bytes"], &end["digest"]),
+        (&json!(file.len()), &json!(digest))
+    );
+}

@@ -13,7 +13,9 @@ use shared_link::{
     server::{self, Answer as Answered, Mail, Step},
     wire,
 };
-use shared_sandbox::{Control, Input, Operation, OperationEvent, Outcome, OutputStream, Running};
+use shared_sandbox::{
+    Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request, Running,
+};
 use shared_types::{Generation, RunnerId};
 use tokio::{sync::mpsc, time::sleep};
 use tracing::Instrument;
@@ -203,6 +205,9 @@ impl Follow {
         // As it is the first time.
         connection.mark_changed();
         loop {
+            if self.waits_for_a_reader() {
+                return Ok(());
+            }
             let step = self.machine.step();
             match step {
                 Step::Connection | Step::Return => {
@@ -307,6 +312,17 @@ impl Follow {
         }
     }
 
+    /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they
+    /// would be read for nothing, and be gone.
+    fn needs_reader(&self) -> bool {
+        matches!(self.machine.operation().request, Request::Download(_))
+    }
+
+    /// Whether the next reader is to go on, who attaches anew.
+    fn waits_for_a_reader(&self) -> bool {
+        self.needs_reader() && self.events.is_closed()
+    }
+
     /// Keeps it and tells it. Where not everything is kept, what comes waits for the reader: nobody
     /// else has it. A slow reader holds up nothing that is passed on.
     async fn tell(&mut self, event: OperationEvent) -> Result<(), PortError> {
@@ -346,6 +362,7 @@ impl Follow {
     /// unless that has to wait for the reader.
     async fn next_event(&mut self) -> Result<Event, PortError> {
         self.pass_on().await;
+        let needs_reader = self.needs_reader();
         let Wishes {
             inputs,
             controls,
@@ -361,6 +378,7 @@ impl Follow {
                 Event::Control(control, answer)
             }
             Ok(()) = commits.changed() => Event::Committed,
+            () = self.events.closed(), if needs_reader => Event::Told,
             grown = self.recording.committed() => Event::Kept(grown),
             fed = self.cursor.feed(&self.events) => {
                 fed?;

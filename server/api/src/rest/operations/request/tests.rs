@@ -64,11 +64,11 @@ fn a_request_that_could_run_nowhere_is_refused_by_the_field_that_is_wrong() {
         ),
         (
             exec(json!({ "script": "a", "idle_timeout_ms": 0 })),
-            "exec.idle_timeout_ms is 0; give 1 to 604800000",
+            "exec.idle_timeout_ms is 0; give 1 to 86400000",
         ),
         (
             json!({ "exec": { "script": "a" }, "timeout_ms": 999 }),
-            "timeout_ms is 999; give 1000 to 604800000",
+            "timeout_ms is 999; give 1000 to 86400000",
         ),
         (
             json!({ "download": { "path": "" } }),
