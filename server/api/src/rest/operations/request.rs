@@ -18,7 +18,7 @@ const MAX_KEY_BYTES: usize = 128;
 /// Most words of a command.
 const MAX_WORDS: usize = 4096;
 /// Shortest and longest time for an operation, in milliseconds.
-const RUN_FOR_MS: [u64; 2] = [1000, 7 * 24 * 60 * 60 * 1000];
+const RUN_FOR_MS: [u64; 2] = [1000, 24 * 60 * 60 * 1000];
 /// Shortest and longest silence that an operation may be given, in milliseconds.
 const IDLE_FOR_MS: [u64; 2] = [1, RUN_FOR_MS[1]];
 /// Fewest and most entries of a directory that are listed at once.
