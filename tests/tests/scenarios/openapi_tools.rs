@@ -66,7 +66,11 @@ function event(event: Schemas["SessionEvent"]): string {
 }
 
 function live(live: Schemas["Live"]): string {
-    return live.kind === "output" ? `${live.stream} ${live.bytes}` : live.text;
+    switch (live.kind) {
+        case "output": return `${live.stream} ${live.bytes}`;
+        case "gap": return `${live.stream} lacks ${live.to - live.from}`;
+        default: return live.text;
+    }
 }
 
 export const following: Schemas["ClientMessage"] = { type: "subscribe", session: "ses_1", after: 0 };
