@@ -324,12 +324,15 @@ impl<'a> Api<'a> {
         let input = format!("{of}/input");
         let taken = self.send(("post", &input), (&id, "?offset=0"), "hi\n".to_owned());
         assert_eq!(taken.await["offset"], 3);
-        let kill = json!({ "signal": "kill" });
-        self.call("post", &format!("{of}/signal"), &id, Some(kill))
+        // One that ends it may be overtaken by its end.
+        let harmless = json!({ "signal": "continue" });
+        self.call("post", &format!("{of}/signal"), &id, Some(harmless))
             .await;
+        let cancel = format!("{of}/cancel").replace("{id}", &id);
+        self.gantry.ask("post", &cancel, None).await;
         eventually("it ends", async || {
             let seen = self.gantry.ask("get", &of.replace("{id}", &id), None).await;
-            (seen.body["end"]["signal"] == 9).then_some(())
+            (seen.body["state"] == "ended").then_some(())
         })
         .await;
     }
