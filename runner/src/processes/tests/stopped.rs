@@ -171,7 +171,7 @@ async fn a_cancel_that_a_stopped_supervisor_does_not_read_is_heard_all_the_same(
 async fn a_command_is_asked_to_end_before_it_is_killed_although_its_supervisor_is_stopped() {
     let scene = Scene::new();
     let processes = scene.open().await;
-    let script = "trap 'touch asked; exit' TERM; echo ready; while :; do sleep 0.01; done";
+    let script = "trap ': > asked; exit' TERM; echo ready; while :; do sleep 0.01; done";
     let mut process = scene
         .start_with(&processes, shell(script), soon_killed())
         .await;
