@@ -13,87 +13,84 @@ mod remote;
 
 pub(crate) use remote::{Attach, Copy, Exec, Kill, Ps, Shell};
 
-/// Talk to AI agents whose hands are on your own machines.
+/// The terminal client of Gantry: talk to agents that work on your own machines.
 #[derive(Debug, Parser)]
 #[command(name = "gantry", version, after_help = ENVIRONMENT)]
 pub(crate) struct Args {
-    /// Without one, a conversation begins
+    /// Without a command, a conversation starts
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
 const ENVIRONMENT: &str = "\
 Environment:
-  GANTRY_HOME    where the sign-in is kept (default ~/.gantry)
-  GANTRY_SERVER  the server, where nobody signed in yet (default http://127.0.0.1:7000)
-  GANTRY_TOKEN   an API key to use instead of the sign-in; goes to GANTRY_SERVER, if that is set
-  NO_COLOR       no colours
+  GANTRY_HOME    the folder that stores the sign-in (default ~/.gantry)
+  GANTRY_SERVER  the server's address, until you sign in (default http://127.0.0.1:7000)
+  GANTRY_TOKEN   an API key that replaces the sign-in; it is sent to GANTRY_SERVER, if that is set
+  NO_COLOR       turns colours off
 
 Exit codes:
-  0    done; for chat: the turn was completed
-  1    failed; for chat: the turn failed, or no runner could be given its commands
+  0    success; for chat: the turn completed
+  1    failure; for chat: the turn failed, or its runner was offline
   2    wrong usage
   130  cancelled, or left with Ctrl-C
-For exec, shell and attach: the command's own, or 255 where it never started.
+  exec, shell and attach exit with the command's own code, or with 255 if it never started.
 
-A session is named by its id, by the beginning of its id where only one begins so, or by `last`;
-operations, keys and runners by their ids or the beginnings of them, runners also by name.";
+Ids may be shortened to any unique beginning. `last` is the most recent session. Runners are also found by name.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Sign in with the one-time code that the server printed; asks for it, or reads it from
-    /// standard input
+    /// Sign in with a one-time code; asks for the code, or reads it from standard input
     Login(Login),
-    /// Sign out, and revoke this terminal's sign-in
+    /// Sign out and revoke this terminal's sign-in
     Logout,
-    /// Send a message, or hold a conversation
+    /// Send one message, or start a conversation
     Chat(Chat),
     /// List sessions, the most recently used first
     Sessions {
-        /// How many
+        /// The most sessions to list
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
         limit: u32,
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Show what happened in a session
+    /// Show the history of a session
     Show {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
-        /// Go on with what happens from now on, and with what its background commands write, until
-        /// Ctrl-C
+        /// Keep printing new events and the output of background commands until Ctrl-C
         #[arg(long, short)]
         follow: bool,
-        /// One JSON object per event and line
+        /// Print one JSON object per event, one per line
         #[arg(long)]
         json: bool,
     },
-    /// Stop what a session is doing, down to the processes
+    /// Stop the running turn of a session and all of its processes
     Cancel {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
-        /// Only this command that goes on in the background; `gantry tasks` names them
+        /// Stop only this background command; `gantry tasks` lists the numbers
         #[arg(long)]
         task: Option<u32>,
     },
-    /// List the commands of a session that went on in the background
+    /// List the background commands of a session
     Tasks {
         /// The session: an id, the beginning of one, or `last`
         session: SessionName,
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Run a command on a runner as if it ran here
+    /// Run a command on a runner, as if it ran here
     Exec(Exec),
     /// Open a login shell on a runner
     Shell(Shell),
-    /// Take up a command that runs, from any terminal
+    /// Connect this terminal to a running command
     Attach(Attach),
-    /// List what runs on the runners, the newest first
+    /// List running operations, the newest first
     Ps(Ps),
-    /// Stop what runs on a runner, or send it a signal
+    /// Stop an operation, or send it a signal
     Kill(Kill),
     /// Copy a file between here and a runner
     Cp(Copy),
@@ -102,13 +99,13 @@ pub(crate) enum Command {
         /// The operation; `gantry ps -a` lists them
         #[arg(value_parser = operation_name)]
         operation: IdName<OperationId>,
-        /// Go on with what it writes from now on, until it ends
+        /// Keep printing new output until the operation ends
         #[arg(long, short)]
         follow: bool,
-        /// What it wrote to standard error
+        /// Print standard error instead of standard output
         #[arg(long)]
         stderr: bool,
-        /// From this byte on; a negative number counts from the end
+        /// Start at this byte; a negative number counts from the end
         #[arg(
             long,
             default_value_t = 0,
@@ -119,7 +116,7 @@ pub(crate) enum Command {
     },
     /// List, choose, add or remove runners
     Runners {
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(subcommand)]
@@ -127,15 +124,15 @@ pub(crate) enum Command {
     },
     /// List, add or remove API keys and sign-ins
     Keys {
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(subcommand)]
         command: Option<Keys>,
     },
-    /// Show who is signed in, and with what they work
+    /// Show the signed-in user, the server, the runner and the model
     Status {
-        /// One JSON object
+        /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -156,75 +153,75 @@ pub(crate) struct Login {
     /// The server's address
     #[arg(long, value_name = "URL")]
     pub(crate) server: Option<Url>,
-    /// SHA-256 of the server's certificate, where no public authority vouches for it
+    /// The SHA-256 of the server's certificate, if no public authority signed it
     #[arg(long, value_name = "HEX", value_parser = fingerprint)]
     pub(crate) fingerprint: Option<Digest>,
-    /// Allow plain text to another host: everyone on the way can read along and sign in as you
+    /// Allow plain HTTP to another host: anyone on the network path can read everything and sign in as you
     #[arg(long)]
     pub(crate) allow_plain_text: bool,
 }
 
 #[derive(Debug, Default, Arguments)]
 pub(crate) struct Chat {
-    /// The message; without one, a conversation begins. Standard input that is no terminal is sent
-    /// behind it (</dev/null: nothing); with `-` as the last word it is waited for however long it takes
+    /// The message; without one, a conversation starts. Piped standard input is appended to the
+    /// message. End the message with `-` to wait for slow standard input; use </dev/null to append nothing
     pub(crate) text: Vec<String>,
-    /// Go on with this session
+    /// Continue this session
     #[arg(long, value_name = "ID", conflicts_with = "resume")]
     pub(crate) session: Option<SessionName>,
-    /// Go on with the session that was used last
+    /// Continue the most recently used session
     #[arg(long = "continue", short = 'c')]
     pub(crate) resume: bool,
-    /// Pin the session to this runner, by name or id; `-` goes back to the one that you use
+    /// Pin the session to this runner (name or id); `-` removes the pin
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) runner: Option<String>,
-    /// One JSON object per line: events, and what is under way
+    /// Print one JSON object per line: events and live output
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runners {
-    /// Choose the runner that your sessions work on
+    /// Choose your active runner, on which your sessions work
     Use {
-        /// Its name or id
+        /// The runner's name or id
         name: String,
     },
-    /// List them, as without a command
+    /// List them (the default)
     List {
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Make a token with which one more machine can enrol
+    /// Create a join token, with which a machine enrols as a runner
     Add(AddRunner),
-    /// Revoke and forget a runner
+    /// Remove a runner: it can never connect again
     Remove {
-        /// Its name or id
+        /// The runner's name or id
         name: String,
     },
 }
 
 #[derive(Debug, Arguments)]
 pub(crate) struct AddRunner {
-    /// The name that it will have; without one, the machine says
+    /// The runner's name; without it, the machine chooses
     name: Option<String>,
-    /// How long the token can be used, such as 90s, 1h or 30d, which is the longest [default: 10m]
+    /// How long the token is valid, such as 90s or 1h; at most 30d [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = valid_for)]
     valid_for: Option<u32>,
-    /// How many machines may enrol with it, up to 1000 [default: 1]
+    /// How many machines may enrol with the token, at most 1000 [default: 1]
     #[arg(long, value_name = "MACHINES")]
     uses: Option<u32>,
-    /// Remove those runners when they leave for good, or stay away
+    /// Remove these runners when they stop with nothing running, or after a day of silence
     #[arg(long)]
     ephemeral: bool,
-    /// A label that they will have; may be repeated
+    /// A label of these runners; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// From where they may enrol, as the server sees it, such as 10.0.0.0/8 [default: anywhere]
+    /// The source addresses that may enrol, such as 10.0.0.0/8 [default: all]
     #[arg(long, value_name = "ADDRESSES")]
     from: Option<String>,
-    /// One JSON object, with the token and the server
+    /// Print one JSON object with the token and the server
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -245,20 +242,20 @@ impl AddRunner {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Keys {
-    /// List them, as without a command
+    /// List them (the default)
     List {
-        /// One JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Make an API key
+    /// Create an API key
     Add {
-        /// What lists call it
+        /// The key's name in lists
         name: String,
     },
     /// Revoke a key or sign-in
     Remove {
-        /// Its id, or the beginning of it
+        /// The key's id, or the beginning of it
         id: String,
     },
 }

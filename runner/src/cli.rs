@@ -7,20 +7,20 @@ use shared_types::parse_duration;
 
 use crate::connection::Transports;
 
-/// What a service manager can go by.
+/// The exit codes, for service managers.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong usage, 77 the runner must be enrolled (anew)";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 77 not enrolled, removed or locked: enrol again";
 
-/// Lends this machine's hands to agents on a Gantry server.
+/// The runner of Gantry: a daemon that runs commands and file tools of a Gantry server on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "gantry-runner", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
-    /// Gantry's home; the runner uses the folder `runner` in it [default: ~/.gantry]
+    /// Gantry's home folder; the runner's state is in its folder `runner` [default: ~/.gantry]
     #[arg(long, value_name = "DIR", env = "GANTRY_HOME", global = true)]
     pub(crate) home: Option<PathBuf>,
-    /// How log lines look: text or json
+    /// The format of log lines: text or json
     #[arg(
         long,
         value_name = "FORMAT",
@@ -29,93 +29,92 @@ pub(crate) struct Cli {
         global = true
     )]
     pub(crate) log_format: String,
-    /// What is logged, such as `info` or `gantry_runner=debug`
+    /// The log filter, such as `info` or `gantry_runner=debug`
     #[arg(long, value_name = "FILTER", env = "GANTRY_LOG", global = true)]
     pub(crate) log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Make this machine known to a server, with a join token
+    /// Register this machine with a server, using a join token
     Enrol(EnrolArgs),
-    /// Serve the server's operations until a signal
+    /// Connect to the server and run its operations until a signal
     Run(RunArgs),
-    /// Change where the server is reached; who it is stays. The daemon must not run
+    /// Change the server's addresses; its identity is unchanged. Stop the daemon first
     Servers(ServersArgs),
-    /// Say whether this home is enrolled, where, whether a daemon runs, and where its link ends
+    /// Show the enrolment, whether the daemon runs, and whether it is connected
     Status,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EnrolArgs {
-    /// The server's address, such as `https://gantry.example:7443`. May be repeated: then each
-    /// attempt to reach it goes to the next one, and any of them must be the same server
+    /// An address of the server, such as `https://gantry.example:7443`. Repeat it for a server with several
+    /// addresses: the runner tries them in turn
     #[arg(long = "server", value_name = "URL", required = true)]
     pub(crate) servers: Vec<String>,
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
     #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
-    /// What carries the link: gRPC, and a WebSocket where gRPC does not pass, or one of them
+    /// The transport of the link
     #[arg(long, value_enum, default_value_t)]
     pub(crate) transport: Transports,
-    /// A file that holds the join token
+    /// Read the join token from this file
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The runner's name, where the token does not fix it [default: the token's, or the host's]
+    /// The runner's name, if the token does not fix it [default: the token's, or the host's]
     #[arg(long)]
     pub(crate) name: Option<String>,
-    /// A label, shown in lists as JSON; may be repeated
+    /// A label, shown in JSON lists; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) labels: Vec<(String, String)>,
-    /// Where commands run and files lie [default: the current directory]
+    /// The folder in which commands run and file tools work [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Allow http:// to another machine: everybody on the way can read and change everything
+    /// Allow http:// to another machine: anyone on the network path can read everything
     #[arg(long)]
     pub(crate) allow_plain_text: bool,
-    /// Give up the runner that this home belongs to now
+    /// Replace the runner that this home belongs to now
     #[arg(long)]
     pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServersArgs {
-    /// The server's addresses from now on, in the place of those before
+    /// The server's new addresses; they replace all earlier ones
     #[arg(value_name = "URL", required = true)]
     pub(crate) servers: Vec<String>,
-    /// Allow http:// to another machine: everybody on the way can read and change everything
+    /// Allow http:// to another machine: anyone on the network path can read everything
     #[arg(long)]
     pub(crate) allow_plain_text: bool,
 }
 
-/// What may be asked for as the longest wait: below it a server that restarts would be stormed.
+/// The allowed values of the longest wait: shorter ones would storm a server that restarts.
 const LONGEST_WAIT: RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3600);
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// How long running commands may go on after SIGINT. SIGTERM hands them over to the next daemon
+    /// After SIGINT, stop running commands after this time. SIGTERM leaves them to the next daemon
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub(crate) drain_for: Duration,
-    /// How long commands may go on while there is no link to the server, where their own time limit
-    /// is not longer; then they are stopped as orphaned
+    /// Without a connection to the server, stop commands after this time, unless their own time limit is
+    /// longer
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_duration)]
     pub(crate) disconnect_for: Duration,
-    /// Start a command only once the disk has what is written down of it. Without it, what a
-    /// crash of the whole machine leaves in doubt is reported as lost, and never run again
+    /// Sync the journal to disk before each command. Without it, a command in doubt after a crash of the
+    /// whole machine is reported as lost, and never run again
     #[arg(long)]
     pub(crate) sync_before_start: bool,
-    /// What carries the link: gRPC, and a WebSocket where gRPC does not pass, or one of them
+    /// The transport of the link
     #[arg(long, value_enum, default_value_t)]
     pub(crate) transport: Transports,
-    /// The program that supervises commands; else gantry-supervisor beside this one
+    /// The supervisor program [default: gantry-supervisor beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) supervisor: Option<PathBuf>,
-    /// Longest wait before another attempt to reach the server, from 100ms to 1h [default: 30s]
+    /// The longest wait between two attempts to connect, from 100ms to 1h [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,
-    /// Let the system write a core dump after a crash, and other processes of this user read the
-    /// daemon's memory and environment, its key included
+    /// Allow core dumps, and let other processes of this user read the daemon's memory, its key included
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,
 }

@@ -36,11 +36,11 @@ use self::{
     runners::RunnersSection,
 };
 
-/// The server of Gantry, a control plane for AI agents whose hands are on your own machines.
+/// The server of Gantry, a control plane for AI agents that work on your own machines.
 #[derive(Parser)]
 #[command(name = "gantry-server", version)]
 pub(crate) struct Cli {
-    /// Where all state lives [default: ~/.gantry].
+    /// The folder of all state [default: ~/.gantry].
     #[arg(long, env = "GANTRY_HOME", global = true)]
     home: Option<PathBuf>,
     #[command(subcommand)]
@@ -49,22 +49,22 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Serve until SIGTERM or Ctrl-C.
+    /// Run the server until SIGTERM or Ctrl-C.
     Run(Box<RunArgs>),
-    /// Print a new one-time code with which the owner can sign in.
+    /// Print a new one-time sign-in code for the owner.
     SignInCode,
-    /// Print a token with which one runner, or a fleet of them, can enrol.
+    /// Print a join token, with which runners enrol.
     JoinToken {
-        /// The name that the runner will have; without it the runner says.
+        /// The runner's name; without it, the runner chooses.
         #[arg(long, default_value = "")]
         name: String,
-        /// How long it can be used, such as 90s, 1h or 30d, which is the longest.
+        /// How long the token is valid, such as 90s or 1h; at most 30d.
         #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_duration)]
         valid_for: Duration,
-        /// How many runners may enrol with it, from 1 to 1000.
+        /// How many runners may enrol with the token, at most 1000.
         #[arg(long, value_name = "RUNNERS", default_value = "1")]
         uses: u32,
-        /// Remove those runners when they leave for good, or stay away.
+        /// Remove these runners when they stop with nothing running, or after a day of silence.
         #[arg(long)]
         ephemeral: bool,
     },
@@ -72,15 +72,14 @@ pub(crate) enum Verb {
 
 #[derive(Args, Default)]
 pub(crate) struct RunArgs {
-    /// The settings file [default: gantry.toml in the home folder, where there is one].
+    /// The settings file [default: gantry.toml in the home folder, if it exists].
     #[arg(long, env = "GANTRY_CONFIG")]
     config: Option<PathBuf>,
-    /// Address or name, and port, to listen on; port 0 takes a free one [default: 127.0.0.1:7000].
+    /// The address and port to listen on; port 0 chooses a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
     listen: Option<Listen>,
-    /// A name by which clients reach the server, such as `gantry.example.com` or `*.example.com`;
-    /// may be repeated. Addresses, `localhost`, this machine's name and those in the certificate
-    /// need none.
+    /// A host name of this server, such as `gantry.example.com` or `*.example.com`; may be repeated.
+    /// IP addresses, `localhost`, this machine's name and the certificate's names are always accepted.
     #[arg(
         long = "name",
         value_name = "NAME",
@@ -88,22 +87,21 @@ pub(crate) struct RunArgs {
         value_delimiter = ','
     )]
     names: Vec<String>,
-    /// End TLS here, with a certificate of our own making that join tokens vouch for.
+    /// Serve TLS with a self-made certificate, which join tokens carry to runners.
     #[arg(long, env = "GANTRY_TLS", value_parser = FalseyValueParser::new())]
     tls: bool,
-    /// Speak plain text on an address that is not loopback, because something before us ends TLS.
+    /// Serve plain HTTP on a public address, because a proxy in front ends TLS.
     #[arg(long, env = "GANTRY_BEHIND_PROXY", value_parser = FalseyValueParser::new())]
     behind_proxy: bool,
     #[command(flatten)]
     model: ModelArgs,
-    /// What to log, such as `info` or `info,server_router=debug`.
+    /// The log filter, such as `info` or `info,server_router=debug`.
     #[arg(long, env = "GANTRY_LOG")]
     log: Option<String>,
-    /// `text` or `json`.
+    /// The format of log lines: `text` or `json`.
     #[arg(long, env = "GANTRY_LOG_FORMAT")]
     log_format: Option<String>,
-    /// Let the system write a core dump after a crash, and other processes of this user read the
-    /// server's memory and environment, secrets included.
+    /// Allow core dumps, and let other processes of this user read the server's memory, secrets included.
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,
 }

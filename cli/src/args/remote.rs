@@ -1,4 +1,4 @@
-//! The commands that run something on a runner, or copy a file.
+//! The commands that use a runner directly: run, list, stop and copy.
 
 use clap::Args as Arguments;
 use shared_types::{OperationId, parse_duration};
@@ -9,36 +9,36 @@ use crate::{
     signals,
 };
 
-/// Longest time that a command may be given, in milliseconds: a day.
+/// The longest time limit of a command, in milliseconds: a day.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// How the escapes of a terminal are told in help texts.
+/// The escapes of a terminal and the exit code, for help texts.
 const ESCAPES: &str = "\
 In a terminal, at the beginning of a line:
-  ~.  leave; the command goes on, and `gantry attach` takes it up again
+  ~.  leave; the command keeps running, and `gantry attach` reconnects to it
   ~?  list these escapes
   ~~  type a ~
 
-Without a terminal Ctrl-C interrupts the command; a second one within 2 s stops it with everything
-that it started. The exit code is the command's own, 128 + n where signal n ended it, and 255 where it
-never started, or nobody knows how it ended.";
+Without a terminal, Ctrl-C interrupts the command. A second Ctrl-C within 2 s stops the command and everything
+that it started. The exit code is the command's own, 128 + n if signal n ended it, or 255 if it never started or
+its end is unknown.";
 
 #[derive(Debug, Arguments)]
 #[command(after_help = ESCAPES)]
 pub(crate) struct Exec {
-    /// The runner, by name or id [default: the one that you use]
+    /// The runner (name or id) [default: your active runner]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) runner: Option<String>,
-    /// Pass standard input on to the command; without, it reads an empty one
+    /// Send standard input to the command; without -i its input is empty
     #[arg(long, short)]
     pub(crate) input: bool,
-    /// Run it in a terminal, which this terminal shows
+    /// Give the command a terminal
     #[arg(long, short)]
     pub(crate) terminal: bool,
-    /// Print its operation's id and leave it running
+    /// Print the operation's id and leave the command running
     #[arg(long, short)]
     pub(crate) detach: bool,
-    /// Run it in this folder of the workspace
+    /// Run the command in this folder of the workspace
     #[arg(
         long,
         short = 'w',
@@ -47,10 +47,10 @@ pub(crate) struct Exec {
         hide_default_value = true
     )]
     pub(crate) directory: String,
-    /// Set a variable; may be repeated
+    /// Set an environment variable; may be repeated
     #[arg(long = "env", short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) environment: Vec<(String, String)>,
-    /// Stop it after this time, such as 90s, 1h or 7d, which is the longest [default: 24h]
+    /// Stop the command after this time, such as 90s or 1h; at most 24h [default: 24h]
     #[arg(long, value_name = "TIME", value_parser = timeout_ms)]
     pub(crate) timeout: Option<u64>,
     /// The command and its arguments
@@ -61,7 +61,7 @@ pub(crate) struct Exec {
 #[derive(Debug, Arguments)]
 #[command(after_help = ESCAPES)]
 pub(crate) struct Shell {
-    /// The runner, by name or id [default: the one that you use]
+    /// The runner (name or id) [default: your active runner]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) runner: Option<String>,
 }
@@ -69,33 +69,33 @@ pub(crate) struct Shell {
 #[derive(Debug, Arguments)]
 #[command(after_help = ESCAPES)]
 pub(crate) struct Attach {
-    /// The operation; `gantry ps` lists them
+    /// The operation's id; `gantry ps` lists them
     #[arg(value_parser = operation_name)]
     pub(crate) operation: IdName<OperationId>,
-    /// Pass standard input on to the command; a command in a terminal gets what you type in any case
+    /// Send standard input to the command; a command with a terminal always gets what you type
     #[arg(long, short)]
     pub(crate) input: bool,
 }
 
 #[derive(Debug, Arguments)]
 pub(crate) struct Ps {
-    /// Also what has ended
+    /// Include operations that have ended
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// How many
+    /// The most operations to list
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Arguments)]
 pub(crate) struct Kill {
-    /// The operation; `gantry ps` lists them
+    /// The operation's id; `gantry ps` lists them
     #[arg(value_parser = operation_name)]
     pub(crate) operation: IdName<OperationId>,
-    /// Only send this signal, such as INT, HUP or 9, instead of stopping it with everything that it started
+    /// Send only this signal (INT, HUP, 9, …) instead of stopping the command and everything that it started
     #[arg(long, short, value_name = "SIGNAL", value_parser = signals::named)]
     pub(crate) signal: Option<shared_api::Signal>,
 }

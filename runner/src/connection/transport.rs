@@ -24,12 +24,12 @@ impl Transport {
 /// What a person lets carry the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Transports {
-    /// gRPC, and a WebSocket where only that passes
+    /// gRPC, or a WebSocket where gRPC is blocked
     #[default]
     Auto,
-    /// gRPC or nothing
+    /// Only gRPC
     Grpc,
-    /// A WebSocket or nothing
+    /// Only a WebSocket
     Websocket,
 }
 
