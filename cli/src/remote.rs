@@ -4,13 +4,13 @@
 //! needs nobody to stay: whatever ends this process leaves it running, but Ctrl-C and a closed pipe,
 //! which stop what they would stop without a runner in between.
 
-use std::{io, pin::Pin};
+use std::{io, pin::Pin, time::Duration};
 
 use anyhow::{Context as _, bail};
 use shared_api::{Operation, Signal as Sent};
 use shared_client::{Attach, Attached, Client, ClientError, Controls};
 use shared_types::OperationId;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{exit::Exit, screen::Screen};
 
@@ -35,6 +35,9 @@ use typing::{Key, Typing};
 
 /// The exit code of a program whose reader is gone: 128 + SIGPIPE, as shells count.
 const READER_GONE: u8 = 141;
+
+/// How long what was typed before leaving may take to arrive.
+const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a command and this terminal belong together.
 #[derive(Debug, Clone, Copy)]
@@ -69,6 +72,7 @@ pub(crate) async fn run(
         interrupts: Interrupts::default(),
         is_stop_wanted: false,
         asked: None,
+        leaving: None,
         operation: None,
         raw: None,
     };
@@ -90,6 +94,8 @@ struct Remote {
     /// Whether it is to be stopped as soon as it is known what to stop.
     is_stop_wanted: bool,
     asked: Option<Answer>,
+    /// Ends when everything that was typed has arrived, or that takes too long.
+    leaving: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     operation: Option<(OperationId, String)>,
     /// Declared last: the terminal is restored after everything else.
     raw: Option<RawMode>,
@@ -103,6 +109,8 @@ enum Happened {
     Typed(io::Result<Key>),
     Signal(Signalled),
     Answered(Result<(), ClientError>),
+    /// A person wants to leave, and nothing stands against it any more.
+    Leaves,
 }
 
 /// How it is over.
@@ -145,7 +153,8 @@ impl Remote {
     async fn next(&mut self) -> Happened {
         tokio::select! {
             signal = self.signals.next() => Happened::Signal(signal),
-            answer = answer(&mut self.asked) => Happened::Answered(answer),
+            answer = end_of(&mut self.asked) => Happened::Answered(answer),
+            () = end_of(&mut self.leaving) => Happened::Leaves,
             key = typing::key(&mut self.typing, &self.controls) => Happened::Typed(key),
             heard = heard(&mut self.attach, &self.printer) => heard,
         }
@@ -157,6 +166,7 @@ impl Remote {
             Happened::Unread => return Ok(Some(Over::Unread)),
             Happened::Typed(key) => return self.key(key),
             Happened::Signal(signal) => return Ok(self.signal(&signal)),
+            Happened::Leaves => return Ok(Some(Over::Left(0))),
             Happened::Answered(answer) => {
                 self.asked = None;
                 if let Err(error) = answer {
@@ -235,7 +245,14 @@ impl Remote {
     fn key(&mut self, key: io::Result<Key>) -> anyhow::Result<Option<Over>> {
         match key.context("failed to read standard input")? {
             Key::End => self.typing = None,
-            Key::Leave => return Ok(Some(Over::Left(0))),
+            Key::Leave => {
+                self.typing = None;
+                let controls = self.controls.clone();
+                self.leaving = Some(Box::pin(async move {
+                    // Where the server is away, the command goes on without the last keys.
+                    let _ = timeout(LEAVE_WITHIN, controls.all_taken()).await;
+                }));
+            }
             Key::Help => self.notes.lines(typing::ESCAPES),
         }
         Ok(None)
@@ -357,9 +374,10 @@ async fn heard(attach: &mut Attach, printer: &Printer) -> Happened {
 }
 
 /// The answer, once there is one; never, where nothing was asked.
-async fn answer(asked: &mut Option<Answer>) -> Result<(), ClientError> {
-    match asked {
-        Some(asked) => asked.await,
+/// What it ends with; waits for ever where there is nothing to wait for.
+async fn end_of<T>(waited: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match waited {
+        Some(waited) => waited.await,
         None => std::future::pending().await,
     }
 }

@@ -99,13 +99,26 @@ pub struct Attach {
 #[derive(Debug, Clone)]
 pub struct Controls {
     input: mpsc::Sender<Piece>,
+    untaken: Arc<watch::Sender<Untaken>>,
     size: Arc<watch::Sender<Option<Resized>>>,
     stored: Arc<watch::Sender<u64>>,
 }
 
 /// Room for one piece of input.
 #[derive(Debug)]
-pub struct Room<'a>(mpsc::Permit<'a, Piece>);
+pub struct Room<'a> {
+    place: mpsc::Permit<'a, Piece>,
+    untaken: &'a watch::Sender<Untaken>,
+}
+
+/// How much of the input is still on its way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Untaken {
+    /// Pieces that wait for the task which owns the connection.
+    queued: usize,
+    /// Whether that task holds input that the server has not taken.
+    held: bool,
+}
 
 /// The last size of the terminal.
 #[derive(Debug, Clone, Copy)]
@@ -134,6 +147,7 @@ impl Attach {
         let (input, pieces) = mpsc::channel(1);
         let (size, sizes) = watch::channel(None);
         let (stored, stored_by) = watch::channel(0);
+        let untaken = Arc::new(watch::Sender::default());
         let driver = Driver {
             items: items.clone(),
             http,
@@ -142,6 +156,7 @@ impl Attach {
             wishes: Wishes {
                 offsets,
                 pieces,
+                untaken: Arc::clone(&untaken),
                 sizes,
                 stored: stored_by,
             },
@@ -158,6 +173,7 @@ impl Attach {
         });
         let controls = Controls {
             input,
+            untaken,
             size: Arc::new(size),
             stored: Arc::new(stored),
         };
@@ -179,7 +195,19 @@ impl Controls {
     /// Waits until there is room for a piece of input; `None` where the operation has ended. Safe to
     /// abandon while it waits.
     pub async fn room(&self) -> Option<Room<'_>> {
-        self.input.reserve().await.ok().map(Room)
+        let place = self.input.reserve().await.ok()?;
+        Some(Room {
+            place,
+            untaken: &self.untaken,
+        })
+    }
+
+    /// Waits until the server has taken all input that was handed over; for ever where there is no way
+    /// to it.
+    pub async fn all_taken(&self) {
+        let mut untaken = self.untaken.subscribe();
+        // The sender is ours.
+        let _ = untaken.wait_for(|now| now.queued == 0 && !now.held).await;
     }
 
     /// The terminal has this size. With `redraw` its program is made to draw everything anew.
@@ -196,7 +224,8 @@ impl Controls {
 impl Room<'_> {
     /// Hands over a piece of input.
     pub fn fill(self, piece: Piece) {
-        self.0.send(piece);
+        self.untaken.send_modify(|now| now.queued += 1);
+        self.place.send(piece);
     }
 }
 
@@ -218,6 +247,7 @@ struct Driver {
 struct Wishes {
     offsets: Offsets,
     pieces: mpsc::Receiver<Piece>,
+    untaken: Arc<watch::Sender<Untaken>>,
     sizes: watch::Receiver<Option<Resized>>,
     stored: watch::Receiver<u64>,
 }
@@ -326,6 +356,7 @@ impl Driver {
             self.outbox.push_back(Attached::Recovered);
         }
         let accepted = self.wishes.offsets.accept(heard);
+        self.wishes.note_taken(0);
         let item = accepted.map_err(|broken| self.http.unreachable(broken.to_string()))?;
         let is_end = matches!(item, Some(Attached::Ended(_)));
         self.outbox.extend(item);
@@ -389,6 +420,7 @@ impl Wishes {
         tokio::select! {
             Some(piece) = self.pieces.recv(), if self.offsets.has_room() => {
                 self.offsets.input(piece);
+                self.note_taken(1);
             }
             Ok(()) = self.sizes.changed() => {
                 if let Some(Resized { size, redraw }) = *self.sizes.borrow_and_update() {
@@ -400,6 +432,15 @@ impl Wishes {
             }
             else => std::future::pending().await,
         }
+    }
+
+    /// Tells how much of the input is on its way, of which so many pieces are queued no more.
+    fn note_taken(&self, pieces: usize) {
+        let held = !self.offsets.is_all_taken();
+        self.untaken.send_modify(|now| {
+            now.queued -= pieces;
+            now.held = held;
+        });
     }
 
     /// Takes wishes until something else is done.

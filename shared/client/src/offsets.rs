@@ -89,6 +89,9 @@ struct Input {
     end: u64,
     held: VecDeque<Bytes>,
     is_ended: bool,
+    /// Whether `base` is the server's offset. Until then held input without a place stands behind what
+    /// other clients sent before.
+    is_placed: bool,
     /// The next offset to send on this connection; `None` until the server told where to begin.
     next: Option<u64>,
     is_end_sent: bool,
@@ -164,6 +167,11 @@ impl Offsets {
     /// Whether more input may come: no more is held than one window.
     pub fn has_room(&self) -> bool {
         self.input.end - self.input.base < INPUT_WINDOW_BYTES && !self.input.is_ended
+    }
+
+    /// Whether the server has taken all input so far.
+    pub fn is_all_taken(&self) -> bool {
+        self.input.held.is_empty()
     }
 
     /// Holds a piece of input until it is taken.
@@ -248,6 +256,7 @@ impl Input {
         if self.is_ended || piece.at.is_some_and(|at| at != self.end) {
             return;
         }
+        self.is_placed |= piece.at.is_some();
         self.end += piece.data.len() as u64;
         if !piece.data.is_empty() {
             self.held.push_back(piece.data);
@@ -256,12 +265,17 @@ impl Input {
     }
 
     fn taken(&mut self, offset: u64) -> Attached {
+        if !std::mem::replace(&mut self.is_placed, true) {
+            self.end += offset;
+            self.base = offset;
+        }
         if offset < self.base {
             // What was taken is lost: only its source has it still.
             *self = Self {
                 base: offset,
                 end: offset,
                 next: Some(offset),
+                is_placed: true,
                 ..Self::default()
             };
             return Attached::InputWanted { from: offset };

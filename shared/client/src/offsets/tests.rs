@@ -116,6 +116,7 @@ fn no_more_input_is_held_than_a_window_and_none_is_taken_after_its_end() {
     assert!(offsets.has_room());
     typed(&mut offsets, &window);
     assert!(!offsets.has_room());
+    offsets.accept(taken(0)).expect("it fits");
     offsets.accept(taken(1)).expect("it fits");
     assert!(offsets.has_room());
     offsets.input(Piece {
@@ -152,6 +153,23 @@ fn input_of_another_client_moves_what_is_typed_here_behind_it() {
     offsets.accept(taken(7)).expect("it fits");
     typed(&mut offsets, "ls");
     assert_eq!(sent(&mut offsets), [(7, "ls".to_owned())]);
+}
+
+#[test]
+fn what_is_typed_before_the_server_says_where_stands_behind_what_others_sent() {
+    let mut offsets = Offsets::new(0, 0);
+    typed(&mut offsets, "early ");
+    offsets.connected();
+    typed(&mut offsets, "bird");
+    assert_eq!(sent(&mut offsets), []);
+    offsets.accept(taken(40)).expect("it fits");
+    assert_eq!(
+        sent(&mut offsets),
+        [(40, "early ".into()), (46, "bird".into())]
+    );
+    assert!(!offsets.is_all_taken());
+    offsets.accept(taken(50)).expect("it fits");
+    assert!(offsets.is_all_taken());
 }
 
 #[test]
