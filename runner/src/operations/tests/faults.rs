@@ -223,7 +223,6 @@ impl Bench {
                 data: content.into(),
                 end: true,
             },
-            is_file: true,
         };
         let ordered = self.operations.order(self.link, piece).await;
         ordered.expect("a table");

@@ -108,11 +108,6 @@ impl Request {
         }
     }
 
-    /// Whether its input is a file, whose digest it has.
-    pub fn is_upload(&self) -> bool {
-        matches!(self.nature(), Nature::Takes)
-    }
-
     /// Whether it runs in a terminal, whose size can change.
     pub fn has_terminal(&self) -> bool {
         matches!(self.nature(), Nature::Runs(exec) if exec.terminal.is_some())

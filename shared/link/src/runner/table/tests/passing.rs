@@ -23,7 +23,6 @@ fn input(table: &mut Table, number: u128, offset: u64, data: &'static str) -> Op
             data: data.into(),
             end: false,
         },
-        is_file: false,
     };
     order(table, input)
 }
