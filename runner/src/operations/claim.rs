@@ -67,6 +67,7 @@ mod tests {
             at: Some(std::time::Duration::MAX),
             takes: Takes {
                 input: true,
+                is_file: true,
                 terminal: true,
                 signals: true,
             },

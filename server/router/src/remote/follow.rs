@@ -13,9 +13,7 @@ use shared_link::{
     server::{self, Answer as Answered, Mail, Step},
     wire,
 };
-use shared_sandbox::{
-    Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request, Running,
-};
+use shared_sandbox::{Control, Input, Operation, OperationEvent, Outcome, OutputStream, Running};
 use shared_types::{Generation, RunnerId};
 use tokio::{sync::mpsc, time::sleep};
 use tracing::Instrument;
@@ -315,7 +313,7 @@ impl Follow {
     /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they
     /// would be read for nothing, and be gone.
     fn needs_reader(&self) -> bool {
-        matches!(self.machine.operation().request, Request::Download(_))
+        self.machine.operation().request.is_download()
     }
 
     /// Whether the next reader is to go on, who attaches anew.

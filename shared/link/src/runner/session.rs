@@ -37,8 +37,11 @@ enum Stage {
 /// What the driver does about a frame.
 #[derive(Debug, PartialEq)]
 pub enum Todo {
-    /// Answer the challenge with a proof and the hello.
-    Introduce,
+    /// Sign this nonce and send the hello.
+    Introduce {
+        /// The challenge's.
+        nonce: Vec<u8>,
+    },
     /// It serves from now on.
     Linked {
         /// The link's generation.
@@ -84,7 +87,7 @@ impl Session {
         }
     }
 
-    /// A frame came; that it is the server's was looked at before.
+    /// A frame came; that the server has signed it, where it must, was looked at before.
     ///
     /// # Errors
     /// The link is over.
@@ -94,9 +97,10 @@ impl Session {
         match (&self.stage, frame.kind) {
             (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
             (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye(goodbye.reason)),
-            (Stage::Called, Some(Kind::Challenge(_))) => {
+            (Stage::Called, Some(Kind::Challenge(challenge))) => {
                 self.stage = Stage::Introduced;
-                Ok(Todo::Introduce)
+                let nonce = challenge.nonce;
+                Ok(Todo::Introduce { nonce })
             }
             (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
             (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),

@@ -64,7 +64,11 @@ impl Table {
                     stream,
                     up_to,
                 }),
-            Order::Input { operation, piece } => self.pass_input(operation, piece),
+            Order::Input {
+                operation,
+                piece,
+                is_file,
+            } => self.pass_input(operation, piece, is_file),
             Order::Control {
                 operation,
                 id,
