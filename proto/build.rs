@@ -11,10 +11,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     tonic_prost_build::configure()
         .bytes(".gantry.runner.v1.Output.data")
-        .bytes(".gantry.runner.v1.Sealed.frame")
+        .bytes(".gantry.runner.v1.Sealed.sealed")
         .bytes(".gantry.runner.v1.Input.data")
         // Rare and large: apart, so that the room for frames that wait is small on every link.
         .boxed(".gantry.runner.v1.ServerFrame.kind.operation")
+        .boxed(".gantry.runner.v1.RunnerFrame.kind.proof")
         .boxed(".gantry.runner.v1.RunnerFrame.kind.hello")
         .codec_path("crate::codec::Frames")
         .compile_fds(files)?;

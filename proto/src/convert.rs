@@ -9,11 +9,11 @@ use shared_types::{
 use crate::v1;
 
 impl From<v1::server_frame::Kind> for v1::ServerFrame {
-    /// A frame without a ticket: the door gives it one where it needs one.
+    /// A frame that is yet to be sent.
     fn from(kind: v1::server_frame::Kind) -> Self {
         Self {
             kind: Some(kind),
-            ticket: None,
+            sent_ms: 0,
         }
     }
 }

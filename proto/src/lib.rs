@@ -1,5 +1,5 @@
 //! The wire between server and runner: generated messages, the bytes that are signed, the agreement
-//! on a link's key, and the conversions of ids, refusals and incarnations.
+//! on the keys of a seal, and the conversions of ids, refusals and incarnations.
 //!
 //! Domain types do not derive their wire form; wire types stop at the door. Requests and outcomes
 //! are converted where they are used: in the router on one side, in the runner on the other.
@@ -24,9 +24,9 @@ pub mod v1 {
     tonic::include_proto!("gantry.runner.v1");
 }
 
-/// The version of the link protocol that this build speaks; `link.proto` says what each of them is.
-pub const PROTOCOL_VERSION: u32 = 2;
+/// The version of the link protocol that this build speaks.
+pub const PROTOCOL_VERSION: u32 = 3;
 
-/// The oldest version that this build still speaks. As a rule that is the one before; but not all of
-/// what version 1 says is proved, so that it is refused.
-pub const OLDEST_PROTOCOL_VERSION: u32 = 2;
+/// The oldest version that this build still speaks. From the first release on that is the one before;
+/// versions 1 and 2 were never released.
+pub const OLDEST_PROTOCOL_VERSION: u32 = 3;

@@ -1,10 +1,10 @@
-//! The exact bytes that are signed at enrolment and connect, and those behind the tickets of a
-//! link. Each kind starts with its own domain, so that a signature made for one can never stand
-//! for another.
+//! The exact bytes that are signed at enrolment and connect, and those that go into the keys of a
+//! seal. Each kind starts with its own domain, so that a signature made for one can never stand for
+//! another.
 
 use shared_types::{Digest, RunnerId};
 
-use crate::v1::{self, server_frame};
+use crate::v1;
 
 /// What the server's identity key signs in `IdentifyReply`: all of it, for this nonce.
 pub fn identify(nonce: &[u8], reply: &v1::IdentifyReply) -> Vec<u8> {
@@ -86,235 +86,46 @@ pub fn dismissed(challenge: &[u8], runner: RunnerId) -> Vec<u8> {
     )
 }
 
-/// What the runner's key signs in `Hello`: all of it, for this link.
-pub fn link(nonce: &[u8], access_token: &str, hello: &v1::Hello) -> Vec<u8> {
-    let incarnation = hello.incarnation.clone().unwrap_or_default();
-    let capabilities = hello.capabilities.clone().unwrap_or_default();
-    let sandboxes = capabilities.sandboxes.iter().flat_map(|sandbox| {
-        [
-            sandbox.sandbox.as_bytes(),
-            sandbox.name.as_bytes(),
-            sandbox.root.as_bytes(),
-            sandbox.isolation.as_bytes(),
-        ]
-    });
-    let inventory = hello.inventory.iter().flat_map(|entry| {
-        let ended: &[u8] = if entry.ended { &[1] } else { &[0] };
-        [entry.operation.as_bytes(), ended]
-    });
+/// What the server's identity key signs in `Challenge`: all of it, for the bearer of this token.
+pub fn challenge(access_token: &str, challenge: &v1::Challenge) -> Vec<u8> {
+    let token = Digest::of(access_token.as_bytes());
     message(
-        "gantry.link.v3",
+        "gantry.challenge.v3",
+        &[&challenge.nonce, token.as_bytes(), &challenge.ephemeral_key],
+    )
+}
+
+/// What the runner's key signs in `Proof`: all of it, in answer to this challenge. Its hello is sealed
+/// under a key that is made of the two ephemeral keys.
+pub fn proof(access_token: &str, challenge: &v1::Challenge, proof: &v1::Proof) -> Vec<u8> {
+    let token = Digest::of(access_token.as_bytes());
+    message(
+        "gantry.proof.v3",
         &[
-            nonce,
-            Digest::of(access_token.as_bytes()).as_bytes(),
-            &hello.ephemeral_key,
-            &hello.protocol_version.to_be_bytes(),
-            hello.software_version.as_bytes(),
-            incarnation.journal.as_bytes(),
-            incarnation.boot.as_bytes(),
-            &hello.journal_sequence.to_be_bytes(),
-            capabilities.os.as_bytes(),
-            capabilities.architecture.as_bytes(),
-            capabilities.hostname.as_bytes(),
-            &list(sandboxes),
-            &list(capabilities.features.iter().map(String::as_bytes)),
-            &list(inventory),
+            &challenge.nonce,
+            token.as_bytes(),
+            &proof.ephemeral_key,
+            &challenge.ephemeral_key,
+            &proof.protocol_version.to_be_bytes(),
         ],
     )
 }
 
-/// What the server's identity key signs in `Welcome`: all of it, for this link.
-pub fn welcome(
-    nonce: &[u8],
-    runner: RunnerId,
-    runners_key: &[u8],
-    welcome: &v1::Welcome,
-) -> Vec<u8> {
-    message(
-        "gantry.welcome.v2",
-        &[
-            nonce,
-            &welcome.generation.to_be_bytes(),
-            runner.to_string().as_bytes(),
-            runners_key,
-            &welcome.ephemeral_key,
-            &welcome.protocol_version.to_be_bytes(),
-            &welcome.heartbeat_every_ms.to_be_bytes(),
-            &welcome.silence_ms.to_be_bytes(),
-        ],
-    )
+/// The infos from which HKDF makes the keys of a link: the runner's, and the server's. The salt of both
+/// is the challenge's nonce.
+pub fn seal_keys(runner: RunnerId, runners_key: &[u8], servers_key: &[u8]) -> [Vec<u8>; 2] {
+    let runner = runner.to_string();
+    ["gantry.seal.from-runner.v3", "gantry.seal.from-server.v3"]
+        .map(|domain| message(domain, &[runner.as_bytes(), runners_key, servers_key]))
 }
 
-/// The info from which HKDF makes the key of a link; its salt is the nonce.
-pub fn link_key(
-    generation: u64,
-    runner: RunnerId,
-    runners_key: &[u8],
-    servers_key: &[u8],
-) -> Vec<u8> {
-    message(
-        "gantry.link-key.v1",
-        &[
-            &generation.to_be_bytes(),
-            runner.to_string().as_bytes(),
-            runners_key,
-            servers_key,
-        ],
-    )
-}
-
-/// The info from which HKDF makes the key that a link's runner seals its frames with; its salt is the
-/// nonce.
-pub fn seal_key(runner: RunnerId, runners_key: &[u8], servers_key: &[u8]) -> Vec<u8> {
-    message(
-        "gantry.seal-key.v1",
-        &[runner.to_string().as_bytes(), runners_key, servers_key],
-    )
-}
-
-/// What is authenticated under the link's key in `Ticket`: this operation, on this link.
-pub fn ticket(
-    nonce: &[u8],
-    generation: u64,
-    runner: RunnerId,
-    issued_ms: u64,
-    operation: &v1::Operation,
-) -> Vec<u8> {
-    let incarnation = operation.incarnation.clone().unwrap_or_default();
-    message(
-        "gantry.ticket.v1",
-        &[
-            nonce,
-            &generation.to_be_bytes(),
-            runner.to_string().as_bytes(),
-            &issued_ms.to_be_bytes(),
-            operation.operation.as_bytes(),
-            &operation.digest,
-            operation.sandbox.as_bytes(),
-            operation.owner.as_bytes(),
-            &operation.epoch.to_be_bytes(),
-            incarnation.journal.as_bytes(),
-            incarnation.boot.as_bytes(),
-            &operation.start_within_ms.to_be_bytes(),
-            &operation.run_for_ms.to_be_bytes(),
-            &operation.stdout_from.to_be_bytes(),
-            &operation.stderr_from.to_be_bytes(),
-        ],
-    )
-}
-
-/// What is authenticated under the link's key in the ticket of a frame that is no operation: this
-/// order, on this link. Nothing for frames that change nothing on the runner.
-pub fn order(
-    nonce: &[u8],
-    generation: u64,
-    runner: RunnerId,
-    issued_ms: u64,
-    kind: &server_frame::Kind,
-) -> Option<Vec<u8>> {
-    let (tag, fields) = fields(kind)?;
-    let (generation, runner) = (generation.to_be_bytes(), runner.to_string());
-    let (issued, tag) = (issued_ms.to_be_bytes(), tag.to_be_bytes());
-    let link: [&[u8]; 5] = [nonce, &generation, runner.as_bytes(), &issued, &tag];
-    let fields = fields.iter().map(Vec::as_slice);
-    let parts: Vec<&[u8]> = link.into_iter().chain(fields).collect();
-    Some(message("gantry.order.v1", &parts))
-}
-
-/// The number of the field in `ServerFrame`, and what the order says.
-fn fields(kind: &server_frame::Kind) -> Option<(u64, Vec<Vec<u8>>)> {
-    use server_frame::Kind;
-    let text = |text: &str| text.as_bytes().to_vec();
-    let number = |number: u64| number.to_be_bytes().to_vec();
-    let signed = |number: i32| i64::from(number).to_be_bytes().to_vec();
-    Some(match kind {
-        Kind::Commit(commit) => (
-            5,
-            vec![
-                text(&commit.operation),
-                signed(commit.stream),
-                number(commit.up_to),
-            ],
-        ),
-        Kind::Cancel(cancel) => {
-            let incarnation = cancel.incarnation.clone().unwrap_or_default();
-            (
-                6,
-                vec![
-                    text(&cancel.operation),
-                    text(&cancel.owner),
-                    number(cancel.epoch),
-                    text(&incarnation.journal),
-                    text(&incarnation.boot),
-                ],
-            )
-        }
-        Kind::Forget(forget) => (7, vec![text(&forget.operation)]),
-        Kind::Input(input) => (
-            11,
-            vec![
-                text(&input.operation),
-                number(input.offset),
-                input.data.to_vec(),
-                number(input.end.into()),
-            ],
-        ),
-        Kind::Resize(resize) => {
-            let size = resize.size.unwrap_or_default();
-            (
-                12,
-                vec![
-                    text(&resize.operation),
-                    number(resize.id),
-                    number(size.rows.into()),
-                    number(size.columns.into()),
-                ],
-            )
-        }
-        Kind::Signal(signal) => (
-            13,
-            vec![
-                text(&signal.operation),
-                number(signal.id),
-                signed(signal.kind),
-            ],
-        ),
-        // They open or end the link, say that it lives, or have a signature or ticket of their own;
-        // credit only lets flow what was asked for, and an upload's ticket has the digest of what its
-        // pieces must make up.
-        Kind::Challenge(_)
-        | Kind::Welcome(_)
-        | Kind::NewJournal(_)
-        | Kind::Operation(_)
-        | Kind::Credit(_)
-        | Kind::Piece(_)
-        | Kind::Heartbeat(_)
-        | Kind::Goodbye(_) => return None,
-    })
-}
-
-/// What the server's identity key signs in `NewJournal`.
-pub fn new_journal(nonce: &[u8], runner: RunnerId) -> Vec<u8> {
-    message(
-        "gantry.new-journal.v1",
-        &[nonce, runner.to_string().as_bytes()],
-    )
-}
-
-/// The domain, a zero byte, and each part behind its length.
+/// The domain, a zero byte, and each part behind its length (u32, big endian).
 fn message(domain: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = domain.as_bytes().to_vec();
     bytes.push(0);
-    bytes.extend(list(parts.iter().copied()));
-    bytes
-}
-
-/// Each part behind its length (u32, big endian).
-fn list<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut bytes = Vec::new();
     for part in parts {
         bytes.extend((part.len() as u32).to_be_bytes());
-        bytes.extend(part);
+        bytes.extend(*part);
     }
     bytes
 }
@@ -333,12 +144,10 @@ mod tests {
             identify(b"ab", &challenged(b"c")),
             identify(b"a", &challenged(b"bc"))
         );
-        let with = |key: &[u8]| v1::Hello {
-            ephemeral_key: key.to_vec(),
-            ..v1::Hello::default()
-        };
-        assert_ne!(link(&[0; 32], "t", &with(b"")), enrol(&[0; 32], b"", "t"));
-        assert_ne!(link(b"", "t", &with(b"key")), link(b"", "t", &with(b"yek")));
+        assert_ne!(
+            join_state(RunnerId::from_u128(1), 1),
+            dismissed(&[], RunnerId::from_u128(1))
+        );
     }
 
     #[test]
@@ -366,42 +175,31 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_is_signed_with_all_that_it_says() {
-        let hello = v1::Hello {
-            capabilities: Some(v1::Capabilities {
-                sandboxes: vec![v1::Sandbox::default()],
-                ..v1::Capabilities::default()
-            }),
-            inventory: vec![v1::InventoryEntry::default()],
-            ..v1::Hello::default()
-        };
-        fn capabilities(hello: &mut v1::Hello) -> &mut v1::Capabilities {
-            hello.capabilities.as_mut().expect("it has some")
-        }
-        let changes: [fn(&mut v1::Hello); 17] = [
-            |hello| hello.ephemeral_key.push(1),
-            |hello| hello.protocol_version += 1,
-            |hello| hello.software_version.push('1'),
-            |hello| hello.incarnation.get_or_insert_default().journal.push('1'),
-            |hello| hello.incarnation.get_or_insert_default().boot.push('1'),
-            |hello| hello.journal_sequence += 1,
-            |hello| capabilities(hello).os.push('1'),
-            |hello| capabilities(hello).architecture.push('1'),
-            |hello| capabilities(hello).hostname.push('1'),
-            |hello| capabilities(hello).sandboxes[0].sandbox.push('1'),
-            |hello| capabilities(hello).sandboxes[0].name.push('1'),
-            |hello| capabilities(hello).sandboxes[0].root.push('1'),
-            |hello| capabilities(hello).sandboxes[0].isolation.push('1'),
-            |hello| capabilities(hello).features.push(String::new()),
-            |hello| hello.inventory[0].operation.push('1'),
-            |hello| hello.inventory[0].ended = true,
-            |hello| hello.inventory.clear(),
+    fn challenge_and_proof_are_signed_with_all_that_they_say() {
+        let said = v1::Challenge::default();
+        let signed = challenge("token", &said);
+        let changes: [fn(&mut v1::Challenge); 2] = [
+            |challenge| challenge.nonce.push(1),
+            |challenge| challenge.ephemeral_key.push(1),
         ];
-        let signed = link(b"nonce", "t", &hello);
-        for (number, change) in changes.iter().enumerate() {
-            let mut changed = hello.clone();
+        let proved = proof("token", &said, &v1::Proof::default());
+        for change in changes {
+            let mut changed = said.clone();
             change(&mut changed);
-            assert_ne!(link(b"nonce", "t", &changed), signed, "change {number}");
+            assert_ne!(challenge("token", &changed), signed, "{changed:?}");
+            let answered = proof("token", &changed, &v1::Proof::default());
+            assert_ne!(answered, proved, "{changed:?}");
+        }
+        assert_ne!(challenge("another", &said), signed);
+        assert_ne!(proof("another", &said, &v1::Proof::default()), proved);
+        let changes: [fn(&mut v1::Proof); 2] = [
+            |proof| proof.ephemeral_key.push(1),
+            |proof| proof.protocol_version += 1,
+        ];
+        for change in changes {
+            let mut changed = v1::Proof::default();
+            change(&mut changed);
+            assert_ne!(proof("token", &said, &changed), proved, "{changed:?}");
         }
     }
 }

@@ -134,8 +134,7 @@ impl Proven {
             hostname: introduction.hostname,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
         });
-        let reply = in_time(self.wire.enrol(request)).await;
-        let reply = reply.map_err(EnrolmentError::unproven)?;
+        let reply = in_time(self.wire.enrol(request)).await?;
         let answer = reply_key.open(&reply);
         match answer.map_err(|_| EnrolmentError::Altered)? {
             Answer::Enrolled(enrolled) => {
@@ -177,7 +176,7 @@ impl Proven {
         };
         let answer = in_time(self.wire.authenticate(request)).await;
         let reply = answer.map_err(|error| match error {
-            EnrolmentError::Refused(status) => self.judge(status, runner, identity),
+            EnrolmentError::Unproven(status) => self.judge(status, runner, identity),
             error => error,
         })?;
         let signed = signing::authenticated(&self.challenge, runner, &reply);
@@ -201,7 +200,7 @@ impl Proven {
         let signed = signing::dismissed(&self.challenge, runner);
         match dismissal::proof(&refusal) {
             Some(proof) if identity.signed(&signed, &proof) => EnrolmentError::Dismissed(refusal),
-            _ => EnrolmentError::Refused(refusal),
+            _ => EnrolmentError::Unproven(refusal),
         }
     }
 
@@ -237,14 +236,13 @@ async fn identify(
     };
     let answer = in_time(wire.identify(request)).await;
     let reply = answer.map_err(|error| match error {
-        EnrolmentError::Refused(status) if status.code() == Code::InvalidArgument => {
-            EnrolmentError::Unproven(status)
+        // No Gantry server refuses this for another reason, and nobody has proved to be one yet.
+        EnrolmentError::Unproven(status) if status.code() != Code::InvalidArgument => {
+            EnrolmentError::NotGantry {
+                url: url.to_string(),
+                reason: status.message().to_owned(),
+            }
         }
-        // No Gantry server refuses this, and nobody has proved to be one yet.
-        EnrolmentError::Refused(status) => EnrolmentError::NotGantry {
-            url: url.to_string(),
-            reason: status.message().to_owned(),
-        },
         error => error,
     })?;
     // Nothing is proved by that; nothing is sent either.
@@ -299,7 +297,7 @@ fn inner<T>(answer: Result<Response<T>, Status>) -> Result<T, Status> {
 async fn in_time<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, EnrolmentError> {
     match timeout(CALL_WITHIN, answer).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(status)) => Err(EnrolmentError::Refused(status)),
+        Ok(Err(status)) => Err(EnrolmentError::Unproven(status)),
         Err(_) => Err(EnrolmentError::Silent),
     }
 }
@@ -319,6 +317,7 @@ pub(crate) enum EnrolmentError {
     Stranger,
     #[error("no Gantry server answers at {url}: check the address ({reason})")]
     NotGantry { url: String, reason: String },
+    /// The server has sealed that.
     #[error("the server says: {}", .0.message())]
     Refused(Status),
     /// A refusal that anything on the way can say as well.
@@ -342,14 +341,6 @@ pub(crate) enum EnrolmentError {
 }
 
 impl EnrolmentError {
-    /// What is to be thought of it where the server proves all that it says.
-    fn unproven(self) -> Self {
-        match self {
-            Self::Refused(status) => Self::Unproven(status),
-            error => error,
-        }
-    }
-
     /// Whether something on the way may be the cause, which does not pass what is spoken. A server
     /// that proved to be another one, or refuses, has been reached.
     fn may_be_the_way(&self) -> bool {

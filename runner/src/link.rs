@@ -1,14 +1,14 @@
 //! The runner's link to its server: kept for as long as the daemon runs, connected anew whenever
 //! it is lost. Operations know nothing of it: they go on (see [`crate::operations`]).
 //!
-//! What the server has signed and will not get better by trying again (it has dismissed the runner, or
+//! What the server has proved and will not get better by trying again (it has dismissed the runner, or
 //! speaks another protocol) ends the daemon with one clear line. Everything else is tried again, with
-//! full jitter, also what is refused without a signature: anything on the way can refuse. A host that
+//! full jitter, also what is refused without a proof: anything on the way can refuse. A host that
 //! has got another network since the last attempt tries again at once.
 
 mod frames;
+mod hearing;
 mod session;
-mod tickets;
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use hearing::Unproven;
 pub(crate) use session::Introduction;
 use session::{Progress, Session};
-use tickets::Unproven;
 
 use crate::{
     backoff::Backoff,
@@ -203,7 +203,8 @@ impl Link {
 pub(crate) enum LinkError {
     #[error(transparent)]
     Connect(#[from] EnrolmentError),
-    #[error("the server refuses the link: {}", .0.message())]
+    /// A status at the end of a link, which anything on the way can say.
+    #[error("the server, or something between here and there, refuses the link: {}", .0.message())]
     Refused(Status),
     #[error("the connection was lost: {}", .0.message())]
     Lost(Status),
@@ -224,7 +225,7 @@ pub(crate) enum LinkError {
 impl LinkError {
     /// Whether trying again cannot help.
     pub(crate) fn is_final(&self) -> bool {
-        // Of a welcome that was signed.
+        // Of a welcome that was sealed.
         let proved = matches!(self, Self::Ended(Ended::Version(_)));
         proved || self.is_dismissal() || matches!(self, Self::Gone(_))
     }

@@ -34,6 +34,8 @@ use crate::{enrolment_double, gantry::Runner, proxy::Proxy};
 
 /// The only runner here.
 const RUNNER: RunnerId = RunnerId::from_u128(1);
+/// The access token of every link.
+const ACCESS_TOKEN: &str = "bench";
 /// Frames that may wait in each direction, as in the server.
 const FRAMES: usize = 64;
 
@@ -94,7 +96,6 @@ impl Door {
         );
         let services = Services {
             links: links.clone(),
-            clock: clock.clone(),
             identity: Arc::new(SigningKey::generate(&OsEntropy)),
             certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         };
@@ -148,7 +149,6 @@ fn serve(
 #[derive(Clone)]
 struct Services {
     links: Links,
-    clock: Arc<SystemClock>,
     identity: Arc<SigningKey>,
     certificate: Option<[u8; 32]>,
 }
@@ -184,7 +184,7 @@ impl Enrolment for Services {
         request: Request<v1::AuthenticateRequest>,
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
         let sign = |message: &[u8]| self.identity.sign(message);
-        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, "bench"), sign);
+        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, ACCESS_TOKEN), sign);
         Ok(Response::new(reply))
     }
 }
@@ -202,18 +202,18 @@ impl RunnerLink for Services {
         if let Some(place) = &place {
             place.let_in();
         }
-        let (challenge, mut tickets) = LinkChallenge::issue(self.clock.clone(), &OsEntropy);
+        let challenge = LinkChallenge::issue(ACCESS_TOKEN, &self.identity, &OsEntropy);
+        let sealer = self.links.sealer(RUNNER, challenge.key()).await;
         let link = link(self.clone(), challenge, request.into_inner(), outbound);
         tokio::spawn(async move {
             link.await;
             // Without it the connection would be closed as one that asks for nothing.
             drop(place);
         });
-        let signed = ReceiverStream::new(frames).map(move |mut frame: Box<v1::ServerFrame>| {
-            tickets.sign(&mut frame);
-            Ok(*frame)
-        });
-        Ok(Response::new(Box::pin(signed)))
+        let sealed = ReceiverStream::new(frames)
+            .scan(sealer, |sealer, frame| ready(sealer.seal(frame)))
+            .map(Ok);
+        Ok(Response::new(Box::pin(sealed)))
     }
 }
 
@@ -224,20 +224,22 @@ async fn link(
     mut inbound: Streaming<v1::RunnerFrame>,
     outbound: mpsc::Sender<Box<v1::ServerFrame>>,
 ) {
-    let nonce = challenge.nonce().to_vec();
-    let kind = server_frame::Kind::Challenge(v1::Challenge { nonce });
+    let kind = server_frame::Kind::Challenge(challenge.said().clone());
     let sent = outbound.send(Box::new(kind.into())).await;
-    let hello = inbound
+    let proof = inbound
         .message()
         .await
         .ok()
         .flatten()
         .and_then(|frame| frame.kind);
-    let (Ok(()), Some(runner_frame::Kind::Hello(hello))) = (sent, hello) else {
+    let (Ok(()), Some(runner_frame::Kind::Proof(proof))) = (sent, proof) else {
         return;
     };
-    let agreed = challenge.agree(RUNNER, &hello.ephemeral_key, services.identity, &OsEntropy);
-    let mut opener = agreed.expect("a runner's key");
+    let mut opener = challenge.agree(RUNNER, &proof).expect("a runner's key");
+    let hello = opener.first(&proof.hello.unwrap_or_default());
+    let Some(runner_frame::Kind::Hello(hello)) = hello.expect("its hello").kind else {
+        return;
+    };
     let identity = LinkIdentity {
         tenant: TenantId::from_u128(1),
         runner: RUNNER,

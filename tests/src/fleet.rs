@@ -8,7 +8,7 @@ mod route;
 
 use std::{sync::Arc, time::Duration};
 
-use proto::v1::{runner_frame, server_frame};
+use proto::v1::server_frame;
 use shared_api::CreateJoinToken;
 use shared_types::{Entropy as _, OsEntropy};
 use tokio::{
@@ -176,8 +176,7 @@ impl Member {
         if self.over == Over::WebSocket {
             self.peer.hang_up();
         }
-        let hello = self.peer.hello(&link, &token);
-        link.send(runner_frame::Kind::Hello(hello)).await;
+        self.peer.greet(&mut link, &token).await;
         match link.next().await? {
             Some(server_frame::Kind::Welcome(welcome)) => {
                 if welcome.generation <= self.generation {

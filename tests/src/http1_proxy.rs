@@ -10,13 +10,14 @@ use std::{
     },
 };
 
+use futures_util::future::{BoxFuture, FutureExt as _};
 use hyper::{
     Request, Response, StatusCode,
     body::Incoming,
     client::conn::http1::handshake,
     server::conn::http1,
     service::service_fn,
-    upgrade::{OnUpgrade, on},
+    upgrade::{OnUpgrade, Upgraded, on},
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -26,6 +27,9 @@ use tokio::{
 };
 
 use crate::before::Before;
+
+/// What becomes of the two ends of a connection that both have upgraded.
+pub(crate) type Couple = Arc<dyn Fn(Upgraded, Upgraded) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The proxy; it listens until it is dropped.
 pub struct Http1Proxy {
@@ -40,13 +44,18 @@ impl Http1Proxy {
     /// # Panics
     /// If loopback has no free port.
     pub async fn before(url: &str) -> Self {
+        Self::coupling(url, Arc::new(|near, far| copy(near, far).boxed())).await
+    }
+
+    /// The same, where this becomes of what both ends have upgraded.
+    pub(crate) async fn coupling(url: &str, couple: Couple) -> Self {
         let Before {
             listener,
             url,
             target,
         } = Before::server(url).await;
         let upgraded = Arc::new(AtomicU64::new(0));
-        let serving = tokio::spawn(serve(listener, target, upgraded.clone()));
+        let serving = tokio::spawn(serve(listener, target, upgraded.clone(), couple));
         Self {
             url,
             upgraded,
@@ -71,12 +80,17 @@ impl Drop for Http1Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, target: SocketAddr, upgraded: Arc<AtomicU64>) {
+async fn serve(
+    listener: TcpListener,
+    target: SocketAddr,
+    upgraded: Arc<AtomicU64>,
+    couple: Couple,
+) {
     while let Ok((client, _)) = listener.accept().await {
-        let upgraded = upgraded.clone();
+        let (upgraded, couple) = (upgraded.clone(), couple.clone());
         let service = service_fn(move |request| {
-            let upgraded = upgraded.clone();
-            async move { Ok::<_, Infallible>(pass_on(request, target, upgraded).await) }
+            let (upgraded, couple) = (upgraded.clone(), couple.clone());
+            async move { Ok::<_, Infallible>(pass_on(request, target, upgraded, couple).await) }
         });
         let serving = http1::Builder::new()
             .serve_connection(TokioIo::new(client), service)
@@ -91,6 +105,7 @@ async fn pass_on(
     mut request: Request<Incoming>,
     target: SocketAddr,
     upgraded: Arc<AtomicU64>,
+    couple: Couple,
 ) -> Response<axum::body::Body> {
     let near = on(&mut request);
     let asked = async {
@@ -109,16 +124,20 @@ async fn pass_on(
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let far = on(&mut response);
-        tokio::spawn(couple(near, far, upgraded));
+        tokio::spawn(both(near, far, upgraded, couple));
     }
     response.map(axum::body::Body::new)
 }
 
-async fn couple(near: OnUpgrade, far: OnUpgrade, upgraded: Arc<AtomicU64>) {
+async fn both(near: OnUpgrade, far: OnUpgrade, upgraded: Arc<AtomicU64>, couple: Couple) {
     let (Ok(near), Ok(far)) = tokio::join!(near, far) else {
         return;
     };
     upgraded.fetch_add(1, Ordering::Relaxed);
+    couple(near, far).await;
+}
+
+async fn copy(near: Upgraded, far: Upgraded) {
     let (mut near, mut far) = (TokioIo::new(near), TokioIo::new(far));
     // It ends as either end wishes.
     let _ = copy_bidirectional(&mut near, &mut far).await;

@@ -10,6 +10,7 @@ pub mod gantry;
 pub mod gateway;
 pub mod http1_proxy;
 pub mod interposer;
+pub mod meddler;
 pub mod model_server;
 pub mod network;
 pub mod openapi;

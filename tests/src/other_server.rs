@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use proto::{
-    agreement::Ephemeral,
-    signing,
+    sealing::Sealer,
     v1::{
         self,
         enrolment_server::{Enrolment, EnrolmentServer},
@@ -14,12 +13,13 @@ use proto::{
         server_frame::Kind,
     },
 };
+use server_app::{LinkChallenge, keys::SigningKey};
 use shared_types::{OsEntropy, RunnerId, Token};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming, service::Routes};
 
-use crate::{enrolment_double, peer::Key};
+use crate::enrolment_double;
 
 /// Frames that wait for the connection.
 const FRAMES: usize = 8;
@@ -27,15 +27,15 @@ const FRAMES: usize = 8;
 /// The id that it gives to every runner.
 const RUNNER: RunnerId = RunnerId::from_u128(1);
 
-/// The challenge of every link.
-const NONCE: [u8; 32] = [9; 32];
+/// The access token of every link.
+const ACCESS_TOKEN: &str = "access";
 
-/// The answer to a hello.
+/// The answer to a proof.
 #[derive(Debug, Clone)]
 pub enum Says {
     /// None.
     Nothing,
-    /// This welcome, with its proof.
+    /// This welcome.
     Welcome(v1::Welcome),
     /// The end, with this status.
     Status(Status),
@@ -53,8 +53,8 @@ pub struct OtherServer {
 impl OtherServer {
     /// Starts on a free loopback port.
     pub async fn start(says: Says) -> Self {
-        let identity = Key::generate();
-        let pin = identity.public().try_into().expect("32 bytes");
+        let identity = SigningKey::generate(&OsEntropy);
+        let pin = identity.public();
         let identity = Arc::new(identity);
         let double = Arc::new(Double { identity, says });
         let mut routes = Routes::builder();
@@ -95,7 +95,7 @@ fn serve(listener: TcpListener, routes: Router) -> JoinHandle<()> {
 }
 
 struct Double {
-    identity: Arc<Key>,
+    identity: Arc<SigningKey>,
     says: Says,
 }
 
@@ -106,7 +106,7 @@ impl Enrolment for Double {
         request: Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
         let said = v1::IdentifyReply {
-            identity_key: self.identity.public(),
+            identity_key: self.identity.public().to_vec(),
             challenge: vec![5; 32],
             audience: "double".to_owned(),
             ..v1::IdentifyReply::default()
@@ -129,7 +129,7 @@ impl Enrolment for Double {
         request: Request<v1::AuthenticateRequest>,
     ) -> Result<Response<v1::AuthenticateReply>, Status> {
         let sign = |message: &[u8]| self.identity.sign(message);
-        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, "access"), sign);
+        let reply = enrolment_double::let_in(&request.into_inner(), (RUNNER, ACCESS_TOKEN), sign);
         Ok(Response::new(reply))
     }
 }
@@ -152,27 +152,26 @@ impl RunnerLink for Double {
 async fn answer(
     mut inbound: Streaming<v1::RunnerFrame>,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
-    identity: Arc<Key>,
+    identity: Arc<SigningKey>,
     says: Says,
 ) {
-    let frame = |kind: Kind| v1::ServerFrame::from(kind);
-    let nonce = NONCE.to_vec();
-    let challenge = Kind::Challenge(v1::Challenge { nonce });
+    let challenge = LinkChallenge::issue(ACCESS_TOKEN, &identity, &OsEntropy);
+    let mut sealer = Sealer::new(challenge.key());
+    let mut seal = |kind: Kind| Ok(sealer.seal(kind.into()).expect("there is a key"));
     // A runner that is gone hears nothing.
-    let _ = to_runner.send(Ok(frame(challenge))).await;
+    let first = seal(Kind::Challenge(challenge.said().clone()));
+    let _ = to_runner.send(first).await;
     let Ok(Some(v1::RunnerFrame {
-        kind: Some(runner_frame::Kind::Hello(hello)),
+        kind: Some(runner_frame::Kind::Proof(proof)),
     })) = inbound.message().await
     else {
         return;
     };
+    challenge.agree(RUNNER, &proof).expect("a runner's key");
     match says {
         Says::Nothing => {}
-        Says::Welcome(mut welcome) => {
-            welcome.ephemeral_key = Ephemeral::generate(&OsEntropy).public();
-            let signed = signing::welcome(&NONCE, RUNNER, &hello.ephemeral_key, &welcome);
-            welcome.signature = identity.sign(&signed);
-            let _ = to_runner.send(Ok(frame(Kind::Welcome(welcome)))).await;
+        Says::Welcome(welcome) => {
+            let _ = to_runner.send(seal(Kind::Welcome(welcome))).await;
         }
         Says::Status(status) => return drop(to_runner.send(Err(status)).await),
     }

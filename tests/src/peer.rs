@@ -13,7 +13,7 @@ use proto::{
     PROTOCOL_VERSION,
     agreement::Ephemeral,
     enrolling::{self, Envelope},
-    sealing::{KeyPlace, Sealer},
+    sealing::{KeyPlace, LinkKeys, Opener, Sealer},
     signing,
     v1::{
         self, enrol_answer::Answer, enrolment_client::EnrolmentClient, runner_frame, server_frame,
@@ -207,22 +207,23 @@ impl Peer {
     /// A link that carries operations, and its generation.
     pub async fn link(&self) -> (PeerLink, u64) {
         let (mut link, token) = self.dial().await;
-        let hello = self.hello(&link, &token);
-        link.send(runner_frame::Kind::Hello(hello)).await;
+        self.greet(&mut link, &token).await;
         match link.next().await {
             Ok(Some(server_frame::Kind::Welcome(welcome))) => (link, welcome.generation),
             other => panic!("no welcome: {other:?}"),
         }
     }
 
-    /// A first frame in which everything is right.
-    pub fn hello(&self, link: &PeerLink, token: &str) -> Box<v1::Hello> {
+    /// Answers the challenge as it should.
+    pub async fn greet(&self, link: &mut PeerLink, token: &str) {
+        let proof = self.proof(link, token, self.hello());
+        link.send(runner_frame::Kind::Proof(proof)).await;
+    }
+
+    /// What it says of itself, with everything right.
+    pub fn hello(&self) -> v1::Hello {
         let name = "workspace".to_owned();
-        let ephemeral = Ephemeral::generate(&OsEntropy);
-        let ephemeral_key = ephemeral.public();
-        *link.introduced.lock().expect("no panic") = Some((self.runner, ephemeral));
-        let mut hello = Box::new(v1::Hello {
-            signature: Vec::new(),
+        v1::Hello {
             protocol_version: PROTOCOL_VERSION,
             software_version: "0.0.1".to_owned(),
             incarnation: Some((&self.incarnation).into()),
@@ -240,27 +241,44 @@ impl Peer {
                 features: Vec::new(),
             }),
             inventory: Vec::new(),
-            ephemeral_key,
+        }
+    }
+
+    /// A first frame with this hello; what follows on the link is sealed.
+    pub fn proof(&self, link: &mut PeerLink, token: &str, hello: v1::Hello) -> Box<v1::Proof> {
+        let ours = Ephemeral::generate(&OsEntropy);
+        let mut proof = Box::new(v1::Proof {
+            signature: Vec::new(),
+            protocol_version: PROTOCOL_VERSION,
+            ephemeral_key: ours.public(),
+            hello: None,
         });
-        self.sign(link, token, &mut hello);
-        hello
+        let keys = LinkKeys::of_runner(self.runner, ours, &link.challenge);
+        let keys = keys.expect("a public key");
+        let kind = Some(runner_frame::Kind::Hello(Box::new(hello)));
+        let hello = v1::RunnerFrame { kind };
+        proof.hello = Some(keys.from_runner.seal_first(&hello));
+        link.key.put(keys.from_runner);
+        link.opener = Some(Opener::new(keys.from_server));
+        self.sign(link, token, &mut proof);
+        proof
     }
 
     /// Signs a first frame that was changed.
-    pub fn sign(&self, link: &PeerLink, token: &str, hello: &mut v1::Hello) {
-        let signed = signing::link(&link.nonce, token, hello);
-        hello.signature = self.key.sign(&signed);
+    pub fn sign(&self, link: &PeerLink, token: &str, proof: &mut v1::Proof) {
+        let signed = signing::proof(token, &link.challenge, proof);
+        proof.signature = self.key.sign(&signed);
     }
 }
 
 /// One link, from the runner's end. Dropping it hangs up.
 pub struct PeerLink {
-    /// What the server wants to have signed.
-    pub nonce: Vec<u8>,
-    /// Whose it is, and the half of the link's keys that nobody else knows.
-    introduced: Mutex<Option<(RunnerId, Ephemeral)>>,
-    key: KeyPlace,
-    sealer: Mutex<Sealer>,
+    /// What the server wants to have answered; nobody looks whether it signed it.
+    pub challenge: v1::Challenge,
+    key: KeyPlace<v1::RunnerFrame>,
+    sealer: Mutex<Sealer<v1::RunnerFrame>>,
+    /// What the server says is opened with, from the proof on.
+    opener: Option<Opener<v1::ServerFrame>>,
     to_server: mpsc::Sender<v1::RunnerFrame>,
     from_server: FromServer,
 }
@@ -274,15 +292,15 @@ impl PeerLink {
         let (to_server, frames) = mpsc::channel(FRAMES);
         let key = KeyPlace::default();
         let mut link = Self {
-            nonce: Vec::new(),
-            introduced: Mutex::default(),
+            challenge: v1::Challenge::default(),
             sealer: Mutex::new(Sealer::new(key.clone())),
+            opener: None,
             key,
             to_server,
             from_server: line.open(token, frames).await?,
         };
         match link.next().await? {
-            Some(server_frame::Kind::Challenge(challenge)) => link.nonce = challenge.nonce,
+            Some(server_frame::Kind::Challenge(challenge)) => link.challenge = challenge,
             Some(other) => panic!("no challenge: {other:?}"),
             None => return Err(Status::unavailable("the server hung up")),
         }
@@ -307,45 +325,30 @@ impl PeerLink {
         async move { to_server.send(frame).await.is_ok() }
     }
 
-    /// The two ends agree on the key that the runner's frames are sealed with. It checks no tickets,
-    /// and asks for no signature.
-    fn welcomed(&self, welcome: &v1::Welcome) {
-        let introduced = self.introduced.lock().expect("no panic").take();
-        let Some((runner, ephemeral)) = introduced else {
-            return;
-        };
-        let (ours, theirs) = (ephemeral.public(), &welcome.ephemeral_key);
-        let secret = ephemeral.agree(theirs, &self.nonce).expect("a public key");
-        let info = signing::seal_key(runner, &ours, theirs);
-        self.key.put(secret.seal_key(&info));
-    }
-
     /// The next frame that is not a heartbeat; nothing at the end of the link.
     ///
     /// # Errors
     /// The status with which the server ended it.
     ///
     /// # Panics
-    /// If nothing comes in time.
+    /// If nothing comes in time, or something that the server did not seal.
     pub async fn next(&mut self) -> Result<Option<server_frame::Kind>, Status> {
         let next = async {
             loop {
-                match self.from_server.try_next().await? {
-                    Some(v1::ServerFrame {
-                        kind: Some(server_frame::Kind::Heartbeat(_)),
-                        ..
-                    }) => {}
-                    Some(frame) => return Ok(frame.kind),
-                    None => return Ok(None),
+                let Some(frame) = self.from_server.try_next().await? else {
+                    return Ok(None);
+                };
+                let frame = match &mut self.opener {
+                    Some(opener) => opener.open(frame).expect("the server's next frame"),
+                    None => frame,
+                };
+                if !matches!(frame.kind, Some(server_frame::Kind::Heartbeat(_))) {
+                    return Ok(frame.kind);
                 }
             }
         };
         // Around the loop: heartbeats alone are not what is waited for.
-        let next = timeout(PATIENCE, next).await.expect("a frame in time");
-        if let Ok(Some(server_frame::Kind::Welcome(welcome))) = &next {
-            self.welcomed(welcome);
-        }
-        next
+        timeout(PATIENCE, next).await.expect("a frame in time")
     }
 
     /// Says every so often that the runner lives, and does nothing else until the link ends.

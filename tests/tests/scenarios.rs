@@ -20,7 +20,6 @@ mod scenarios {
     mod entries;
     mod ephemeral;
     mod exec;
-    mod folders;
     mod hidden;
     mod journal;
     mod kills;

@@ -4,7 +4,7 @@ mod starved;
 
 use proto::{
     PROTOCOL_VERSION,
-    v1::{exit_record, runner_frame::Kind, server_frame},
+    v1::{exit_record, runner_frame::Kind},
 };
 use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
@@ -178,10 +178,8 @@ async fn one_that_stops_before_it_has_heard_the_welcome_leaves_for_good_as_well(
     let mut server = FakeServer::plain(1).await;
     let mut daemon = Daemon::start(&server, LONG);
     let mut link = server.next_link().await;
-    let hello = link.challenge().await;
+    link.challenge().await;
     daemon.stop.send(Stop::End).await.expect("a daemon");
-    let welcome = link.proof(&hello, PROTOCOL_VERSION, LONG);
-    link.send(server_frame::Kind::Welcome(welcome)).await;
     assert!(goodbye(&mut link).await.for_good);
     drop(link);
     daemon.end().await.expect("an orderly end");

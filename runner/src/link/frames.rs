@@ -45,12 +45,15 @@ pub(super) enum Frames {
 /// the frames.
 pub(super) struct Outgoing {
     waiting: mpsc::Receiver<v1::RunnerFrame>,
-    sealer: Sealer,
+    sealer: Sealer<v1::RunnerFrame>,
 }
 
 impl Outgoing {
     /// What comes out of `waiting`, sealed with the key that will be there.
-    pub(super) fn new(waiting: mpsc::Receiver<v1::RunnerFrame>, key: KeyPlace) -> Self {
+    pub(super) fn new(
+        waiting: mpsc::Receiver<v1::RunnerFrame>,
+        key: KeyPlace<v1::RunnerFrame>,
+    ) -> Self {
         let sealer = Sealer::new(key);
         Self { waiting, sealer }
     }

@@ -5,7 +5,6 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use proto::{
     PROTOCOL_VERSION,
     sealing::KeyPlace,
-    signing,
     v1::{self, runner_frame},
 };
 use shared_link::runner::{self, Opened, Todo};
@@ -20,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     LinkError,
     frames::{self, Frames, Outgoing},
-    tickets::Tickets,
+    hearing::Hearing,
 };
 use crate::{
     enrolment::{Proven, Reached},
@@ -72,11 +71,11 @@ pub(crate) struct Progress {
 struct Link<'a> {
     outgoing: mpsc::Sender<v1::RunnerFrame>,
     opened: &'a Opened,
-    token: &'a str,
     reached: &'a Reached,
     /// Its times are counted from here.
     began: Instant,
-    tickets: Tickets<'a>,
+    hearing: Hearing<'a>,
+    seals: KeyPlace<v1::RunnerFrame>,
     progress: &'a mut Progress,
 }
 
@@ -98,21 +97,21 @@ impl Session<'_> {
     ) -> Result<(), LinkError> {
         let (outgoing, waiting) = mpsc::channel(FRAMES_WAITING);
         let entropy = self.entropy.as_ref();
-        let seal = KeyPlace::default();
-        let said = Outgoing::new(waiting, seal.clone());
+        let seals = KeyPlace::default();
+        let said = Outgoing::new(waiting, seals.clone());
         let mut incoming = frames::open(proven.wire, token, said, entropy).await?;
         let opened = self.operations.open_link(outgoing.clone()).await?;
         let mut link = Link {
             outgoing,
             opened: &opened,
-            token,
             reached: &proven.reached,
             began: Instant::now(),
-            tickets: Tickets::new(self.server, self.introduction.runner, seal),
+            hearing: Hearing::new(self.server, self.introduction.runner, token),
+            seals,
             progress,
         };
         let served = self.serve(&mut incoming, &mut link).await;
-        let (outgoing, tickets) = (link.outgoing, link.tickets);
+        let outgoing = link.outgoing;
         // Before the table forgets that there is a link: without one, nothing can be forgotten.
         let for_good = self.has_nothing_left();
         self.operations.close_link(opened.link).await;
@@ -123,7 +122,7 @@ impl Session<'_> {
             "runner disconnected"
         );
         if served.is_ok() {
-            let left = self.leave(incoming, outgoing, tickets, for_good);
+            let left = leave(incoming, outgoing, for_good);
             let _ = timeout(GOODBYE_WITHIN, left).await;
         }
         served
@@ -147,10 +146,10 @@ impl Session<'_> {
                 () = self.goodbye.cancelled() => Event::Goodbye,
             };
             match event {
-                Event::Frame(mut frame) => {
+                Event::Frame(frame) => {
                     link.progress.heard = true;
-                    link.tickets.check(&mut frame, self.clock.boot_time())?;
-                    let todo = session.frame(*frame, began.elapsed())?;
+                    let frame = link.hearing.open(*frame, self.clock.boot_time())?;
+                    let todo = session.frame(frame, began.elapsed())?;
                     let mut done = pin!(self.carry_out(todo, link));
                     // Nothing is heard meanwhile: a server that sends orders but takes no answers
                     // is as good as silent. Where it would take them, the runner is what is slow.
@@ -194,7 +193,7 @@ impl Session<'_> {
 
     async fn carry_out(&self, todo: Todo, link: &mut Link<'_>) -> Result<(), LinkError> {
         let answer = match todo {
-            Todo::Introduce { nonce } => self.hello(&nonce, link),
+            Todo::Introduce => self.introduce(link)?,
             Todo::Answer(answer) => *answer,
             Todo::Order(order) => {
                 return Ok(self.operations.order(link.opened.link, order).await?);
@@ -221,52 +220,29 @@ impl Session<'_> {
         sent.map_err(|_| LinkError::Closed)
     }
 
-    /// Says goodbye, and gives it and what was sent before it the time to leave. A runner that is let in
-    /// and has not heard of that yet waits for it: nobody believes what has no seal.
-    async fn leave(
-        &self,
-        mut incoming: Frames,
-        outgoing: mpsc::Sender<v1::RunnerFrame>,
-        mut tickets: Tickets<'_>,
-        for_good: bool,
-    ) {
-        while tickets.awaits_welcome() {
-            let Ok(Some(mut frame)) = incoming.next().await else {
-                return;
-            };
-            if tickets.check(&mut frame, self.clock.boot_time()).is_err() {
-                return;
-            }
-        }
-        let goodbye = frame(runner_frame::Kind::Goodbye(v1::Goodbye {
-            reason: "the runner stops".to_owned(),
-            for_good,
-        }));
-        let _ = outgoing.send(goodbye).await;
-        drop(outgoing);
-        while let Ok(Some(_)) = incoming.next().await {}
-    }
-
-    fn hello(&self, nonce: &[u8], link: &mut Link<'_>) -> v1::RunnerFrame {
-        let now = self.clock.boot_time();
-        let ephemeral_key = link.tickets.introduce(nonce, now, self.entropy.as_ref());
+    fn introduce(&self, link: &mut Link<'_>) -> Result<v1::RunnerFrame, LinkError> {
         let opened = link.opened;
-        let mut hello = v1::Hello {
-            signature: Vec::new(),
+        let hello = v1::Hello {
             protocol_version: PROTOCOL_VERSION,
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
             incarnation: Some((&opened.incarnation).into()),
             journal_sequence: opened.journal_sequence,
             capabilities: Some(self.introduction.capabilities.clone()),
             inventory: opened.inventory.clone(),
-            ephemeral_key,
         };
-        let signed = signing::link(nonce, link.token, &hello);
-        hello.signature = self.key.sign(&signed);
-        frame(runner_frame::Kind::Hello(Box::new(hello)))
+        let entropy = self.entropy.as_ref();
+        Ok(link.hearing.prove(hello, self.key, entropy, &link.seals)?)
     }
 }
 
-fn frame(kind: runner_frame::Kind) -> v1::RunnerFrame {
-    v1::RunnerFrame { kind: Some(kind) }
+/// Says goodbye, and gives it and what was sent before it the time to leave.
+async fn leave(mut incoming: Frames, outgoing: mpsc::Sender<v1::RunnerFrame>, for_good: bool) {
+    let goodbye = runner_frame::Kind::Goodbye(v1::Goodbye {
+        reason: "the runner stops".to_owned(),
+        for_good,
+    });
+    let kind = Some(goodbye);
+    let _ = outgoing.send(v1::RunnerFrame { kind }).await;
+    drop(outgoing);
+    while let Ok(Some(_)) = incoming.next().await {}
 }

@@ -12,6 +12,7 @@ use proto::{
     PROTOCOL_VERSION, dismissal,
     v1::{self, runner_frame::Kind, server_frame},
 };
+use shared_link::runner::Incoming;
 use shared_tls::ServerTls;
 use shared_types::{RunnerId, SystemClock, entropy::SeededEntropy};
 use tokio::{task::JoinHandle, time::timeout};
@@ -116,11 +117,11 @@ over_both! {
     a_runner_that_the_server_proves_to_have_dismissed_gives_up,
     a_refusal_that_proves_no_dismissal_is_not_the_end,
     another_protocol_version_ends_the_runner_with_what_to_do,
-    a_welcome_that_the_server_did_not_sign_for_this_link_is_none,
+    a_challenge_that_the_server_did_not_sign_for_this_link_is_none,
     nonsense_instead_of_a_challenge_is_not_the_end,
     a_server_that_does_not_welcome_now_is_asked_again,
     a_runner_that_remembers_too_little_begins_a_new_journal,
-    what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing,
+    what_the_server_did_not_seal_ends_the_link_and_is_answered_with_nothing,
     a_stopping_runner_says_goodbye_after_all_that_it_had_to_say,
     heartbeats_come_unasked,
     heartbeats_come_while_the_table_takes_no_more_orders,
@@ -247,65 +248,48 @@ async fn another_protocol_version_ends_the_runner_with_what_to_do(over: Transpor
     assert!(error.contains("install the gantry-runner"), "{error}");
 }
 
-async fn a_welcome_that_the_server_did_not_sign_for_this_link_is_none(over: Transport) {
+async fn a_challenge_that_the_server_did_not_sign_for_this_link_is_none(over: Transport) {
     let mut server = FakeServer::over(over, 1).await;
     let directory = tempfile::tempdir().expect("a directory");
     let mut link = link(directory.path(), &server, None).await;
-    let mut before = server_frame::Kind::Welcome(v1::Welcome::default());
-    for what in [
-        "unsigned",
-        "of another version than was signed",
-        "with other times than were signed",
-        "signed for another link",
-        "of this link's",
-    ] {
+    type Spoil = fn(&mut v1::Challenge);
+    let spoiled: [(&str, Spoil); 5] = [
+        ("without a signature", |challenge| {
+            challenge.signature.clear()
+        }),
+        ("with another nonce", |challenge| challenge.nonce[0] ^= 1),
+        ("with another key", |challenge| {
+            challenge.ephemeral_key[0] ^= 1
+        }),
+        ("with no key", |challenge| challenge.ephemeral_key.clear()),
+        ("of an older server", |challenge| {
+            *challenge = v1::Challenge {
+                nonce: challenge.nonce.clone(),
+                ..v1::Challenge::default()
+            };
+        }),
+    ];
+    for (what, spoil) in spoiled {
         let mut served = Progress::default();
         let ends = async {
             let mut link = server.next_link().await;
-            let hello = link.challenge().await;
-            let own = link.proof(&hello, PROTOCOL_VERSION, LONG);
-            let unsigned = v1::Welcome {
-                signature: Vec::new(),
-                ..own.clone()
-            };
-            let version = v1::Welcome {
-                protocol_version: 99,
-                ..own.clone()
-            };
-            let times = v1::Welcome {
-                silence_ms: 1,
-                ..own.clone()
-            };
-            let own = server_frame::Kind::Welcome(own);
-            link.send(match what {
-                "unsigned" => server_frame::Kind::Welcome(unsigned),
-                "of another version than was signed" => server_frame::Kind::Welcome(version),
-                "with other times than were signed" => server_frame::Kind::Welcome(times),
-                "signed for another link" => before.clone(),
-                _ => own.clone(),
-            })
-            .await;
-            before = own;
-            link.send(operation_frame(&incoming(1, shell("echo ran > effect"))))
-                .await;
+            let mut challenge = link.challenged();
+            spoil(&mut challenge);
+            link.send(server_frame::Kind::Challenge(challenge)).await;
             link.next().await
         };
         let (ended, answer) = tokio::join!(attempt(&mut link, &mut served), ends);
         let ended = ended.expect_err("the link ends");
-        if what == "of this link's" {
-            assert!(served.welcomed.is_some() && answer.is_some(), "{ended}");
-        } else {
-            assert!(matches!(ended, LinkError::Unproven(_)), "{what}: {ended}");
-            assert!(!ended.is_final() && served.welcomed.is_none(), "{what}");
-            assert_eq!(answer, None, "{what}: it is answered nothing");
-        }
+        assert!(matches!(ended, LinkError::Unproven(_)), "{what}: {ended}");
+        assert!(!ended.is_final() && served.welcomed.is_none(), "{what}");
+        assert_eq!(answer, None, "{what}: it is answered nothing");
     }
 }
 
 async fn nonsense_instead_of_a_challenge_is_not_the_end(over: Transport) {
     let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
-    let link = server.next_link().await;
+    let mut link = server.next_link().await;
     link.send(server_frame::Kind::Heartbeat(v1::Heartbeat {}))
         .await;
     welcomed(&mut server).await;
@@ -336,7 +320,7 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal(over: Transport
     let mut link = server.next_link().await;
     let before = link.challenge().await;
     assert_eq!(before.inventory.len(), 1);
-    link.send(server_frame::Kind::NewJournal(v1::NewJournal::default()))
+    link.send(server_frame::Kind::NewJournal(v1::NewJournal {}))
         .await;
     drop(link);
     let after = server
@@ -348,39 +332,63 @@ async fn a_runner_that_remembers_too_little_begins_a_new_journal(over: Transport
     assert_eq!((after.journal_sequence, after.inventory.len()), (0, 0));
 }
 
-async fn what_comes_without_a_ticket_ends_the_link_and_is_answered_with_nothing(over: Transport) {
-    let mut server = FakeServer::over(over, 1).await;
-    let _runner = Runner::start(&server, None).await;
-    let running = incoming(1, shell("sleep 600"));
-    let operation = || match operation_frame(&running) {
-        server_frame::Kind::Operation(operation) => operation.operation,
-        other => panic!("no operation: {other:?}"),
-    };
-    let mut link = welcomed(&mut server).await;
-    link.send(operation_frame(&running)).await;
-    assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
-    for bare in [
-        operation_frame(&running),
+/// Everything that would do something, if it were believed.
+fn orders(running: &Incoming) -> Vec<server_frame::Kind> {
+    let operation = running.id.to_string();
+    vec![
+        operation_frame(&incoming(2, shell("echo ran >> effects"))),
         server_frame::Kind::Cancel(v1::Cancel {
-            operation: operation(),
-            ..v1::Cancel::default()
+            operation: operation.clone(),
+            owner: running.owner.to_string(),
+            epoch: running.epoch.0,
+            incarnation: running.incarnation.as_ref().map(Into::into),
         }),
-        server_frame::Kind::Forget(v1::Forget {
-            operation: operation(),
+        server_frame::Kind::Forget(v1::Forget { operation }),
+        server_frame::Kind::NewJournal(v1::NewJournal {}),
+        server_frame::Kind::Goodbye(v1::Goodbye::default()),
+        server_frame::Kind::Welcome(v1::Welcome {
+            protocol_version: 99,
+            ..v1::Welcome::default()
         }),
-    ] {
-        link.send_bare(bare).await;
-        while let Some(frame) = link.next().await {
-            assert!(matches!(frame, Kind::Output(_)), "{frame:?}");
-        }
-        drop(link);
-        link = server.next_link().await;
-        let hello = link.welcome(PROTOCOL_VERSION, LONG).await;
-        let [entry] = &hello.inventory[..] else {
-            panic!("it is remembered: {:?}", hello.inventory);
+    ]
+}
+
+async fn what_the_server_did_not_seal_ends_the_link_and_is_answered_with_nothing(over: Transport) {
+    let mut server = FakeServer::over(over, 1).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut runner = link(directory.path(), &server, None).await;
+    let running = incoming(1, shell("sleep 600"));
+    let starts = async {
+        let mut link = welcomed(&mut server).await;
+        link.send(operation_frame(&running)).await;
+        assert!(matches!(link.next().await, Some(Kind::Accepted(_))));
+    };
+    let mut progress = Progress::default();
+    let (ended, ()) = tokio::join!(attempt(&mut runner, &mut progress), starts);
+    assert!(ended.is_err());
+    let bare = orders(&running).into_iter();
+    for (bare, is_welcome) in bare.flat_map(|bare| [(bare.clone(), false), (bare, true)]) {
+        let ends = async {
+            let mut link = server.next_link().await;
+            let hello = link.challenge().await;
+            if is_welcome {
+                link.let_in(PROTOCOL_VERSION, LONG).await;
+            }
+            link.send_bare(bare.clone().into()).await;
+            (hello.inventory, link.next().await)
         };
-        assert!(!entry.ended, "it goes on");
+        let mut progress = Progress::default();
+        let (ended, (inventory, answer)) = tokio::join!(attempt(&mut runner, &mut progress), ends);
+        let ended = ended.expect_err("the link ends");
+        assert!(matches!(ended, LinkError::Unproven(_)), "{bare:?}: {ended}");
+        assert!(!ended.is_final());
+        assert_eq!(answer, None, "{bare:?} is answered nothing");
+        let [entry] = &inventory[..] else {
+            panic!("{bare:?}: it is remembered: {inventory:?}");
+        };
+        assert!(!entry.ended, "{bare:?}: it goes on");
     }
+    assert!(!directory.path().join("workspace/effects").exists());
 }
 
 async fn a_stopping_runner_says_goodbye_after_all_that_it_had_to_say(over: Transport) {

@@ -67,7 +67,6 @@ mod tests {
             at: Some(std::time::Duration::MAX),
             takes: Takes {
                 input: true,
-                is_file: true,
                 terminal: true,
                 signals: true,
             },

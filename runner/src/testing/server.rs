@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use aws_lc_rs::hmac;
 use futures_util::{StreamExt as _, stream::BoxStream};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
@@ -18,9 +17,9 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use proto::{
-    agreement::{Ephemeral, LinkKey},
+    agreement::Ephemeral,
     dismissal, enrolling,
-    sealing::Opener,
+    sealing::{KeyPlace, LinkKeys, Opener, Sealer},
     signing,
     v1::{
         self, enrol_answer::Answer, enrolment_server as enrolment,
@@ -28,7 +27,7 @@ use proto::{
     },
 };
 use shared_tls::ServerTls;
-use shared_types::{OsEntropy, RunnerId, Token, entropy::SeededEntropy};
+use shared_types::{RunnerId, Token, entropy::SeededEntropy};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
@@ -53,6 +52,9 @@ const CHALLENGE: [u8; 32] = [5; 32];
 
 /// The private half of the key that enrolments are sealed to.
 const SEALING_SECRET: [u8; 32] = [6; 32];
+
+/// The access token of every link.
+const ACCESS_TOKEN: &str = "access";
 
 /// The challenge of every link.
 const NONCE: [u8; 32] = [9; 32];
@@ -238,7 +240,8 @@ impl State {
         let link = FakeLink {
             over,
             identity: RunnerKey::generate(&SeededEntropy::new(self.seed)),
-            key: None,
+            key: KeyPlace::default(),
+            sealer: None,
             opener: None,
             from_runner,
             to_runner,
@@ -309,7 +312,7 @@ impl enrolment::Enrolment for State {
         assert_eq!(request.into_inner().runner, RUNNER.to_string());
         self.check()?;
         let mut reply = v1::AuthenticateReply {
-            access_token: "access".to_owned(),
+            access_token: ACCESS_TOKEN.to_owned(),
             expires_in_s: 600,
             join_state: 1,
             join_state_signature: self.identity.sign(&signing::join_state(RUNNER, 1)),
@@ -333,7 +336,8 @@ impl runner_link::RunnerLink for State {
         request: tonic::Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
         let bearer = request.metadata().get("authorization");
-        assert_eq!(bearer.expect("a token"), "Bearer access");
+        let bearer = bearer.and_then(|bearer| bearer.to_str().ok());
+        assert_eq!(bearer.expect("a token"), format!("Bearer {ACCESS_TOKEN}"));
         let (to_runner, stream) = mpsc::channel(8);
         let from_runner = request.into_inner().boxed();
         self.linked(Transport::Grpc, from_runner, to_runner).await;
@@ -348,39 +352,27 @@ pub(crate) struct FakeLink {
     /// What carries it.
     pub(crate) over: Transport,
     identity: RunnerKey,
-    /// What tickets are made with, once it is welcome.
-    key: Option<LinkKey>,
-    /// What the runner says is opened with, from then on.
-    opener: Option<Opener>,
+    key: KeyPlace<v1::ServerFrame>,
+    /// What the server says is sealed with, once it has sent a challenge.
+    sealer: Option<Sealer<v1::ServerFrame>>,
+    /// What the runner says is opened with, once it has proved itself.
+    opener: Option<Opener<v1::RunnerFrame>>,
     from_runner: FromRunner,
     to_runner: mpsc::Sender<Result<v1::ServerFrame, Status>>,
 }
 
 impl FakeLink {
-    /// Sends a frame with its ticket or signature, as the real server does.
-    pub(crate) async fn send(&self, mut kind: server_frame::Kind) {
-        let mut ticket = None;
-        if let Some(key) = &self.key {
-            let seal = |message: Vec<u8>| v1::Ticket {
-                issued_ms: 0,
-                mac: hmac::sign(&key.hmac(), &message).as_ref().to_vec(),
-            };
-            ticket = signing::order(&NONCE, 1, RUNNER, 0, &kind).map(seal);
-            if let server_frame::Kind::Operation(operation) = &mut kind {
-                operation.ticket = Some(seal(signing::ticket(&NONCE, 1, RUNNER, 0, operation)));
-            }
-        }
-        if let server_frame::Kind::NewJournal(new_journal) = &mut kind {
-            new_journal.signature = self.identity.sign(&signing::new_journal(&NONCE, RUNNER));
-        }
-        let kind = Some(kind);
-        let frame = v1::ServerFrame { kind, ticket };
-        self.to_runner.send(Ok(frame)).await.expect("a link");
+    /// Sends a frame as the real server does, sealed once the runner has proved itself.
+    pub(crate) async fn send(&mut self, kind: server_frame::Kind) {
+        let frame = v1::ServerFrame::from(kind);
+        let sealer = self.sealer.as_mut();
+        let sealed = sealer.and_then(|sealer| sealer.seal(frame.clone()));
+        self.send_bare(sealed.unwrap_or(frame)).await;
     }
 
-    /// Sends a frame as somebody would who does not hold the link's key.
-    pub(crate) async fn send_bare(&self, kind: server_frame::Kind) {
-        self.to_runner.send(Ok(kind.into())).await.expect("a link");
+    /// Sends a frame as it is.
+    pub(crate) async fn send_bare(&self, frame: v1::ServerFrame) {
+        self.to_runner.send(Ok(frame)).await.expect("a link");
     }
 
     /// Ends the link with this status.
@@ -408,12 +400,36 @@ impl FakeLink {
         }
     }
 
+    /// The challenge that the real server would send.
+    pub(crate) fn challenged(&mut self) -> v1::Challenge {
+        let mut challenge = v1::Challenge {
+            nonce: NONCE.to_vec(),
+            ephemeral_key: ephemeral().public(),
+            signature: Vec::new(),
+        };
+        let signed = signing::challenge(ACCESS_TOKEN, &challenge);
+        challenge.signature = self.identity.sign(&signed);
+        self.sealer = Some(Sealer::new(self.key.clone()));
+        challenge
+    }
+
     /// Challenge and hello.
     pub(crate) async fn challenge(&mut self) -> v1::Hello {
-        let nonce = NONCE.to_vec();
-        self.send(server_frame::Kind::Challenge(v1::Challenge { nonce }))
-            .await;
+        let challenge = self.challenged();
+        self.send(server_frame::Kind::Challenge(challenge)).await;
         match self.next().await {
+            Some(v1::runner_frame::Kind::Proof(proof)) => self.hello(*proof),
+            other => panic!("no proof: {other:?}"),
+        }
+    }
+
+    fn hello(&mut self, proof: v1::Proof) -> v1::Hello {
+        let keys = LinkKeys::of_server(RUNNER, ephemeral(), &NONCE, &proof);
+        let keys = keys.expect("a public key");
+        self.key.put(keys.from_server);
+        let opener = self.opener.insert(Opener::new(keys.from_runner));
+        let hello = opener.first(&proof.hello.expect("a hello"));
+        match hello.expect("it is sealed").kind {
             Some(v1::runner_frame::Kind::Hello(hello)) => *hello,
             other => panic!("no hello: {other:?}"),
         }
@@ -422,35 +438,23 @@ impl FakeLink {
     /// Challenge, hello, and a welcome with this version and silence.
     pub(crate) async fn welcome(&mut self, version: u32, silence: Duration) -> v1::Hello {
         let hello = self.challenge().await;
-        let welcome = self.proof(&hello, version, silence);
-        self.send(server_frame::Kind::Welcome(welcome)).await;
+        self.let_in(version, silence).await;
         hello
     }
 
-    /// A welcome with this version and silence that is signed; what follows has tickets.
-    pub(crate) fn proof(
-        &mut self,
-        hello: &v1::Hello,
-        version: u32,
-        silence: Duration,
-    ) -> v1::Welcome {
-        let ephemeral = Ephemeral::generate(&OsEntropy);
-        let (theirs, ours) = (&hello.ephemeral_key, ephemeral.public());
-        let info = signing::link_key(1, RUNNER, theirs, &ours);
-        let secret = ephemeral.agree(theirs, &NONCE).expect("a public key");
-        self.key = Some(secret.key(&info));
-        let info = signing::seal_key(RUNNER, theirs, &ours);
-        self.opener = Some(Opener::new(secret.seal_key(&info)));
-        let mut welcome = v1::Welcome {
+    /// A welcome with this version and silence.
+    pub(crate) async fn let_in(&mut self, version: u32, silence: Duration) {
+        let welcome = v1::Welcome {
             generation: 1,
             protocol_version: version,
             heartbeat_every_ms: 100,
             silence_ms: silence.as_millis() as u32,
-            ephemeral_key: ours,
-            signature: Vec::new(),
         };
-        let signed = signing::welcome(&NONCE, RUNNER, theirs, &welcome);
-        welcome.signature = self.identity.sign(&signed);
-        welcome
+        self.send(server_frame::Kind::Welcome(welcome)).await;
     }
+}
+
+/// The server's half of the keys of every link.
+fn ephemeral() -> Ephemeral {
+    Ephemeral::of([8; 32])
 }

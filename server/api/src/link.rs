@@ -12,7 +12,7 @@ use proto::{
     sealing::{NotSealed, Opener},
     v1::{self, runner_frame, server_frame},
 };
-use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity};
+use server_app::{App, LinkChallenge, LinkClaims, LinkIdentity, LinkSealer};
 use shared_types::{
     RunnerId,
     limits::{HELLO_WITHIN, MAX_HELLO_BYTES},
@@ -45,6 +45,13 @@ impl Caller {
             .check_link_token(&token)
             .ok_or_else(|| Status::unauthenticated("the access token does not hold"))?;
         Ok(Self { token, claims })
+    }
+
+    /// The challenge of its link, and what seals all that the server says there.
+    pub(crate) async fn challenge(&self, app: &App) -> (LinkChallenge, LinkSealer) {
+        app.enrolment
+            .challenge_link(&self.claims, &self.token)
+            .await
     }
 }
 
@@ -84,15 +91,13 @@ where
         broken.try_recv().map_or(Ok(()), Err)
     }
 
-    /// The runner's first frame, once it has proved that it holds the key which the token names.
+    /// What the runner says of itself, once it has proved that it holds the key which the token names.
     async fn hello(
         &mut self,
         challenge: LinkChallenge,
         outbound: &mpsc::Sender<Box<v1::ServerFrame>>,
-    ) -> Result<(LinkIdentity, Opener, v1::Hello), Status> {
-        let kind = server_frame::Kind::Challenge(v1::Challenge {
-            nonce: challenge.nonce().to_vec(),
-        });
+    ) -> Result<(LinkIdentity, Opener<v1::RunnerFrame>, v1::Hello), Status> {
+        let kind = server_frame::Kind::Challenge(challenge.said().clone());
         outbound
             .send(Box::new(kind.into()))
             .await
@@ -104,12 +109,12 @@ where
         if frame.encoded_len() > MAX_HELLO_BYTES {
             return Err(too_large_a_hello());
         }
-        let Some(runner_frame::Kind::Hello(hello)) = frame.kind else {
-            return Err(Status::invalid_argument("the first frame must be a hello"));
+        let Some(runner_frame::Kind::Proof(proof)) = frame.kind else {
+            return Err(Status::invalid_argument("the first frame must be a proof"));
         };
         let Caller { token, claims } = &self.caller;
-        if hello.protocol_version < OLDEST_PROTOCOL_VERSION {
-            let version = hello.protocol_version;
+        if proof.protocol_version < OLDEST_PROTOCOL_VERSION {
+            let version = proof.protocol_version;
             self.app.runners.is_outdated(claims.runner, version);
             return Err(Status::failed_precondition(format!(
                 "the runner speaks version {version} of the link protocol, this server {OLDEST_PROTOCOL_VERSION} to {PROTOCOL_VERSION}: upgrade gantry-runner"
@@ -118,10 +123,14 @@ where
         let (identity, opener) = self
             .app
             .enrolment
-            .prove_link(claims, challenge, token, &hello)
+            .prove_link(claims, challenge, token, &proof)
             .await
             .map_err(|error| status(&error))?;
-        Ok((identity, opener, *hello))
+        let hello = opener.first(&proof.hello.unwrap_or_default());
+        match hello.map_err(not_sealed)?.kind {
+            Some(runner_frame::Kind::Hello(hello)) => Ok((identity, opener, *hello)),
+            _ => Err(Status::invalid_argument("a proof carries a hello")),
+        }
     }
 }
 
@@ -138,7 +147,7 @@ pub(crate) fn too_large_a_hello() -> Status {
 /// that it did not seal, and what is wrong with that.
 fn readable(
     inbound: impl Stream<Item = Result<v1::RunnerFrame, Status>> + Send + 'static,
-    mut opener: Opener,
+    mut opener: Opener<v1::RunnerFrame>,
     runner: RunnerId,
 ) -> (
     BoxStream<'static, v1::RunnerFrame>,

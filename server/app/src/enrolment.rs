@@ -19,7 +19,7 @@ use std::{
 };
 
 use proto::{enrolling, sealing::Opener, signing, v1};
-use server_router::links::{LinkIdentity, Links};
+use server_router::links::{LinkIdentity, LinkSealer, Links};
 use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
@@ -32,9 +32,9 @@ use crate::{
     AppError,
     challenges::Challenges,
     keys::{SigningKey, verifies},
+    link_challenge::LinkChallenge,
     link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens},
     refusals::{Refusals, place},
-    tickets::{LinkChallenge, Tickets},
     whole::whole,
 };
 
@@ -54,7 +54,7 @@ struct Inner {
     links: Links,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    identity: Arc<SigningKey>,
+    identity: SigningKey,
     challenges: Challenges,
     tokens: LinkTokens,
     certificate: Option<[u8; 32]>,
@@ -117,7 +117,7 @@ impl Enrolment {
                 links,
                 clock,
                 entropy,
-                identity: Arc::new(identity),
+                identity,
                 challenges,
                 tokens,
                 certificate,
@@ -305,14 +305,23 @@ impl Enrolment {
         self.inner.tokens.check(token, &*self.inner.clock)
     }
 
-    /// What the runner of a new link must sign, and what makes the link's tickets once it has. To
-    /// be sent at once.
-    pub fn challenge_link(&self) -> (LinkChallenge, Tickets) {
-        LinkChallenge::issue(self.inner.clock.clone(), &*self.inner.entropy)
+    /// The challenge of a new link for the bearer of this token, and what seals all that the server says
+    /// behind it.
+    pub async fn challenge_link(
+        &self,
+        claims: &LinkClaims,
+        token: &str,
+    ) -> (LinkChallenge, LinkSealer) {
+        let Inner {
+            identity, entropy, ..
+        } = &*self.inner;
+        let challenge = LinkChallenge::issue(token, identity, &**entropy);
+        let sealer = self.inner.links.sealer(claims.runner, challenge.key());
+        (challenge, sealer.await)
     }
 
-    /// The identity of a link whose runner has signed its hello with the key that its token names, and
-    /// what opens all that it says behind that.
+    /// The identity of a link whose runner has signed its proof with the key that its token names, and
+    /// what opens all that it says.
     ///
     /// # Errors
     /// If it has not, if its ephemeral key makes no secret, or if the runner was removed in the
@@ -322,31 +331,24 @@ impl Enrolment {
         claims: &LinkClaims,
         challenge: LinkChallenge,
         token: &str,
-        hello: &v1::Hello,
-    ) -> Result<(LinkIdentity, Opener), AppError> {
+        proof: &v1::Proof,
+    ) -> Result<(LinkIdentity, Opener<v1::RunnerFrame>), AppError> {
         let row = self.inner.store.runner_for_authentication(claims.runner);
         let row = row.await?.ok_or_else(|| Refused::stranger().error)?;
         lives(&row).map_err(|refused| refused.error)?;
         let bound = row.tenant == claims.tenant && Digest::of(&row.public_key) == claims.key;
-        let signed = signing::link(challenge.nonce(), token, hello);
-        if !bound || !verifies(&row.public_key, &signed, &hello.signature) {
+        let signed = signing::proof(token, challenge.said(), proof);
+        if !bound || !verifies(&row.public_key, &signed, &proof.signature) {
             // Somebody has a link token of this runner, but not its key.
             let refused = Refused::stolen_link_token().of(row.tenant, row.id);
             return Err(self
                 .refuse(refused, String::new(), self.inner.clock.now())
                 .await);
         }
-        let Inner {
-            store,
-            links,
-            identity,
-            entropy,
-            ..
-        } = &*self.inner;
         let opener = challenge
-            .behind(links.gate(row.id).await)
-            .agree(row.id, &hello.ephemeral_key, identity.clone(), &**entropy)
+            .agree(row.id, proof)
             .map_err(|error| AppError::Invalid(error.to_string()))?;
+        let store = &self.inner.store;
         if !store
             .use_join_state(row.tenant, row.id, claims.join_state)
             .await?

@@ -14,6 +14,7 @@ mod follow;
 mod isolation;
 mod journal;
 pub mod keys;
+mod link_challenge;
 mod link_token;
 mod live;
 mod operations;
@@ -28,7 +29,6 @@ mod silent;
 mod sweep;
 #[cfg(test)]
 mod testing;
-mod tickets;
 mod turns;
 mod whole;
 
@@ -53,6 +53,7 @@ pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
 pub use follow::{Followed, Subscription};
 pub use isolation::IsolationPolicy;
+pub use link_challenge::{LinkChallenge, NotAKey};
 pub use link_token::LinkClaims;
 pub use operations::{
     Attached, MAX_OUTPUT_PAGE_BYTES, OperationFilter, OperationView, Operations, OutputPage,
@@ -62,11 +63,10 @@ pub use operator::Operator;
 
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
-pub use server_router::links::LinkIdentity;
+pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{CredentialKind, Role};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
-pub use tickets::{LinkChallenge, NotAKey, Tickets};
 
 use crate::{
     allowance::Allowance,
@@ -260,7 +260,6 @@ impl App {
             links: links.clone(),
             collectors: Collectors::default(),
             waiting: Default::default(),
-            starting: Default::default(),
             sessions: sessions.clone(),
             hub,
             allowance,
@@ -298,7 +297,7 @@ impl App {
     }
 
     /// Serves the link of a runner that has proved itself, until it ends. Whatever comes out of
-    /// `outbound` is to be signed before it leaves ([`Tickets::sign`]).
+    /// `outbound` is to be sealed as it leaves ([`LinkSealer::seal`]).
     pub async fn attach(
         &self,
         identity: LinkIdentity,

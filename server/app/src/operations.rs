@@ -9,7 +9,6 @@ mod kept;
 mod output;
 mod ports;
 mod resume;
-mod starting;
 mod view;
 
 use std::{sync::Arc, time::Duration};
@@ -26,7 +25,6 @@ use self::{
     asked::{Asked, is_kept_nowhere, is_key, request},
     kept::{Kept, TakesNothing},
     ports::{CallerFleet, CallerIntents},
-    starting::Starting,
     view::shown,
 };
 pub use self::{
@@ -70,7 +68,6 @@ pub struct Operations {
     pub(crate) links: Links,
     pub(crate) collectors: Collectors,
     pub(crate) waiting: Waiting,
-    pub(crate) starting: Starting,
     pub(crate) sessions: Sessions,
     pub(crate) hub: LiveHub,
     pub(crate) allowance: Allowance,
@@ -126,11 +123,8 @@ impl Operations {
         };
         let operation = asked.operation(start.request, epoch, run_for);
         let id = operation.id;
-        let first = self.starting.first(id);
-        // Another request may have started it since this one looked for the key.
-        let is_new = first.is_some() && self.store.operation(ctx.tenant, id).await.is_err();
         match self.run(&asked, operation).await {
-            Ok(()) => Ok((self.view(ctx, id).await?, is_new)),
+            Ok(()) => Ok((self.view(ctx, id).await?, true)),
             // The same request came twice at the same time, or the same key with two.
             Err(AppError::Conflict(why)) => match self.store.operation(ctx.tenant, id).await {
                 Ok(row) if row.asked_by == asked.asked_by() => {

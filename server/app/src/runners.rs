@@ -222,7 +222,7 @@ impl Runners {
         if row.revoked_at.is_some() {
             return Err(AppError::NotFound("runner"));
         }
-        // Before the commit, so that no ticket is made after it.
+        // Before the commit, so that nothing is sealed after it.
         self.links.bar(runner).await;
         let revoked = self.store.revoke_runner(tenant, runner, by, &lost, now);
         match revoked.await {

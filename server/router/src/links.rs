@@ -16,12 +16,13 @@ mod handle;
 mod link;
 mod memory;
 mod registry;
+mod seal;
 mod settler;
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream::BoxStream;
-use proto::v1;
+use proto::{sealing::KeyPlace, v1};
 use shared_types::{
     Clock, Entropy, OperationId, RunnerId,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
@@ -33,7 +34,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-pub use self::gate::Gate;
+pub use self::{gate::Gate, seal::LinkSealer};
 pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
     registry::Connection,
@@ -160,7 +161,7 @@ impl Links {
     }
 
     /// Serves one link until it ends. The door has authenticated the runner, sent the challenge
-    /// and checked the signature in `hello`; it forwards frames both ways and lets a frame be at
+    /// and checked the proof; it forwards frames both ways, sealed by [`Links::sealer`] as they leave, and lets a frame be at
     /// most [`shared_types::limits::MAX_FRAME_BYTES`] long. What the server has to say, a reason
     /// for the end included, goes to `outbound`, boxed, so that its room for frames is small.
     pub async fn attach(
@@ -196,13 +197,19 @@ impl Links {
         tokio::spawn(serve.instrument(span))
     }
 
-    /// Where the tickets of a runner's link have to pass.
+    /// What the server says on a link of this runner leaves through the gate.
     pub async fn gate(&self, runner: RunnerId) -> Gate {
         self.registry.gate(runner).await
     }
 
-    /// The runner is about to be revoked: when this returns its gate is closed, so that no ticket is
-    /// made after the commit. To be followed by [`Links::revoke`] or [`Links::unbar`].
+    /// Seals what the server says on a link of this runner, with the key that will be in this place.
+    pub async fn sealer(&self, runner: RunnerId, key: KeyPlace<v1::ServerFrame>) -> LinkSealer {
+        let gate = self.gate(runner).await;
+        LinkSealer::new(key, gate, Arc::clone(&self.serving.clock))
+    }
+
+    /// The runner is about to be revoked: when this returns its gate is closed, so that nothing is
+    /// sealed after the commit. To be followed by [`Links::revoke`] or [`Links::unbar`].
     pub async fn bar(&self, runner: RunnerId) {
         self.registry.bar(runner).await;
     }

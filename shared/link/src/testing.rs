@@ -116,7 +116,6 @@ pub fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         incarnation: incoming.incarnation.as_ref().map(Into::into),
         start_within_ms: incoming.start_within.as_millis() as u64,
         run_for_ms: incoming.run_for.as_millis() as u64,
-        ticket: None,
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(wire::request),

@@ -132,7 +132,6 @@ impl Server {
             let links = Links::start(rows.clone(), clock.clone(), entropy, options, stop.clone());
             let services = Services {
                 links: links.clone(),
-                clock: clock.clone(),
                 identity,
                 certificate: None,
             };

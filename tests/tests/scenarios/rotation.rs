@@ -1,6 +1,6 @@
 //! The operator rotates the key of the runners' access tokens, as docs/configuration.md says.
 
-use proto::v1::{runner_frame, server_frame};
+use proto::v1::server_frame;
 use tests::{
     gantry::Gantry,
     peer::{Line, Over, Peer, PeerLink, connect},
@@ -10,8 +10,7 @@ use tonic::{Code, Status};
 /// A link with a token that was given earlier, up to the welcome.
 async fn link_with(gantry: &Gantry, peer: &Peer, token: &str) -> Result<PeerLink, Status> {
     let mut link = PeerLink::dial(&Line::to(Over::Grpc, gantry.url()).await, token).await?;
-    let hello = peer.hello(&link, token);
-    link.send(runner_frame::Kind::Hello(hello)).await;
+    peer.greet(&mut link, token).await;
     match link.next().await? {
         Some(server_frame::Kind::Welcome(_)) => Ok(link),
         other => panic!("no welcome: {other:?}"),

@@ -125,7 +125,7 @@ async fn messages_that_are_no_frames_end_a_websocket_with_a_reason_and_cost_noth
         ),
         (
             Code::InvalidArgument,
-            "must be a hello",
+            "must be a proof",
             vec![Message::Binary(Bytes::new())],
         ),
         (Code::FailedPrecondition, "version 0", vec![hello(0)]),
@@ -208,10 +208,10 @@ fn message(bytes: usize) -> Message {
 
 /// A first frame without a signature.
 fn hello(version: u32) -> Message {
-    let hello = v1::Hello {
+    let proof = v1::Proof {
         protocol_version: version,
-        ..v1::Hello::default()
+        ..v1::Proof::default()
     };
-    let kind = Some(v1::runner_frame::Kind::Hello(Box::new(hello)));
+    let kind = Some(v1::runner_frame::Kind::Proof(Box::new(proof)));
     Message::Binary(v1::RunnerFrame { kind }.encode_to_vec().into())
 }

@@ -35,15 +35,7 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
     let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol_for(over, &gantry, "peer").await;
     type Spoil = fn(&mut v1::Hello);
-    let spoiled: [(&str, Spoil); 10] = [
-        // The code that a runner takes for final.
-        ("FailedPrecondition: the runner speaks version 0", |hello| {
-            hello.protocol_version = 0;
-        }),
-        ("FailedPrecondition: the runner speaks version 1", |hello| {
-            hello.protocol_version = 1;
-        }),
-        ("not known here", |hello| hello.signature.clear()),
+    let hellos: [(&str, Spoil); 7] = [
         ("64 KiB", |hello| {
             hello.software_version = "x".repeat(MAX_HELLO_BYTES)
         }),
@@ -67,21 +59,30 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
             });
         }),
     ];
-    for (words, spoil) in spoiled {
+    for (words, spoil) in hellos {
         let (mut link, token) = peer.dial().await;
-        let mut hello = peer.hello(&link, &token);
+        let mut hello = peer.hello();
         spoil(&mut hello);
-        if !hello.signature.is_empty() {
-            peer.sign(&link, &token, &mut hello);
-        }
-        link.send(Kind::Hello(hello)).await;
+        let proof = peer.proof(&mut link, &token, hello);
+        link.send(Kind::Proof(proof)).await;
         let reason = link.reason().await;
         assert!(reason.contains(words), "it should say {words:?}: {reason}");
+    }
+    for version in 0..PROTOCOL_VERSION {
+        let (mut link, token) = peer.dial().await;
+        let mut proof = peer.proof(&mut link, &token, peer.hello());
+        proof.protocol_version = version;
+        peer.sign(&link, &token, &mut proof);
+        link.send(Kind::Proof(proof)).await;
+        let reason = link.reason().await;
+        let words = format!("FailedPrecondition: the runner speaks version {version}");
+        assert!(reason.starts_with(&words), "{reason}");
+        assert!(reason.ends_with("upgrade gantry-runner"), "{reason}");
     }
     let (mut link, _) = peer.dial().await;
     link.send(Kind::Heartbeat(v1::Heartbeat {})).await;
     let reason = link.reason().await;
-    assert!(reason.contains("first frame must be a hello"), "{reason}");
+    assert!(reason.contains("first frame must be a proof"), "{reason}");
     drop(link);
     assert!(!is_online(&gantry, "peer").await);
     drop(peer);
@@ -107,12 +108,12 @@ async fn a_runner_that_is_too_old_is_listed_with_what_to_do_until_it_is_let_in(o
     };
     assert!(listed().await.contains("never connected"));
     let (mut link, token) = peer.dial().await;
-    let mut hello = peer.hello(&link, &token);
-    hello.protocol_version = 1;
-    peer.sign(&link, &token, &mut hello);
-    link.send(Kind::Hello(hello)).await;
+    let mut proof = peer.proof(&mut link, &token, peer.hello());
+    proof.protocol_version = 2;
+    peer.sign(&link, &token, &mut proof);
+    link.send(Kind::Proof(proof)).await;
     link.reason().await;
-    let why = "refused: it speaks version 1, this server 2: upgrade gantry-runner";
+    let why = "refused: it speaks version 2, this server 3: upgrade gantry-runner";
     let shown = listed().await;
     assert!(shown.contains(why), "{shown}");
 
@@ -128,10 +129,14 @@ async fn a_newer_runner_is_welcomed_with_the_version_that_both_speak(over: Over)
     let gantry = Gantry::practice().await;
     let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut link, token) = peer.dial().await;
-    let mut hello = peer.hello(&link, &token);
-    hello.protocol_version = PROTOCOL_VERSION + 7;
-    peer.sign(&link, &token, &mut hello);
-    link.send(Kind::Hello(hello)).await;
+    let newer = v1::Hello {
+        protocol_version: PROTOCOL_VERSION + 7,
+        ..peer.hello()
+    };
+    let mut proof = peer.proof(&mut link, &token, newer);
+    proof.protocol_version = PROTOCOL_VERSION + 7;
+    peer.sign(&link, &token, &mut proof);
+    link.send(Kind::Proof(proof)).await;
     let Ok(Some(server_frame::Kind::Welcome(welcome))) = link.next().await else {
         panic!("it is welcome");
     };
@@ -142,9 +147,8 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
     let (gantry, _laptop, before) = behaving().await;
     let peer = Peer::enrol_for(over, &gantry, "peer").await;
     let (mut own, token) = peer.dial().await;
-    let hello = peer.hello(&own, &token);
-    let copied = hello.clone();
-    own.send(Kind::Hello(hello)).await;
+    let copied = peer.proof(&mut own, &token, peer.hello());
+    own.send(Kind::Proof(copied.clone())).await;
     gantry.until_online("peer", true).await;
 
     let thief = Key::generate();
@@ -159,18 +163,18 @@ async fn a_copied_access_token_is_worth_nothing_without_the_key_and_disturbs_nob
         let mut link = PeerLink::dial(&elsewhere, &token)
             .await
             .expect("a challenge");
-        let mut hello = peer.hello(&link, &token);
+        let mut proof = peer.proof(&mut link, &token, peer.hello());
         match forged {
-            "none" => hello.signature.clear(),
-            "copied" => hello.signature.clone_from(&copied.signature),
-            "copied whole" => hello.clone_from(&copied),
-            "for another key" => hello.ephemeral_key.clone_from(&copied.ephemeral_key),
+            "none" => proof.signature.clear(),
+            "copied" => proof.signature.clone_from(&copied.signature),
+            "copied whole" => proof.clone_from(&copied),
+            "for another key" => proof.ephemeral_key.clone_from(&copied.ephemeral_key),
             _ => {
-                let signed = signing::link(&link.nonce, &token, &hello);
-                hello.signature = thief.sign(&signed);
+                let signed = signing::proof(&token, &link.challenge, &proof);
+                proof.signature = thief.sign(&signed);
             }
         }
-        link.send(Kind::Hello(hello)).await;
+        link.send(Kind::Proof(proof)).await;
         let reason = link.reason().await;
         assert!(
             reason.starts_with("Unauthenticated: "),
@@ -199,10 +203,10 @@ async fn a_runner_without_a_key_for_its_link_is_not_let_in(over: Over) {
     let peer = Peer::enrol_for(over, &gantry, "peer").await;
     for key in [vec![], vec![1; 31], vec![1; 33], vec![0; 32]] {
         let (mut link, token) = peer.dial().await;
-        let mut hello = peer.hello(&link, &token);
-        hello.ephemeral_key = key;
-        peer.sign(&link, &token, &mut hello);
-        link.send(Kind::Hello(hello)).await;
+        let mut proof = peer.proof(&mut link, &token, peer.hello());
+        proof.ephemeral_key = key;
+        peer.sign(&link, &token, &mut proof);
+        link.send(Kind::Proof(proof)).await;
         let reason = link.reason().await;
         assert!(reason.starts_with("InvalidArgument: "), "{reason}");
         assert!(reason.contains("ephemeral key"), "{reason}");
@@ -218,6 +222,11 @@ async fn a_frame_that_breaks_the_protocol_ends_the_link_with_its_reason(over: Ov
     let nobody = OperationId::from_u128(1).to_string();
     let cases = [
         ("a second first message", Kind::Hello(Box::default())),
+        ("a second first message", Kind::Proof(Box::default())),
+        (
+            "a frame came within another",
+            Kind::Sealed(v1::Sealed::default()),
+        ),
         ("operation's id", accepted("op_nonsense")),
         ("operation's id", accepted("")),
         ("operation's id", accepted("run_01h455vb4pex5vsknk084sn02q")),

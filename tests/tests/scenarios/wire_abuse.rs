@@ -63,14 +63,14 @@ async fn broken(over: Over, number: usize, url: &str, token: &str) -> (String, &
     match number % 6 {
         0 => (
             frame(Kind::Heartbeat(v1::Heartbeat {})).await,
-            "must be a hello",
+            "must be a proof",
         ),
         1 => (frame(goodbye(MAX_HELLO_BYTES)).await, "64 KiB"),
         2 => (frame(goodbye(MAX_FRAME_BYTES)).await, "64 KiB"),
-        3 => (frame(Kind::Hello(Box::default())).await, "version 0"),
+        3 => (frame(Kind::Proof(Box::default())).await, "version 0"),
         4 => {
             let empty = link_raw(&line, token, vec![Bytes::new()]).await;
-            (empty.to_string(), "must be a hello")
+            (empty.to_string(), "must be a proof")
         }
         _ => {
             let bytes = MALFORMED[number / 6 % MALFORMED.len()];

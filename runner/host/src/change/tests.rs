@@ -1,12 +1,11 @@
 //! What is read of a change, and what is judged of it.
 
 use shared_sandbox::{Edited, Written};
-use shared_types::Digest;
 
 use super::*;
 
-fn digest(text: &str) -> FileDigest {
-    Digest::of(text.as_bytes()).into()
+fn digest(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
 }
 
 fn content(text: &str) -> There {
@@ -34,13 +33,11 @@ fn change(files: usize) -> Change {
 #[test]
 fn a_change_that_an_earlier_runner_wrote_down_is_read() {
     let (old, new) = (digest("old"), digest("new"));
-    // Without the algorithm.
-    let (old_hex, new_hex) = (old.value, new.value);
     let written = format!(
-        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"written":{{"bytes":3,"before":null,"after":"{new_hex}"}}}}}}"#
+        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"written":{{"bytes":3,"before":null,"after":"{new}"}}}}}}"#
     );
     let edited = format!(
-        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"edited":{{"line":1,"replaced":1,"before":"{old_hex}","after":"{new_hex}"}}}}}}"#
+        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"edited":{{"line":1,"replaced":1,"before":"{old}","after":"{new}"}}}}}}"#
     );
     let written_done = Outcome::Written(Written {
         bytes: 3,
@@ -50,8 +47,8 @@ fn a_change_that_an_earlier_runner_wrote_down_is_read() {
     let edited_done = Outcome::Edited(Edited {
         line: 1,
         replaced: 1,
-        before: old.value,
-        after: new.value,
+        before: old,
+        after: new,
     });
     let cases = [
         (written, There::Nothing, written_done),

@@ -5,7 +5,8 @@ use std::{
     path::Path,
 };
 
-use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
+use sha2::{Digest as _, Sha256};
+use shared_types::Digest;
 
 use super::{Allowance, Failure, failure, io_failure};
 use crate::workspace::{Links, Target, open_ordinary};
@@ -17,12 +18,11 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub(super) fn digest(
     target: &Target,
     asked: &str,
-    algorithm: DigestAlgorithm,
     allowance: &Allowance,
-) -> Result<FileDigest, Failure> {
+) -> Result<Digest, Failure> {
     let (mut file, _) = open_ordinary(&target.directory, Path::new(&target.name), Links::Refuse)
         .map_err(|errno| failure(asked, errno))?;
-    let (mut hasher, mut buffer) = (FileHasher::new(algorithm), vec![0; BUFFER_BYTES]);
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
     loop {
         allowance.check()?;
         match file.read(&mut buffer) {
@@ -32,5 +32,5 @@ pub(super) fn digest(
             Err(error) => return Err(io_failure(asked, &error)),
         }
     }
-    Ok(hasher.finish())
+    Ok(Digest::from_slice(&hasher.finalize()).expect("SHA-256 has 32 bytes"))
 }

@@ -140,13 +140,12 @@ async fn while_the_disk_takes_nothing_the_link_beats_and_answers() {
     let mut server = FakeServer::plain(1).await;
     let mut daemon = Daemon::start(&server, Duration::ZERO);
     let mut link = server.next_link().await;
-    let hello = link.challenge().await;
+    link.challenge().await;
     // Whoever opens a pipe for writing waits until somebody reads it.
     let noted = daemon.directory.path().join("runner/link");
     let made = Command::new("mkfifo").arg(&noted).status();
     assert!(made.is_ok_and(|made| made.success()), "no pipe");
-    let welcome = link.proof(&hello, PROTOCOL_VERSION, SILENCE);
-    link.send(server_frame::Kind::Welcome(welcome)).await;
+    link.let_in(PROTOCOL_VERSION, SILENCE).await;
     many_beats(&mut link).await;
     link.send(cancel_of_nothing()).await;
     let answer = link.next().await;

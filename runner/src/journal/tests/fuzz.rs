@@ -115,7 +115,7 @@ fn records() -> Vec<Record> {
     let written = Written {
         bytes: 7,
         before: None,
-        after: Digest::of(b"content").into(),
+        after: Digest::of(b"content"),
     };
     let failed = FileFailure::NotFound {
         path: "a/\u{1f980}".to_owned(),

@@ -162,8 +162,6 @@ impl Bench {
                 let list = Request::List(shared_sandbox::List {
                     path: String::new(),
                     max_entries: 9,
-                    tree: false,
-                    after: String::new(),
                 });
                 self.ask_under(Epoch(2), number, list).await;
                 self.read_all().await;
@@ -215,8 +213,7 @@ impl Bench {
         let upload = Request::Upload(Upload {
             path: "uploaded".to_owned(),
             bytes: content.len() as u64,
-            digest: Digest::of(content).into(),
-            mode: None,
+            digest: Digest::of(content),
         });
         self.ask_under(Epoch(2), number, upload).await;
         let piece = Order::Input {
@@ -226,7 +223,6 @@ impl Bench {
                 data: content.into(),
                 end: true,
             },
-            is_file: true,
         };
         let ordered = self.operations.order(self.link, piece).await;
         ordered.expect("a table");

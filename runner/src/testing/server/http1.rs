@@ -96,7 +96,10 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Response<Full<
 
 fn upgrade(state: Arc<State>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let headers = request.headers();
-    assert_eq!(headers[header::AUTHORIZATION], "Bearer access");
+    assert_eq!(
+        headers[header::AUTHORIZATION],
+        format!("Bearer {}", super::ACCESS_TOKEN)
+    );
     let accept = derive_accept_key(headers[header::SEC_WEBSOCKET_KEY].as_bytes());
     tokio::spawn(async move {
         let connection = hyper::upgrade::on(request).await.expect("a WebSocket");

@@ -43,8 +43,6 @@ impl Tool for ListTool {
             Request::List(List {
                 path: arguments.text("path").to_owned(),
                 max_entries: MAX_ENTRIES,
-                tree: false,
-                after: String::new(),
             }),
         ))
     }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, future::ready, stream};
 use proto::v1;
 use server_app::App;
 use tokio::sync::{mpsc, oneshot};
@@ -35,7 +35,7 @@ impl v1::runner_link_server::RunnerLink for Service {
         request: Request<Streaming<v1::RunnerFrame>>,
     ) -> Result<Response<Frames>, Status> {
         let caller = Caller::of(request.metadata().as_ref(), &self.app)?;
-        let (challenge, mut tickets) = self.app.enrolment.challenge_link();
+        let (challenge, sealer) = caller.challenge(&self.app).await;
         let (outbound, frames) = mpsc::channel(FRAMES);
         let (refuse, refused) = oneshot::channel();
         let place = request.extensions().get::<Place>().cloned();
@@ -55,10 +55,9 @@ impl v1::runner_link_server::RunnerLink for Service {
         });
         // The reason comes after every frame, because by then nobody sends frames any more.
         let reason = stream::once(refused).filter_map(async |ended| ended.ok()?.err().map(Err));
-        let frames = ReceiverStream::new(frames).map(move |mut frame: Box<v1::ServerFrame>| {
-            tickets.sign(&mut frame);
-            Ok(*frame)
-        });
+        let frames = ReceiverStream::new(frames)
+            .scan(sealer, |sealer, frame| ready(sealer.seal(frame)))
+            .map(Ok);
         Ok(Response::new(Box::pin(frames.chain(reason))))
     }
 }

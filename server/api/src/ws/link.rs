@@ -24,7 +24,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use prost::Message as _;
 use proto::{http1, v1};
-use server_app::Tickets;
+use server_app::LinkSealer;
 use shared_types::limits::MAX_FRAME_BYTES;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -96,7 +96,7 @@ struct Opened {
     served: BoxFuture<'static, Result<(), Status>>,
     sink: SplitSink<Socket, Message>,
     frames: mpsc::Receiver<Box<v1::ServerFrame>>,
-    tickets: Tickets,
+    sealer: LinkSealer,
     kept: oneshot::Receiver<Kept>,
     /// A runner that takes nothing of a frame for this long is gone.
     taken_within: Duration,
@@ -118,7 +118,7 @@ async fn open(
     let socket = WebSocketStream::from_raw_socket(doorstep, Role::Server, Some(limits)).await;
     let (sink, stream) = socket.split();
     let (inbound, kept) = Inbound::of(stream, greeted.clone());
-    let (challenge, tickets) = doors.app.enrolment.challenge_link();
+    let (challenge, sealer) = caller.challenge(&doors.app).await;
     let (outbound, frames) = mpsc::channel(FRAMES);
     let link = Link {
         app: doors.app,
@@ -131,7 +131,7 @@ async fn open(
         served: link.run(challenge, outbound).boxed(),
         sink,
         frames,
-        tickets,
+        sealer,
         kept,
         taken_within: doors.limits.taken_within,
     })
@@ -139,7 +139,7 @@ async fn open(
 
 impl Opened {
     async fn serve(self) {
-        let said = write(self.sink, self.frames, self.tickets, self.taken_within);
+        let said = write(self.sink, self.frames, self.sealer, self.taken_within);
         let (ended, sink) = join(self.served, said).await;
         // What is thrown away need not be counted.
         self.greeted.set();
@@ -152,11 +152,12 @@ impl Opened {
 async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut frames: mpsc::Receiver<Box<v1::ServerFrame>>,
-    mut tickets: Tickets,
+    mut sealer: LinkSealer,
     taken_within: Duration,
 ) -> SplitSink<Socket, Message> {
-    while let Some(mut frame) = frames.recv().await {
-        tickets.sign(&mut frame);
+    while let Some(frame) = frames.recv().await
+        && let Some(frame) = sealer.seal(frame)
+    {
         let message = Message::Binary(frame.encode_to_vec().into());
         let sent = timeout(taken_within, sink.send(message)).await;
         if !matches!(sent, Ok(Ok(()))) {

@@ -144,7 +144,7 @@ impl Following {
             ctx,
             doors,
             id: view.id,
-            is_download: matches!(view.kind.as_str(), "download" | "pack"),
+            is_download: view.kind == "download",
             reading,
             hands: Hands::of(controls.clone()),
             controls,

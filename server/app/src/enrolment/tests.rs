@@ -144,7 +144,7 @@ async fn a_runner_that_was_removed_or_locked_is_given_the_proof_and_nobody_else_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_ticket_is_made_after_the_commit_of_a_removal() {
+async fn nothing_is_sealed_after_the_commit_of_a_removal() {
     let fixture = Fixture::practice().await;
     for _ in 0..20 {
         let peer = Peer::enrol(&fixture).await;
@@ -166,7 +166,7 @@ async fn no_ticket_is_made_after_the_commit_of_a_removal() {
 }
 
 #[tokio::test]
-async fn a_runner_that_cannot_be_removed_keeps_its_tickets() {
+async fn a_runner_that_cannot_be_removed_keeps_its_gate() {
     let (fixture, other) = (Fixture::practice().await, Fixture::practice().await);
     let peer = Peer::enrol(&fixture).await;
     let gate = fixture.app.enrolment.inner.links.gate(peer.runner).await;
@@ -194,13 +194,13 @@ async fn a_link_token_opens_a_link_to_whoever_has_its_key_and_to_nobody_else() {
     let (token, _) = renewed(&fixture, &peer, 0).await;
     let good = enrolment.check_link_token(&token).expect("it is ours");
     let prove = async |claims: LinkClaims, key: &SigningKey| {
-        let (challenge, _tickets) = enrolment.challenge_link();
-        let mut hello = v1::Hello {
+        let (challenge, _sealer) = enrolment.challenge_link(&claims, &token).await;
+        let mut proof = v1::Proof {
             ephemeral_key: Ephemeral::generate(&OsEntropy).public(),
-            ..v1::Hello::default()
+            ..v1::Proof::default()
         };
-        hello.signature = key.sign(&signing::link(challenge.nonce(), &token, &hello));
-        let proved = enrolment.prove_link(&claims, challenge, &token, &hello);
+        proof.signature = key.sign(&signing::proof(&token, challenge.said(), &proof));
+        let proved = enrolment.prove_link(&claims, challenge, &token, &proof);
         proved.await.map(|(identity, _)| identity.runner)
     };
     let of_another = LinkClaims {

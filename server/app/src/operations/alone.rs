@@ -100,7 +100,6 @@ impl Alone {
                 OperationEvent::Ended(outcome) => {
                     let written = match &outcome {
                         Outcome::Downloaded(downloaded) => downloaded.bytes,
-                        Outcome::Packed(packed) => packed.bytes,
                         _ => 0,
                     };
                     let _ = self.end.set(written);

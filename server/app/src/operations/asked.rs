@@ -80,8 +80,9 @@ pub(super) fn request(open: &OpenCallerOperation) -> Result<Request, AppError> {
 /// Whether its output is kept nowhere but where it runs, so that it waits for its one reader.
 pub(super) fn is_kept_nowhere(request: &Request) -> bool {
     match request {
+        Request::Download(_) => true,
         Request::Exec(exec) => exec.retention == Retention::None,
-        request => request.is_download(),
+        _ => false,
     }
 }
 

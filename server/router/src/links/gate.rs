@@ -1,4 +1,4 @@
-//! Whether tickets may be made for a runner (docs/internals/contracts.md#b6): not any more from
+//! Whether frames may be sealed for a runner (docs/internals/contracts.md#b5): not any more from
 //! before its removal is committed, whatever still waits to be sent.
 
 use std::sync::{Arc, Mutex, PoisonError};

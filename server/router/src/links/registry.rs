@@ -191,7 +191,7 @@ struct Entry {
     connection: watch::Sender<Connection>,
     /// Ends the current link.
     stop: Option<oneshot::Sender<LinkEnd>>,
-    /// What the tickets of its links pass.
+    /// What the frames of its links pass.
     gate: Gate,
     /// It is locked, for good.
     locked: bool,

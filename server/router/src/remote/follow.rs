@@ -13,7 +13,9 @@ use shared_link::{
     server::{self, Answer as Answered, Mail, Step},
     wire,
 };
-use shared_sandbox::{Control, Input, Operation, OperationEvent, Outcome, OutputStream, Running};
+use shared_sandbox::{
+    Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request, Running,
+};
 use shared_types::{Generation, RunnerId};
 use tokio::{sync::mpsc, time::sleep};
 use tracing::Instrument;
@@ -313,7 +315,7 @@ impl Follow {
     /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they
     /// would be read for nothing, and be gone.
     fn needs_reader(&self) -> bool {
-        self.machine.operation().request.is_download()
+        matches!(self.machine.operation().request, Request::Download(_))
     }
 
     /// Whether the next reader is to go on, who attaches anew.

@@ -65,8 +65,6 @@ pub enum Order {
         operation: OperationId,
         /// The piece.
         piece: Input,
-        /// Whether it came as one of the file of an upload, for which no ticket is asked.
-        is_file: bool,
     },
     /// Something is to be done to its process.
     Control {
@@ -125,8 +123,7 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
         }
         Some(server_frame::Kind::Credit(wire)) => credit(&wire),
         Some(server_frame::Kind::Commit(wire)) => commit(&wire),
-        Some(server_frame::Kind::Input(wire)) => input(wire, false),
-        Some(server_frame::Kind::Piece(wire)) => input(wire, true),
+        Some(server_frame::Kind::Input(wire)) => input(wire),
         Some(server_frame::Kind::Resize(wire)) => {
             let size = wire.size.ok_or_else(|| invalid("size of a terminal"));
             let control = size.and_then(wire::size).map(Control::Resize);
@@ -228,7 +225,7 @@ fn commit(wire: &v1::Commit) -> Option<Order> {
     })
 }
 
-fn input(wire: v1::Input, is_file: bool) -> Option<Order> {
+fn input(wire: v1::Input) -> Option<Order> {
     Some(Order::Input {
         operation: wire.operation.parse().ok()?,
         piece: Input {
@@ -236,7 +233,6 @@ fn input(wire: v1::Input, is_file: bool) -> Option<Order> {
             data: wire.data,
             end: wire.end,
         },
-        is_file,
     })
 }
 

@@ -75,8 +75,8 @@ impl Passing {
     }
 
     /// A piece came: returns what is new of it.
-    pub(super) fn input(&mut self, mut piece: Input, is_file: bool) -> Option<Input> {
-        match self.accept(&piece, is_file) {
+    pub(super) fn input(&mut self, mut piece: Input) -> Option<Input> {
+        match self.accept(&piece) {
             Ok(true) => {
                 // A repeat is not longer than the piece.
                 piece.data.advance((self.passed - piece.offset) as usize);
@@ -94,17 +94,11 @@ impl Passing {
     }
 
     /// Whether there is something new in a piece.
-    fn accept(&self, piece: &Input, is_file: bool) -> Result<bool, Refusal> {
+    fn accept(&self, piece: &Input) -> Result<bool, Refusal> {
         let (offset, data, end) = (piece.offset, &piece.data, piece.end);
         let invalid = |message: String| Err(Refusal::new(RefusalCode::Invalid, message));
         if !self.takes.input {
             return invalid("the operation takes no input; ask for it with the request".into());
-        }
-        // A piece needs no ticket: it must not reach a process, for which nobody would notice.
-        if is_file != self.takes.is_file {
-            return invalid(
-                "the pieces of a file are for an upload, and an upload takes no others".into(),
-            );
         }
         let (Some(taken), true) = (self.taken, offset <= self.passed) else {
             return invalid(format!(

@@ -99,9 +99,6 @@ pub struct Accepted {
 pub struct Takes {
     /// Input.
     pub input: bool,
-    /// Its input comes as the pieces of a file.
-    #[serde(default)]
-    pub is_file: bool,
     /// Another size of its terminal.
     pub terminal: bool,
     /// Signals.
@@ -117,7 +114,6 @@ impl Takes {
     pub fn of(request: &Request) -> Self {
         Self {
             input: request.takes_input(),
-            is_file: request.is_upload(),
             terminal: request.has_terminal(),
             signals: request.takes_signals(),
         }

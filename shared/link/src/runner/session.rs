@@ -37,11 +37,8 @@ enum Stage {
 /// What the driver does about a frame.
 #[derive(Debug, PartialEq)]
 pub enum Todo {
-    /// Sign this nonce and send the hello.
-    Introduce {
-        /// The challenge's.
-        nonce: Vec<u8>,
-    },
+    /// Answer the challenge with a proof and the hello.
+    Introduce,
     /// It serves from now on.
     Linked {
         /// The link's generation.
@@ -87,7 +84,7 @@ impl Session {
         }
     }
 
-    /// A frame came; that the server has signed it, where it must, was looked at before.
+    /// A frame came; that it is the server's was looked at before.
     ///
     /// # Errors
     /// The link is over.
@@ -97,10 +94,9 @@ impl Session {
         match (&self.stage, frame.kind) {
             (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
             (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye(goodbye.reason)),
-            (Stage::Called, Some(Kind::Challenge(challenge))) => {
+            (Stage::Called, Some(Kind::Challenge(_))) => {
                 self.stage = Stage::Introduced;
-                let nonce = challenge.nonce;
-                Ok(Todo::Introduce { nonce })
+                Ok(Todo::Introduce)
             }
             (Stage::Called, _) => Err(Ended::OutOfTurn("a challenge")),
             (Stage::Introduced, Some(Kind::Welcome(welcome))) => self.welcome(welcome, now),

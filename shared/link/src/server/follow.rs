@@ -258,7 +258,6 @@ impl Follow {
             incarnation: Some((&self.linked).into()),
             start_within_ms,
             run_for_ms: milliseconds(operation.limits.run_for),
-            ticket: None,
             stdout_from: from[0],
             stderr_from: from[1],
             request: may_start.then(|| wire::request(&operation.request)),

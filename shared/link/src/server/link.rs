@@ -166,8 +166,7 @@ pub struct Link<P> {
 }
 
 impl<P: Post> Link<P> {
-    /// A link that was claimed under this generation; the welcome is the first frame. It proves
-    /// nothing yet: its signature is made where the identity key is.
+    /// A link that was claimed under this generation; the welcome is the first frame.
     pub fn new(facts: &HelloFacts, generation: Generation, times: Times, now: Duration) -> Self {
         let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let welcome = server_frame::Kind::Welcome(v1::Welcome {
@@ -175,9 +174,6 @@ impl<P: Post> Link<P> {
             protocol_version: facts.protocol_version,
             heartbeat_every_ms: milliseconds(times.heartbeat_every),
             silence_ms: milliseconds(times.silence),
-            // Of whoever holds the identity key, and no protocol of this crate.
-            ephemeral_key: Vec::new(),
-            signature: Vec::new(),
         });
         Self {
             incarnation: facts.incarnation.clone(),
@@ -233,7 +229,9 @@ impl<P: Post> Link<P> {
         let handled = match frame.kind {
             // Nothing that this build knows: a newer runner may say more.
             None | Some(Kind::Heartbeat(_)) => Ok(()),
-            Some(Kind::Hello(_)) => Err(Malformed::new("a second first message came")),
+            Some(Kind::Proof(_) | Kind::Hello(_)) => {
+                Err(Malformed::new("a second first message came"))
+            }
             Some(Kind::Sealed(_)) => Err(Malformed::new("a frame came within another")),
             Some(Kind::Goodbye(goodbye)) if goodbye.for_good => {
                 return Err(Over::Left(wire::words(&goodbye.reason)));

@@ -49,8 +49,6 @@ pub struct Controlled {
 pub(super) struct Passing {
     operation: OperationId,
     takes_input: bool,
-    /// The input is the file of an upload.
-    is_file: bool,
     feed: Feed,
     /// Why the runner takes no input.
     refused: Option<Refusal>,
@@ -81,7 +79,6 @@ impl Passing {
         Self {
             operation,
             takes_input: request.takes_input(),
-            is_file: request.is_upload(),
             feed: Feed::new(INPUT_WINDOW_BYTES as usize),
             refused: None,
             told: None,
@@ -190,7 +187,7 @@ impl Passing {
             return None;
         }
         let piece = self.feed.next(INPUT_CHUNK_BYTES)?;
-        Some(wire::input(self.operation, piece, self.is_file))
+        Some(wire::input(self.operation, piece))
     }
 }
 

@@ -7,17 +7,13 @@ use shared_types::{OperationId, Refusal};
 use super::{from_runner, invalid};
 
 /// The frame that carries a piece of input, or of the file of an upload.
-pub(crate) fn input(operation: OperationId, input: Input, is_file: bool) -> server_frame::Kind {
-    let frame = v1::Input {
+pub(crate) fn input(operation: OperationId, input: Input) -> server_frame::Kind {
+    server_frame::Kind::Input(v1::Input {
         operation: operation.to_string(),
         offset: input.offset,
         data: input.data,
         end: input.end,
-    };
-    match is_file {
-        true => server_frame::Kind::Piece(frame),
-        false => server_frame::Kind::Input(frame),
-    }
+    })
 }
 
 /// The frame that does something to a process.

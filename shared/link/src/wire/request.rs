@@ -31,25 +31,22 @@ macro_rules! requests {
 }
 
 requests! {
-    Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove Pack
-    Unpack
+    Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove
 }
 
 alike! {
     Read { path, first_line, max_lines, max_bytes }
     Write { path, content }
     Edit { path, old, new, every }
-    List { path, max_entries, tree, after }
+    List { path, max_entries }
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
-    Download { path, algorithm }
-    Upload { path, bytes, digest, mode }
-    Stat { path, follow }
+    Download { path }
+    Upload { path, bytes, digest }
+    Stat { path }
     MakeDirectory { path }
     Move { from, to, replace }
     Remove { path, tree }
-    Pack { path, entries, algorithm }
-    Unpack { path, bytes, digest }
 }
 
 impl OnWire<Refusal> for Exec {

@@ -122,14 +122,14 @@ fn opening() -> Vec<v1::ServerFrame> {
     vec![
         server(server_frame::Kind::Challenge(v1::Challenge {
             nonce: vec![1; 32],
+            ephemeral_key: vec![2; 32],
+            signature: vec![3; 64],
         })),
         server(server_frame::Kind::Welcome(v1::Welcome {
             generation: 1,
             protocol_version: PROTOCOL_VERSION,
             heartbeat_every_ms: 10_000,
             silence_ms: 30_000,
-            ephemeral_key: vec![2; 32],
-            signature: vec![3; 64],
         })),
     ]
 }
@@ -145,10 +145,6 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         incarnation: Some((&incarnation()).into()),
         start_within_ms: if attach_only { 0 } else { 10_000 },
         run_for_ms: 60_000,
-        ticket: Some(v1::Ticket {
-            issued_ms: 5,
-            mac: vec![7; 32],
-        }),
         stdout_from: 0,
         stderr_from: 0,
         request: (!attach_only).then(|| wire::request(&request)),
@@ -180,7 +176,6 @@ fn hello() -> v1::RunnerFrame {
         ended,
     };
     runner(runner_frame::Kind::Hello(Box::new(v1::Hello {
-        signature: vec![9; 64],
         protocol_version: PROTOCOL_VERSION,
         software_version: "0.1.0".to_owned(),
         incarnation: Some((&incarnation()).into()),
@@ -198,7 +193,6 @@ fn hello() -> v1::RunnerFrame {
             features: vec!["later".to_owned()],
         }),
         inventory: vec![entry(1, true), entry(2, false)],
-        ephemeral_key: vec![8; 32],
     })))
 }
 

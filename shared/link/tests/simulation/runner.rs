@@ -127,8 +127,8 @@ impl World {
         self.wires.insert(wire, Wire::new());
         let now = self.server_time;
         self.server.as_mut().expect("it is up").accept(wire, now);
-        let nonce = vec![1; 32];
-        self.send_down(wire, server_frame::Kind::Challenge(v1::Challenge { nonce }));
+        let challenge = server_frame::Kind::Challenge(v1::Challenge::default());
+        self.send_down(wire, challenge);
         let opened = self.runner.table.open_link();
         self.say(format!("runner: calls over wire {wire}"));
         self.runner.session = Some(Linked {
@@ -165,7 +165,7 @@ impl World {
             Received::End => return Err(None),
         };
         match linked.session.frame(frame, now).map_err(Some)? {
-            Todo::Introduce { .. } => {
+            Todo::Introduce => {
                 let hello = hello(&linked.opened);
                 self.wires
                     .entry(linked.wire)
@@ -368,7 +368,6 @@ fn hello(opened: &Opened) -> v1::RunnerFrame {
         journal_sequence: opened.journal_sequence,
         capabilities: Some(v1::Capabilities::default()),
         inventory: opened.inventory.clone(),
-        ..v1::Hello::default()
     };
     v1::RunnerFrame {
         kind: Some(runner_frame::Kind::Hello(Box::new(hello))),

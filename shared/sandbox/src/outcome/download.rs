@@ -1,6 +1,7 @@
 //! Whether a download that arrived is one state of the file.
 
-use shared_types::{DigestAlgorithm, FileHasher};
+use sha2::{Digest as _, Sha256};
+use shared_types::Digest;
 
 use super::{Downloaded, FileFailure};
 use crate::{OperationEvent, OutputStream};
@@ -9,17 +10,14 @@ use crate::{OperationEvent, OutputStream};
 /// digest is computed on both sides.
 #[derive(Debug, Clone, Default)]
 pub struct DownloadCheck {
-    hasher: FileHasher,
+    hasher: Sha256,
     bytes: u64,
 }
 
 impl DownloadCheck {
-    /// A download of which nothing has arrived, with a digest of this algorithm.
-    pub fn new(algorithm: DigestAlgorithm) -> Self {
-        Self {
-            hasher: FileHasher::new(algorithm),
-            bytes: 0,
-        }
+    /// A download of which nothing has arrived.
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// What happened to the download; only output from its beginning on counts.
@@ -41,7 +39,8 @@ impl DownloadCheck {
     /// # Errors
     /// What arrived is not all of what the file is.
     pub fn end(self, path: &str, downloaded: &Downloaded) -> Result<(), FileFailure> {
-        if self.bytes == downloaded.bytes && self.hasher.finish() == downloaded.digest {
+        let digest = Digest::from_slice(&self.hasher.finalize());
+        if self.bytes == downloaded.bytes && digest == Some(downloaded.digest) {
             return Ok(());
         }
         Err(FileFailure::Changed {
@@ -66,10 +65,10 @@ mod tests {
     fn what_arrived_whole_passes_and_anything_else_says_to_try_again() {
         let downloaded = Downloaded {
             bytes: 6,
-            digest: DigestAlgorithm::Blake3.of(b"abcdef"),
+            digest: Digest::of(b"abcdef"),
         };
         let ends = |events: &[OperationEvent]| {
-            let mut check = DownloadCheck::new(DigestAlgorithm::Blake3);
+            let mut check = DownloadCheck::new();
             events.iter().for_each(|event| check.event(event));
             check.end("file", &downloaded)
         };

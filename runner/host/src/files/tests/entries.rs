@@ -15,10 +15,7 @@ use crate::testing::{Ask, Scene};
 
 fn stat(path: &str) -> Stat {
     let path = path.to_owned();
-    Stat {
-        path,
-        follow: false,
-    }
+    Stat { path }
 }
 
 fn make(path: &str) -> MakeDirectory {

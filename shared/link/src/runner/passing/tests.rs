@@ -1,6 +1,5 @@
 use bytes::Bytes;
-use shared_sandbox::{Command, Exec, Signal, TerminalSize, Upload};
-use shared_types::Digest;
+use shared_sandbox::{Command, Exec, Signal, TerminalSize};
 
 use super::*;
 
@@ -24,7 +23,7 @@ fn piece(offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
 
 /// Input for a process.
 fn input(passing: &mut Passing, offset: u64, data: &'static [u8], end: bool) -> Option<Input> {
-    passing.input(piece(offset, data, end)?, false)
+    passing.input(piece(offset, data, end)?)
 }
 
 fn code(told: Option<Result<u64, Refusal>>) -> Option<RefusalCode> {
@@ -127,21 +126,4 @@ fn after_a_restart_nothing_is_said_of_input_before_it_is_known() {
     passing.taken(7);
     assert_eq!(passing.tell(), Some(Ok(7)));
     assert_eq!(input(&mut passing, 5, b"67x", false), piece(7, b"x", false));
-}
-
-#[test]
-fn pieces_of_a_file_reach_an_upload_and_nothing_else() {
-    let some = || piece(0, b"abc", false).expect("a piece");
-    let mut process = of(true, false);
-    assert_eq!(process.input(some(), true), None);
-    assert_eq!(code(process.tell()), Some(RefusalCode::Invalid));
-    let mut upload = Passing::begin(&Request::Upload(Upload {
-        path: "f".into(),
-        bytes: 3,
-        digest: Digest::of(b"abc").into(),
-        mode: None,
-    }));
-    assert_eq!(upload.input(some(), false), None);
-    assert_eq!(code(upload.tell()), Some(RefusalCode::Invalid));
-    assert_eq!(upload.input(some(), true), Some(some()));
 }

@@ -64,11 +64,7 @@ impl Table {
                     stream,
                     up_to,
                 }),
-            Order::Input {
-                operation,
-                piece,
-                is_file,
-            } => self.pass_input(operation, piece, is_file),
+            Order::Input { operation, piece } => self.pass_input(operation, piece),
             Order::Control {
                 operation,
                 id,

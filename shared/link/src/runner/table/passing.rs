@@ -32,16 +32,11 @@ impl Table {
         }
     }
 
-    pub(super) fn pass_input(
-        &mut self,
-        id: OperationId,
-        piece: Input,
-        is_file: bool,
-    ) -> Option<Act> {
+    pub(super) fn pass_input(&mut self, id: OperationId, piece: Input) -> Option<Act> {
         let entry = self.attached(id)?;
         // What a process did not read before its end is nobody's loss.
         let act = match &entry.end {
-            None => entry.passing.input(piece, is_file),
+            None => entry.passing.input(piece),
             Some(_) => None,
         };
         self.make_ready(id);

@@ -178,8 +178,6 @@ fn list() -> Request {
     Request::List(List {
         path: String::new(),
         max_entries: 1,
-        tree: false,
-        after: String::new(),
     })
 }
 

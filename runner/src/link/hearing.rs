@@ -1,0 +1,169 @@
+//! What the runner believes of what comes over a link (docs/internals/contracts.md#b6): the challenge
+//! that the server's identity key signed for this link's access token, and behind it what is sealed with
+//! a key that is made of the challenge. A party that can send frames, and does not hold the identity key,
+//! starts, ends and changes nothing here, and makes the runner forget nothing.
+
+use std::time::Duration;
+
+use proto::{
+    PROTOCOL_VERSION,
+    agreement::Ephemeral,
+    sealing::{KeyPlace, LinkKeys, NotSealed, Opener},
+    signing,
+    v1::{self, runner_frame, server_frame::Kind},
+};
+use shared_types::{Entropy, RunnerId};
+
+use crate::key::{RunnerKey, ServerIdentity};
+
+/// How old a frame may be when it arrives. Its age is counted from the link's challenge on both sides,
+/// so no wall clock is asked.
+const GOOD_FOR: Duration = Duration::from_secs(60);
+
+/// How far the two counts may differ, since the challenge takes its time to arrive.
+const SKEW: Duration = Duration::from_secs(10);
+
+/// What the runner has heard on one link.
+pub(super) struct Hearing<'a> {
+    identity: &'a ServerIdentity,
+    runner: RunnerId,
+    access_token: &'a str,
+    stage: Stage,
+}
+
+/// How far the link has come.
+enum Stage {
+    Called,
+    Challenged(v1::Challenge, Duration),
+    Open {
+        opener: Opener<v1::ServerFrame>,
+        /// When the challenge came.
+        challenged: Duration,
+    },
+}
+
+/// What came is not of the server that the runner is enrolled with, or not for this link. It ends the
+/// link, and nothing is answered: whoever speaks in the server's place must not even learn of an
+/// operation, still less have its end told. What the server meant comes over the next link.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unproven {
+    /// The first frame.
+    #[error(
+        "the link does not begin with a challenge that the server signed for it: check what stands between the two, or upgrade gantry-server"
+    )]
+    Challenge,
+    /// Any other.
+    #[error(transparent)]
+    Frame(#[from] NotSealed),
+    /// The server's, but of another time.
+    #[error("a frame of the server's came {} s after it was sent: check what holds it back", .0.as_secs())]
+    Late(Duration),
+    /// It would have been sent in the future.
+    #[error("a frame of the server's was sent later than now, by the time since the link began")]
+    Early,
+}
+
+impl<'a> Hearing<'a> {
+    /// A link of this runner that begins, called with this token.
+    pub(super) fn new(
+        identity: &'a ServerIdentity,
+        runner: RunnerId,
+        access_token: &'a str,
+    ) -> Self {
+        Self {
+            identity,
+            runner,
+            access_token,
+            stage: Stage::Called,
+        }
+    }
+
+    /// What a frame says that arrived at `now` (boot-time clock). The time that it took on its way is
+    /// taken from the time in which an operation must start.
+    ///
+    /// # Errors
+    /// If it is not the server's next frame on this link, or too old.
+    pub(super) fn open(
+        &mut self,
+        frame: v1::ServerFrame,
+        now: Duration,
+    ) -> Result<v1::ServerFrame, Unproven> {
+        match &mut self.stage {
+            Stage::Called => {
+                let Some(Kind::Challenge(challenge)) = &frame.kind else {
+                    return Err(Unproven::Challenge);
+                };
+                let signed = signing::challenge(self.access_token, challenge);
+                if !self.identity.signed(&signed, &challenge.signature) {
+                    return Err(Unproven::Challenge);
+                }
+                self.stage = Stage::Challenged(challenge.clone(), now);
+                Ok(frame)
+            }
+            // The server has nothing to say before it has the proof.
+            Stage::Challenged(..) => Err(Unproven::Challenge),
+            Stage::Open { opener, challenged } => {
+                let mut frame = opener.open(frame)?;
+                let age = age(&frame, now.saturating_sub(*challenged))?;
+                if let Some(Kind::Operation(operation)) = &mut frame.kind {
+                    let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+                    operation.start_within_ms = operation.start_within_ms.saturating_sub(age);
+                }
+                Ok(frame)
+            }
+        }
+    }
+
+    /// Answers the challenge that came: the proof with this hello. The runner seals with the key that
+    /// goes to `seals` from now on.
+    ///
+    /// # Errors
+    /// If no challenge came, or one with which there is no secret.
+    pub(super) fn prove(
+        &mut self,
+        hello: v1::Hello,
+        key: &RunnerKey,
+        entropy: &dyn Entropy,
+        seals: &KeyPlace<v1::RunnerFrame>,
+    ) -> Result<v1::RunnerFrame, Unproven> {
+        let Stage::Challenged(challenge, challenged) = &self.stage else {
+            return Err(Unproven::Challenge);
+        };
+        let (challenged, ours) = (*challenged, Ephemeral::generate(entropy));
+        let mut proof = Box::new(v1::Proof {
+            signature: Vec::new(),
+            protocol_version: PROTOCOL_VERSION,
+            ephemeral_key: ours.public(),
+            hello: None,
+        });
+        proof.signature = key.sign(&signing::proof(self.access_token, challenge, &proof));
+        let keys = LinkKeys::of_runner(self.runner, ours, challenge);
+        let keys = keys.ok_or(Unproven::Challenge)?;
+        let hello = frame(runner_frame::Kind::Hello(Box::new(hello)));
+        proof.hello = Some(keys.from_runner.seal_first(&hello));
+        seals.put(keys.from_runner);
+        let opener = Opener::new(keys.from_server);
+        self.stage = Stage::Open { opener, challenged };
+        Ok(frame(runner_frame::Kind::Proof(proof)))
+    }
+}
+
+/// How long a frame was on its way, where the challenge came so long ago.
+fn age(frame: &v1::ServerFrame, elapsed: Duration) -> Result<Duration, Unproven> {
+    let sent = Duration::from_millis(frame.sent_ms);
+    if sent > elapsed + SKEW {
+        return Err(Unproven::Early);
+    }
+    let age = elapsed.saturating_sub(sent);
+    match age > GOOD_FOR {
+        true => Err(Unproven::Late(age)),
+        false => Ok(age),
+    }
+}
+
+fn frame(kind: runner_frame::Kind) -> v1::RunnerFrame {
+    v1::RunnerFrame { kind: Some(kind) }
+}
+
+#[cfg(test)]
+mod tests;
