@@ -111,7 +111,7 @@ impl Door {
         runner.start();
         links.presence(RUNNER).await.until(true).await;
         let door = Self {
-            sandbox: RemoteSandbox::new(links, rows.clone(), rows.clone(), clock),
+            sandbox: RemoteSandbox::new(links, rows.clone(), (rows.clone(), rows.clone()), clock),
             rows,
             runner,
             _stop: stop.drop_guard(),

@@ -20,9 +20,6 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// How often a call that only reads is run anew after its operation was lost.
-pub(crate) const RERUNS_AT_MOST: u32 = 2;
-
 /// The bounds of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
@@ -47,10 +44,6 @@ pub struct EngineLimits {
     pub away_at_most: Duration,
     /// How long a turn waits for a runner that is gone.
     pub parked_at_most: Duration,
-    /// How often a call is tried again that a runner had no room for.
-    pub retries_at_most: u32,
-    /// Longest wait before each of these times; who asks for more is not waited for.
-    pub retry_after_at_most: Duration,
     /// Most commands of a session that may be running in the background when one more is begun.
     pub tasks_at_most: usize,
     /// How long a turn that is being cancelled waits for an operation to end.
@@ -70,18 +63,9 @@ impl Default for EngineLimits {
             start_within: Duration::from_secs(60),
             away_at_most: limits::AWAY_AT_MOST,
             parked_at_most: limits::PARKED_AT_MOST,
-            retries_at_most: 5,
-            retry_after_at_most: Duration::from_secs(10),
             tasks_at_most: 16,
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
-    }
-}
-
-impl EngineLimits {
-    /// How often a call can have been tried again.
-    pub(crate) fn attempts_at_most(&self) -> u32 {
-        self.retries_at_most + RERUNS_AT_MOST
     }
 }
 

@@ -7,6 +7,7 @@
 //! The engine speaks to the world through narrow ports (journal, sandbox, live sink, model). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
 
+mod bounds;
 mod engine;
 mod prompt;
 mod session;

@@ -115,13 +115,13 @@ impl World {
         started[operations - 1]
     }
 
-    /// Waits until so many operations were started; they are told in their order.
+    /// Waits until so many operations were started or read; they are told in their order.
     pub(crate) async fn started(&self, count: usize) -> Vec<OperationId> {
         let started = async {
             loop {
-                let started = self.sandbox.scripted.started();
-                if started.len() >= count {
-                    return started.iter().map(|operation| operation.id).collect();
+                let asked = self.sandbox.scripted.asked();
+                if asked.len() >= count {
+                    return asked;
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -184,7 +184,6 @@ pub(crate) enum Happened {
     Recorded(Event),
     Started(Operation),
     CancelAsked(OperationId),
-    Forgotten(OperationId),
 }
 
 impl Trace {
@@ -325,9 +324,8 @@ impl Sandbox for TracedSandbox {
         self.scripted.cancel(operation, epoch).await
     }
 
-    async fn forget(&self, operation: OperationId) {
-        self.trace.add(Happened::Forgotten(operation));
-        self.scripted.forget(operation).await;
+    async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal> {
+        self.scripted.read(operation, from).await
     }
 
     async fn leave(&self, operation: OperationId) {

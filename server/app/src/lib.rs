@@ -37,10 +37,7 @@ use std::{sync::Arc, time::Duration};
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
 use server_llm::{Model, ModelInfo};
-use server_router::{
-    Collectors,
-    links::{Inbound, LinkEnd, LinkOptions, Links},
-};
+use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
@@ -258,7 +255,6 @@ impl App {
             store: store.clone(),
             area: outputs,
             links: links.clone(),
-            collectors: Collectors::default(),
             waiting: Default::default(),
             sessions: sessions.clone(),
             hub,

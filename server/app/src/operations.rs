@@ -1,11 +1,11 @@
 //! Operations: those that a caller asks for, and what all of them wrote.
 //!
 //! A caller's operation is placed once, under the caller's key, and needs nobody to stay: its output
-//! and its end are collected here, also by a server that starts anew. Whoever reads it only reads.
+//! and its end are collected, also by a server that starts anew. Whoever reads an operation, a tool call's
+//! or a caller's, only reads.
 
 mod alone;
 mod asked;
-mod kept;
 mod output;
 mod ports;
 mod resume;
@@ -13,17 +13,20 @@ mod view;
 
 use std::{sync::Arc, time::Duration};
 
-use server_router::{Collected, Collectors, RemoteSandbox, links::Links};
+use async_trait::async_trait;
+use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
 use server_store::{Outputs as OutputArea, Store, StoreError};
-use shared_sandbox::{CancelAnswer, Controls, Operation, Request, Running, Sandbox as _};
+use shared_sandbox::{
+    CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
+};
 use shared_types::{
-    Clock, Entropy, OperationId, Refusal, Remedy, RunnerId, TenantId, limits::COMMAND_RUNS_AT_MOST,
+    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, TenantId,
+    limits::COMMAND_RUNS_AT_MOST,
 };
 
 use self::{
     alone::{Alone, Closing, Waiting},
-    asked::{Asked, is_kept_nowhere, is_key, request},
-    kept::{Kept, TakesNothing},
+    asked::{Asked, is_key, request},
     ports::{CallerFleet, CallerIntents},
     view::shown,
 };
@@ -36,7 +39,7 @@ use crate::{
     allowance::Allowance,
     isolation::IsolationPolicy,
     live::LiveHub,
-    ports::{Started, TenantOutputs},
+    ports::{Started, TenantOperations},
     runners,
     sessions::Sessions,
 };
@@ -66,7 +69,6 @@ pub struct Operations {
     pub(crate) store: Store,
     pub(crate) area: OutputArea,
     pub(crate) links: Links,
-    pub(crate) collectors: Collectors,
     pub(crate) waiting: Waiting,
     pub(crate) sessions: Sessions,
     pub(crate) hub: LiveHub,
@@ -180,11 +182,12 @@ impl Operations {
     ) -> Result<Attached, AppError> {
         let view = self.view(ctx, id).await?;
         if view.session.is_some() {
-            let (store, area) = (self.store.clone(), self.area.clone());
-            let kept = Kept::new(store, area, (ctx.tenant, id), from);
+            let collected = self.links.read(self.placed(ctx.tenant), id).await;
+            let collected = collected.map_err(AppError::unavailable)?;
+            let collected = collected.ok_or(AppError::NotFound("operation"))?;
             return Ok(Attached {
                 view,
-                reading: Reading::Kept(Box::new(kept)),
+                reading: Reading::Collected(collected.read(from)),
                 controls: Arc::new(TakesNothing),
             });
         }
@@ -221,8 +224,10 @@ impl Operations {
         ctx: &OpContext,
         id: OperationId,
     ) -> Result<Arc<dyn Controls>, AppError> {
-        self.view(ctx, id).await?;
-        match self.collectors.find(id) {
+        if self.view(ctx, id).await?.session.is_some() {
+            return Ok(Arc::new(TakesNothing));
+        }
+        match self.links.collected(id) {
             Some(collected) => Ok(collected.controls()),
             None => {
                 let open = self.store.caller_operation(ctx.tenant, id).await;
@@ -277,7 +282,7 @@ impl Operations {
                 "another request has this idempotency key; choose a new key".to_owned(),
             ));
         }
-        if row.outcome.is_none() && self.collectors.find(row.id).is_none() {
+        if row.outcome.is_none() && self.links.collected(row.id).is_none() {
             let open = self.store.caller_operation(ctx.tenant, row.id).await;
             self.go_on_with(open.map_err(not_found)?).await?;
         }
@@ -311,29 +316,26 @@ impl Operations {
                 let started = sandbox.start(operation).await;
                 started.map(|running| self.waiting.put(id, running))
             }
-            false => self.collectors.collect(&sandbox, operation).await.map(drop),
+            false => sandbox.collect(operation).await.map(drop),
         }
         .map_err(refused)
     }
 
     /// The operation of a caller, as it can be read.
     async fn collected(&self, tenant: TenantId, id: OperationId) -> Result<Read, AppError> {
-        if let Some(collected) = self.collectors.find(id) {
+        if let Some(collected) = self.links.collected(id) {
             return Ok(Read::Collected(collected));
         }
         let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
         let request = request(&open)?;
         let alone = is_kept_nowhere(&request);
-        if let Some(stored) = &open.row.outcome
-            && !alone
-        {
-            let outcome = serde_json::from_str(&stored.json).map_err(AppError::unavailable)?;
-            let outputs = Arc::new(TenantOutputs {
-                outputs: self.area.clone(),
-                tenant,
-            });
-            return Ok(Read::Collected(Collected::ended(id, outputs, outcome)));
+        if open.row.outcome.is_some() && !alone {
+            let collected = self.links.read(self.placed(tenant), id).await;
+            let collected = collected.map_err(AppError::unavailable)?;
+            return Ok(Read::Collected(
+                collected.ok_or(AppError::NotFound("operation"))?,
+            ));
         }
         let asked = Asked::of(&open)?;
         let operation = asked.operation(request, open.epoch, COMMAND_RUNS_AT_MOST);
@@ -347,7 +349,7 @@ impl Operations {
                 Ok(Read::Alone(Box::new(running), sandbox))
             }
             false => {
-                let collected = self.collectors.collect(&sandbox, operation).await;
+                let collected = sandbox.collect(operation).await;
                 Ok(Read::Collected(collected.map_err(refused)?))
             }
         }
@@ -364,8 +366,6 @@ impl Operations {
         };
         let intents = CallerIntents {
             store: self.store.clone(),
-            outputs: self.area.clone(),
-            hub: self.hub.clone(),
             clock: self.clock.clone(),
             tenant: asked.tenant,
             user: asked.user,
@@ -374,9 +374,20 @@ impl Operations {
         RemoteSandbox::new(
             self.links.clone(),
             Arc::new(fleet),
-            Arc::new(intents),
+            (Arc::new(intents), self.placed(asked.tenant)),
             self.clock.clone(),
         )
+    }
+
+    /// The operations of a tenant that are placed.
+    fn placed(&self, tenant: TenantId) -> Arc<dyn server_router::ports::Operations> {
+        Arc::new(TenantOperations {
+            store: self.store.clone(),
+            outputs: self.area.clone(),
+            hub: self.hub.clone(),
+            clock: self.clock.clone(),
+            tenant,
+        })
     }
 
     fn new_key(&self) -> String {
@@ -389,6 +400,30 @@ impl Operations {
 enum Read {
     Collected(Collected),
     Alone(Box<Running>, RemoteSandbox),
+}
+
+/// Nothing is passed on to the operation of a tool call, or to one that is only read.
+#[derive(Debug)]
+struct TakesNothing;
+
+#[async_trait]
+impl Controls for TakesNothing {
+    async fn input(&self, _input: Input) -> Result<u64, Refusal> {
+        Err(takes_nothing())
+    }
+
+    async fn control(&self, _control: Control) -> Result<(), Refusal> {
+        Err(takes_nothing())
+    }
+
+    async fn commit(&self, _stream: OutputStream, _up_to: u64) {}
+}
+
+fn takes_nothing() -> Refusal {
+    Refusal::new(
+        RefusalCode::Unsupported,
+        "this operation takes no input and no signals from here; gantry kill stops it",
+    )
 }
 
 fn not_found(error: StoreError) -> AppError {

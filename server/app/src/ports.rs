@@ -1,5 +1,5 @@
 //! The router's ports over the store: the fleet of a turn (`fleet`), the intents of a session, the
-//! rows of links.
+//! operations of a tenant, the rows of links.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        self, Attachment, Heard, Intents, LinkRows, NewIntent, PlaceError, PortError, Seen,
-        Settled, StoredIntent, TurnedAway, Verdict,
+        self, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError, RunnerState,
+        Seen, Settled, StoredIntent, TurnedAway, Verdict,
     },
 };
 use server_store::{
@@ -17,8 +17,8 @@ use server_store::{
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
-    Clock, Generation, OperationId, OperationKey, Refusal, RefusalCode, ReplicaId, SessionId,
-    TenantId, Timestamp, clean::clean_line, event::Place,
+    Clock, Epoch, Generation, OperationId, OperationKey, Refusal, RefusalCode, ReplicaId, RunnerId,
+    SessionId, TenantId, clean::clean_line, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -26,16 +26,16 @@ use crate::live::LiveHub;
 mod fleet;
 mod outputs;
 
-pub(crate) use fleet::{Started, TurnFleet, shown, state_of};
+use fleet::state_of;
+pub(crate) use fleet::{Started, TurnFleet, shown};
 pub(crate) use outputs::{TenantOutputs, kind};
 
 /// Longest summary of what became of an operation, in bytes.
 const MAX_SUMMARY_BYTES: usize = 1024;
 
-/// The operations of one session.
+/// Where the operations of one session are placed.
 pub(crate) struct SessionIntents {
     pub(crate) store: Store,
-    pub(crate) outputs: Outputs,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenant: TenantId,
@@ -44,10 +44,6 @@ pub(crate) struct SessionIntents {
 
 #[async_trait]
 impl Intents for SessionIntents {
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        stored_intent(&self.store, self.tenant, id).await
-    }
-
     async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError> {
         let OperationKey::Call {
             turn,
@@ -97,22 +93,59 @@ impl Intents for SessionIntents {
             Err(error) => Err(PortError::new(error).into()),
         }
     }
+}
+
+/// The operations of one tenant.
+pub(crate) struct TenantOperations {
+    pub(crate) store: Store,
+    pub(crate) outputs: Outputs,
+    pub(crate) hub: LiveHub,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tenant: TenantId,
+}
+
+#[async_trait]
+impl Operations for TenantOperations {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        match self.store.placed_operation(self.tenant, id).await {
+            Ok(placed) => Ok(Some(stored(placed)?)),
+            Err(StoreError::NotFound) => Ok(None),
+            Err(error) => Err(PortError::new(error)),
+        }
+    }
+
+    async fn runner(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        match self.store.runner(self.tenant, runner).await {
+            Ok(row) => Ok(state_of(&row)),
+            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
+            Err(error) => Err(PortError::new(error)),
+        }
+    }
 
     async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
-        self.store
-            .cancel_operation(self.tenant, id, self.clock.now())
-            .await
-            .map(drop)
-            .map_err(PortError::new)
+        let cancelled = self
+            .store
+            .cancel_operation(self.tenant, id, self.clock.now());
+        cancelled.await.map(drop).map_err(PortError::new)
     }
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        let settling = Settling {
-            store: &self.store,
-            hub: &self.hub,
-            now: self.clock.now(),
-        };
-        settling.settle(self.tenant, id, outcome).await
+        let json = serde_json::to_string(outcome).map_err(PortError::new)?;
+        let (summary, now) = (summary(outcome), self.clock.now());
+        let settled = self
+            .store
+            .settle_operation(self.tenant, id, &json, &summary, now)
+            .await;
+        match settled.map_err(PortError::new)? {
+            server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
+            server_store::Settled::First { late } => {
+                // Whoever watches the session learns that its log has grown.
+                if let Some((session, _)) = late {
+                    self.hub.appended(session, Vec::new()).await;
+                }
+                Ok(Settled::First)
+            }
+        }
     }
 
     fn outputs(&self) -> Arc<dyn ports::Outputs> {
@@ -120,19 +153,6 @@ impl Intents for SessionIntents {
             outputs: self.outputs.clone(),
             tenant: self.tenant,
         })
-    }
-}
-
-/// What is stored of an operation.
-pub(crate) async fn stored_intent(
-    store: &Store,
-    tenant: TenantId,
-    id: OperationId,
-) -> Result<Option<StoredIntent>, PortError> {
-    match store.placed_operation(tenant, id).await {
-        Ok((row, place)) => Ok(Some(stored(row, place)?)),
-        Err(StoreError::NotFound) => Ok(None),
-        Err(error) => Err(PortError::new(error)),
     }
 }
 
@@ -144,14 +164,16 @@ pub(crate) fn label(request: &Request) -> Label {
     }
 }
 
-fn stored(row: OperationRow, place: Place) -> Result<StoredIntent, PortError> {
+fn stored((row, place, epoch): (OperationRow, Place, Epoch)) -> Result<StoredIntent, PortError> {
     Ok(StoredIntent {
         digest: row.digest,
         owner: row.owner(),
+        epoch,
         place,
         incarnation: row.incarnation,
         outcome: row.outcome.map(|stored| decode(&stored.json)).transpose()?,
         cancel_requested: row.cancel_requested_at.is_some(),
+        closed: row.closed_at.is_some(),
         effect: row.effect,
         start_by: row.start_by,
     })
@@ -291,23 +313,12 @@ impl LinkRows for Rows {
         Ok(verdicts)
     }
 
-    async fn settle(
-        &self,
-        who: &LinkIdentity,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<(), PortError> {
-        let settling = Settling {
-            store: &self.store,
-            hub: &self.hub,
-            now: self.clock.now(),
-        };
-        settling.settle(who.tenant, id, outcome).await.map(drop)
-    }
-
-    fn outputs(&self, who: &LinkIdentity) -> Arc<dyn ports::Outputs> {
-        Arc::new(TenantOutputs {
+    fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations> {
+        Arc::new(TenantOperations {
+            store: self.store.clone(),
             outputs: self.outputs.clone(),
+            hub: self.hub.clone(),
+            clock: self.clock.clone(),
             tenant: who.tenant,
         })
     }
@@ -316,7 +327,7 @@ impl LinkRows for Rows {
 impl Rows {
     /// How much of these operations' output, of which somebody waits for the end, their runner need
     /// not keep. What is left to the reader of an operation is kept here only once its call has ended
-    /// or it is to be stopped (whoever fetches it then does not know that): so none of it is told.
+    /// or it is to be stopped (its collector does not know the request then): so none of it is told.
     async fn committed(
         &self,
         tenant: TenantId,
@@ -354,11 +365,16 @@ impl Rows {
                 Ok(match row.closed_at {
                     None => Verdict::Keep { committed: [0, 0] },
                     Some(_) if self.is_kept(who.tenant, &row).await? => Verdict::Forget,
-                    Some(_) => Verdict::Settle(self.attachment(who, id).await?),
+                    Some(_) => Verdict::Collect,
                 })
             }
-            Stored::CancelRequested => Ok(Verdict::Cancel(self.attachment(who, id).await?)),
-            Stored::Closed => Ok(Verdict::Settle(self.attachment(who, id).await?)),
+            // Under its owner's epoch of now: the runner has seen it, and refuses an older one.
+            Stored::CancelRequested => {
+                let (row, _, epoch) = self.store.placed_operation(who.tenant, id).await?;
+                let owner = row.owner();
+                Ok(Verdict::Cancel { owner, epoch })
+            }
+            Stored::Closed => Ok(Verdict::Collect),
         }
     }
 
@@ -384,58 +400,6 @@ impl Rows {
             }
         }
         Ok(true)
-    }
-
-    /// Under its owner's epoch of now: the runner has seen it, and refuses an older one.
-    async fn attachment(
-        &self,
-        who: &LinkIdentity,
-        id: OperationId,
-    ) -> Result<Attachment, StoreError> {
-        let row = self.store.operation(who.tenant, id).await?;
-        let epoch = match row.session() {
-            Some(session) => self.store.session(who.tenant, session).await?.epoch,
-            None => self.store.caller_operation(who.tenant, id).await?.epoch,
-        };
-        Ok(Attachment {
-            digest: row.digest,
-            sandbox: row.sandbox,
-            owner: row.owner(),
-            epoch,
-        })
-    }
-}
-
-/// How an outcome is stored, whoever brings it.
-pub(crate) struct Settling<'a> {
-    pub(crate) store: &'a Store,
-    pub(crate) hub: &'a LiveHub,
-    pub(crate) now: Timestamp,
-}
-
-impl Settling<'_> {
-    pub(crate) async fn settle(
-        &self,
-        tenant: TenantId,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<Settled, PortError> {
-        let json = serde_json::to_string(outcome).map_err(PortError::new)?;
-        let summary = summary(outcome);
-        let settled = self
-            .store
-            .settle_operation(tenant, id, &json, &summary, self.now)
-            .await;
-        match settled.map_err(PortError::new)? {
-            server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
-            server_store::Settled::First { late } => {
-                // Whoever watches the session learns that its log has grown.
-                if let Some((session, _)) = late {
-                    self.hub.appended(session, Vec::new()).await;
-                }
-                Ok(Settled::First)
-            }
-        }
     }
 }
 

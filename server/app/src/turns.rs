@@ -25,7 +25,7 @@ use crate::{
     isolation::IsolationPolicy,
     journal::{SessionJournal, SessionSink},
     live::LiveHub,
-    ports::{SessionIntents, Started, TurnFleet},
+    ports::{SessionIntents, Started, TenantOperations, TurnFleet},
 };
 
 mod failing;
@@ -82,11 +82,17 @@ impl Bench {
         };
         let intents = SessionIntents {
             store: store.clone(),
-            outputs: outputs.clone(),
             hub: hub.clone(),
             clock: clock.clone(),
             tenant,
             session: session.id,
+        };
+        let operations = TenantOperations {
+            store: store.clone(),
+            outputs: outputs.clone(),
+            hub: hub.clone(),
+            clock: clock.clone(),
+            tenant,
         };
         SessionPorts {
             journal: Arc::new(SessionJournal {
@@ -100,7 +106,7 @@ impl Bench {
             sandbox: Arc::new(RemoteSandbox::new(
                 links.clone(),
                 Arc::new(fleet),
-                Arc::new(intents),
+                (Arc::new(intents), Arc::new(operations)),
                 clock.clone(),
             )),
             live: Arc::new(SessionSink {

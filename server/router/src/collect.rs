@@ -1,8 +1,22 @@
-//! Collects the output and the end of operations that need nobody to stay: one task for each, whoever
-//! reads along, and however many. What it collects is kept before anybody is told of it, so a reader
-//! that is slow, or that comes late, holds up nothing and misses nothing (`board`).
+//! Collectors: one task for each placed operation, whoever asked for it.
+//!
+//! A collector appends the output where it is kept, stores the end, commits to the runner and lets it
+//! forget ([`driver`]). Everybody else only reads: by the operation's id and from an offset, first what is
+//! kept, then what comes ([`board`], [`reading`]). Readers come and go, and none of them holds anything up.
+//! An operation has one collector, however many ask for it; of those that ask, the last one under the
+//! newest epoch of its owner may store the end together with what it concludes from it.
+//!
+//! What a link finds open on its runner is collected too, without its request: that can start nothing.
+//! Whoever asks for it later gets the same collector, which then has the request.
+//!
+//! What is kept nowhere (a download) has no board but one reader, for whom it waits ([`audience`]).
 
+mod audience;
 mod board;
+mod controls;
+mod driver;
+mod keeping;
+mod reading;
 
 use std::{
     collections::HashMap,
@@ -10,35 +24,92 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
 use shared_sandbox::{
-    Control, Controls, Input, Operation, OperationEvent, Outcome, OutputStream, Running,
-    Sandbox as _,
+    Control, Controls, Input, Operation, OutputStream, Request, Retention, Running,
 };
-use shared_types::{OperationId, Refusal, RefusalCode};
-use tokio::sync::OnceCell;
+use shared_types::{Clock, Digest, Generation, OperationId, Refusal, RefusalCode, event::Place};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::JoinHandle,
+};
+use tracing::Instrument;
 
-use self::board::Board;
-pub use self::board::Reading;
-use crate::{RemoteSandbox, ports::Outputs};
+pub use self::reading::Reading;
+use self::{
+    audience::{Audience, One},
+    board::Board,
+    controls::RemoteControls,
+    driver::{Begin, Driver},
+    keeping::Keeping,
+};
+use crate::{
+    bounds::{ENDED_AT_ONCE, RUNNING_AT_ONCE},
+    links::{Links, Watch},
+    ports::{Fleet, Operations, Outputs, PortError, StoredIntent},
+};
 
 /// The operations that are being collected. Clones share them.
-#[derive(Debug, Clone, Default)]
-pub struct Collectors(Arc<Mutex<HashMap<OperationId, Arc<OnceCell<Collected>>>>>);
+#[derive(Debug, Clone)]
+pub(crate) struct Collectors(Arc<Shared>);
 
-/// An operation whose output and end are collected.
+#[derive(Debug)]
+struct Shared {
+    all: Mutex<HashMap<OperationId, Arc<OnceCell<Collected>>>>,
+    /// Those that may ask at the same time for output once more.
+    again: Arc<Semaphore>,
+}
+
+/// An operation whose output and end are collected, or were.
 #[derive(Debug, Clone)]
 pub struct Collected {
     board: Arc<Board>,
-    controls: Arc<dyn Controls>,
+    place: Place,
+    digest: Digest,
+    /// Nothing is passed on to what has ended.
+    controls: Option<Arc<RemoteControls>>,
+}
+
+/// What a collector needs of the server.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    pub(crate) links: Links,
+    pub(crate) operations: Arc<dyn Operations>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Tells people what is waited for; nobody, where the request is not known.
+    pub(crate) fleet: Option<Arc<dyn Fleet>>,
+}
+
+impl Ports {
+    fn tell(&self, words: String) {
+        if let Some(fleet) = &self.fleet {
+            fleet.tell(words);
+        }
+    }
+}
+
+/// An operation that is placed, and where it is.
+pub(crate) struct Placed {
+    pub(crate) intent: StoredIntent,
+    /// It has just been placed, while its runner had this link.
+    pub(crate) fresh: Option<Generation>,
+    pub(crate) connection: Watch,
 }
 
 impl Collected {
-    /// One that has ended so; all that is known of its output is kept.
-    pub fn ended(id: OperationId, outputs: Arc<dyn Outputs>, outcome: Outcome) -> Self {
-        Self {
-            board: Board::ended(id, outputs, outcome),
-            controls: Arc::new(Ended),
-        }
+    /// One of which everything that is known is kept; nothing, where its end is not known.
+    fn ended(
+        id: OperationId,
+        outputs: Arc<dyn Outputs>,
+        intent: StoredIntent,
+        kept: [u64; 2],
+    ) -> Option<Self> {
+        Some(Self {
+            board: Board::ended(id, outputs, kept, intent.outcome?),
+            place: intent.place,
+            digest: intent.digest,
+            controls: None,
+        })
     }
 
     /// Reads stdout and stderr from these offsets on, and what else happens.
@@ -46,104 +117,360 @@ impl Collected {
         Reading::new(Arc::clone(&self.board), from)
     }
 
+    /// Where it was placed.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// What can be passed on to it.
     pub fn controls(&self) -> Arc<dyn Controls> {
-        Arc::clone(&self.controls)
+        match &self.controls {
+            Some(controls) => controls.clone(),
+            None => Arc::new(Ended),
+        }
+    }
+
+    /// The same for a contract's caller.
+    pub(crate) fn running(&self, reading: Reading) -> Running {
+        Running {
+            place: self.place.clone(),
+            events: Box::new(reading),
+            controls: self.controls(),
+        }
+    }
+
+    /// Its reader that may store the end.
+    pub(crate) fn claim(&self) -> Reading {
+        Reading::claiming(Arc::clone(&self.board))
+    }
+
+    /// Waits until its end is stored, or it is given up.
+    async fn until_settled(&self) {
+        self.board.until_settled().await;
+    }
+
+    /// Somebody asks for it.
+    fn ask(&self, operation: Arc<Operation>) -> Result<(), Refusal> {
+        if self.digest != operation.request.digest() {
+            return Err(conflict());
+        }
+        let is_newest = match &self.controls {
+            Some(controls) => controls.ask(operation),
+            None => true,
+        };
+        match is_newest {
+            true => Ok(()),
+            false => Err(stale()),
+        }
     }
 }
 
 impl Collectors {
-    /// Starts the operation, or goes on with one that is stored, unless that is done already.
-    ///
-    /// # Errors
-    /// A refusal: then nothing was started, here or anywhere, by this call.
-    pub async fn collect(
-        &self,
-        sandbox: &RemoteSandbox,
-        operation: Operation,
-    ) -> Result<Collected, Refusal> {
-        let id = operation.id;
-        let cell = Arc::clone(self.lock().entry(id).or_default());
-        let collecting = cell.get_or_try_init(|| self.begin(sandbox, operation));
-        let collected = collecting.await.cloned();
-        if collected.is_err() {
-            self.drop_empty(id, &cell);
-        }
-        collected
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Shared {
+            all: Mutex::default(),
+            again: Arc::new(Semaphore::new(ENDED_AT_ONCE)),
+        }))
     }
 
     /// The operation, while it is being collected.
-    pub fn find(&self, id: OperationId) -> Option<Collected> {
+    pub(crate) fn find(&self, id: OperationId) -> Option<Collected> {
         self.lock().get(&id)?.get().cloned()
     }
 
-    async fn begin(
+    /// Collects an operation that somebody asks for; `place` says where it is. Where it is new here, also
+    /// the reader that may store its end, which misses nothing of what comes.
+    ///
+    /// # Errors
+    /// A refusal, of `place` for instance; then nothing was started by this.
+    pub(crate) async fn collect<F>(
         &self,
-        sandbox: &RemoteSandbox,
-        operation: Operation,
-    ) -> Result<Collected, Refusal> {
-        let id = operation.id;
-        let (running, kept) = sandbox.collect(operation).await?;
-        let board = Board::open(id, sandbox.outputs(), kept);
-        let collected = Collected {
-            board: Arc::clone(&board),
-            controls: Arc::clone(&running.controls),
+        ports: &Ports,
+        operation: Arc<Operation>,
+        place: impl FnOnce(Arc<Operation>) -> F,
+    ) -> Result<(Collected, Option<Reading>), Refusal>
+    where
+        F: Future<Output = Result<Placed, Refusal>>,
+    {
+        let mut claimed = None;
+        let first = &mut claimed;
+        let cell = Cell::of(self, operation.id);
+        let begin = async {
+            let placed = place(Arc::clone(&operation)).await?;
+            let asked = Some(Arc::clone(&operation));
+            let (begin, collected) = self.prepare(ports, operation.id, asked, &placed).await;
+            *first = Some(collected.claim());
+            self.spawn(begin, &collected, placed.connection);
+            Ok::<_, Refusal>(collected)
         };
-        let (all, sandbox) = (self.clone(), sandbox.clone());
-        // Detached on purpose: it ends with the operation.
-        tokio::spawn(async move {
-            let ended = gather(running, &board).await;
-            all.lock().remove(&id);
-            board.close();
-            if ended {
-                sandbox.forget(id).await;
-            }
-        });
-        Ok(collected)
+        let collected = cell.cell.get_or_try_init(|| begin).await?.clone();
+        if claimed.is_none() {
+            collected.ask(operation)?;
+        }
+        Ok((collected, claimed))
     }
 
-    /// Of an operation that could not be started nothing stays, unless somebody else tries as well.
-    fn drop_empty(&self, id: OperationId, cell: &Arc<OnceCell<Collected>>) {
-        let mut all = self.lock();
-        let same = all.get(&id).is_some_and(|now| Arc::ptr_eq(now, cell));
-        // One reference is the map's and one is ours.
-        if same && !cell.initialized() && Arc::strong_count(cell) <= 2 {
-            all.remove(&id);
+    /// Collects an operation that is placed, without its request. Nothing, where there is none.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub(crate) async fn attach(
+        &self,
+        ports: &Ports,
+        id: OperationId,
+    ) -> Result<Option<Collected>, PortError> {
+        if let Some(collected) = self.find(id) {
+            return Ok(Some(collected));
         }
+        let Some(intent) = ports.operations.find(id).await? else {
+            return Ok(None);
+        };
+        let connection = ports.links.watch(intent.place.runner).await;
+        let placed = Placed {
+            intent,
+            fresh: None,
+            connection,
+        };
+        let cell = Cell::of(self, id);
+        let begin = async {
+            let (begin, collected) = self.prepare(ports, id, None, &placed).await;
+            self.spawn(begin, &collected, placed.connection.clone());
+            collected
+        };
+        Ok(Some(cell.cell.get_or_init(|| begin).await.clone()))
+    }
+
+    /// What can be read of an operation that is placed: one that has ended is read from what is kept of
+    /// it, and asks nothing of its runner. Nothing, where there is none.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub(crate) async fn read(
+        &self,
+        ports: &Ports,
+        id: OperationId,
+    ) -> Result<Option<Collected>, PortError> {
+        if let Some(collected) = self.find(id) {
+            return Ok(Some(collected));
+        }
+        match ports.operations.find(id).await? {
+            Some(intent) if intent.outcome.is_some() => {
+                let outputs = ports.operations.outputs();
+                // What cannot be read now is told to be missing where somebody reads.
+                let kept = outputs.resume(id).await.unwrap_or_default();
+                Ok(Collected::ended(id, outputs, intent, kept))
+            }
+            Some(_) => self.attach(ports, id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Collects what a link has found on its runner: of what has ended a few at a time, and never behind
+    /// what runs. The task ends with its work, or is aborted with the link; what is being collected by then
+    /// goes on over the next one.
+    pub(crate) fn attach_all(
+        &self,
+        ports: Ports,
+        ended: Vec<OperationId>,
+        running: Vec<OperationId>,
+    ) -> JoinHandle<()> {
+        let all = self.clone();
+        tokio::spawn(async move {
+            let (few, many) = (ENDED_AT_ONCE, RUNNING_AT_ONCE);
+            let ended = all.attach_each(&ports, ended, few);
+            let running = all.attach_each(&ports, running, many);
+            tokio::join!(ended, running);
+        })
+    }
+
+    async fn attach_each(&self, ports: &Ports, ids: Vec<OperationId>, at_once: usize) {
+        let attached = stream::iter(ids).for_each_concurrent(at_once, |id| {
+            let (all, ports) = (self.clone(), ports.clone());
+            async move {
+                match all.attach(&ports, id).await {
+                    Ok(Some(collected)) => collected.until_settled().await,
+                    Ok(None) => {}
+                    Err(error) => {
+                        tracing::warn!(operation.id = %id, %error, "left to the next link");
+                    }
+                }
+            }
+        });
+        attached.await;
+    }
+
+    async fn prepare(
+        &self,
+        ports: &Ports,
+        id: OperationId,
+        asked: Option<Arc<Operation>>,
+        placed: &Placed,
+    ) -> (Begin, Collected) {
+        let outputs = ports.operations.outputs();
+        let mut keeping = Keeping::of(id, Arc::clone(&outputs), true);
+        let request = asked.as_ref().map(|asked| &asked.request);
+        let may_write = request.is_none_or(|request| matches!(request, Request::Exec(_)));
+        let kept = match placed.fresh.is_none() && may_write {
+            true => keeping.resume().await,
+            false => [0, 0],
+        };
+        let whole = request.is_some_and(asks_for_all);
+        let board = Board::open(id, outputs, kept, whole);
+        let (controls, wishes) = RemoteControls::pair(asked.clone());
+        let begin = Begin {
+            ports: ports.clone(),
+            id,
+            intent: placed.intent.clone(),
+            fresh: placed.fresh,
+            asked,
+            keeping,
+            kept,
+            audience: Audience::Board(Arc::clone(&board)),
+            wishes,
+            again: Arc::clone(&self.0.again),
+        };
+        let collected = Collected {
+            board,
+            place: placed.intent.place.clone(),
+            digest: placed.intent.digest,
+            controls: Some(Arc::new(controls)),
+        };
+        (begin, collected)
+    }
+
+    fn spawn(&self, begin: Begin, collected: &Collected, connection: Watch) {
+        let ending = Ending {
+            all: self.clone(),
+            id: begin.id,
+            board: Arc::clone(&collected.board),
+        };
+        spawn(begin, connection, ending);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, Arc<OnceCell<Collected>>>> {
+        self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OperationId, Arc<OnceCell<Collected>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Collects an operation whose output is kept nowhere, for one reader. Another reader of it takes it over.
+pub(crate) fn alone(ports: &Ports, operation: Arc<Operation>, placed: Placed) -> Running {
+    let (one, events) = One::pair();
+    let (controls, wishes) = RemoteControls::pair(Some(Arc::clone(&operation)));
+    let place = placed.intent.place.clone();
+    let begin = Begin {
+        ports: ports.clone(),
+        id: operation.id,
+        keeping: Keeping::of(operation.id, ports.operations.outputs(), false),
+        intent: placed.intent,
+        fresh: placed.fresh,
+        asked: Some(operation),
+        kept: [0, 0],
+        audience: Audience::One(one),
+        wishes,
+        again: Arc::new(Semaphore::new(1)),
+    };
+    spawn(begin, placed.connection, ());
+    Running {
+        place,
+        events: Box::new(events),
+        controls: Arc::new(controls),
     }
 }
 
-/// Takes what happens to the operation until it has ended; answers whether it has, as far as this
-/// process knows.
-async fn gather(mut running: Running, board: &Board) -> bool {
-    while let Some(event) = running.events.recv().await {
-        let is_end = match &event {
-            // Of this attempt to collect, under an epoch of which there is a newer one.
-            OperationEvent::Ended(Outcome::Refused(refusal))
-                if matches!(
-                    refusal.code,
-                    RefusalCode::StaleEpoch | RefusalCode::Conflict
-                ) =>
-            {
-                return false;
+/// `ending` is dropped when the task ends, however it does.
+fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
+    let span = tracing::info_span!(
+        "operation",
+        operation.id = %begin.id,
+        runner.id = %begin.intent.place.runner
+    );
+    let driver = Driver::new(begin);
+    // Detached on purpose: it ends with the operation.
+    tokio::spawn(
+        async move {
+            let _ending = ending;
+            if let Err(error) = driver.run(connection).await {
+                tracing::error!(%error, "gave an operation up: the store does not answer");
             }
-            event => matches!(event, OperationEvent::Ended(_)),
-        };
-        board.note(event);
-        if is_end {
-            return true;
+        }
+        .instrument(span),
+    );
+}
+
+/// The end of a collector.
+struct Ending {
+    all: Collectors,
+    id: OperationId,
+    board: Arc<Board>,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.id);
+        self.board.close();
+    }
+}
+
+/// The place of one operation among those that are collected. Where it could not be filled it does not
+/// stay, unless somebody else tries as well.
+struct Cell<'a> {
+    all: &'a Collectors,
+    id: OperationId,
+    cell: Arc<OnceCell<Collected>>,
+}
+
+impl<'a> Cell<'a> {
+    fn of(all: &'a Collectors, id: OperationId) -> Self {
+        let cell = Arc::clone(all.lock().entry(id).or_default());
+        Self { all, id, cell }
+    }
+}
+
+impl Drop for Cell<'_> {
+    fn drop(&mut self) {
+        if self.cell.initialized() {
+            return;
+        }
+        let mut all = self.all.lock();
+        let same = |now: &Arc<_>| Arc::ptr_eq(now, &self.cell);
+        // One reference is the map's and one is ours.
+        if Arc::strong_count(&self.cell) <= 2 && all.get(&self.id).is_some_and(same) {
+            all.remove(&self.id);
         }
     }
-    false
+}
+
+/// Whether the output of what is asked is kept nowhere but where it runs, so that it waits for its one
+/// reader.
+pub fn is_kept_nowhere(request: &Request) -> bool {
+    match request {
+        Request::Download(_) => true,
+        Request::Exec(exec) => exec.retention == Retention::None,
+        _ => false,
+    }
+}
+
+pub(crate) fn asks_for_all(request: &Request) -> bool {
+    matches!(request, Request::Exec(exec) if exec.retention == Retention::All)
+}
+
+pub(crate) fn conflict() -> Refusal {
+    Refusal::new(
+        RefusalCode::Conflict,
+        "the same operation was asked for with another request",
+    )
+}
+
+pub(crate) fn stale() -> Refusal {
+    Refusal::new(
+        RefusalCode::StaleEpoch,
+        "a newer holder of the session exists",
+    )
 }
 
 /// Nothing is passed on to what has ended.

@@ -5,6 +5,7 @@
 //! is sent, and a stored operation is never placed again (docs/internals/contracts.md#a1 to #a4).
 //! The router reaches the store only through [`ports`], and runs nothing itself.
 
+mod bounds;
 mod collect;
 mod frame;
 pub mod links;
@@ -13,7 +14,7 @@ pub mod placement;
 pub mod ports;
 mod remote;
 
-pub use collect::{Collected, Collectors, Reading};
+pub use collect::{Collected, Reading, is_kept_nowhere};
 pub use remote::RemoteSandbox;
 
 #[cfg(test)]

@@ -17,12 +17,12 @@ mod link;
 mod memory;
 mod registry;
 mod seal;
-mod settler;
 
 use std::{sync::Arc, time::Duration};
 
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
+use shared_link::server::{self, Linked};
 use shared_types::{
     Clock, Entropy, OperationId, RunnerId,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
@@ -39,8 +39,34 @@ pub(crate) use self::{
     handle::{Gone, LinkHandle, Reader},
     registry::Connection,
 };
-use crate::ports::LinkRows;
 pub use crate::ports::{HelloFacts, LinkIdentity};
+use crate::{
+    collect::{self, Collected, Collectors},
+    ports::{LinkRows, Operations, PortError},
+};
+
+/// Follows how a runner is connected.
+pub(crate) type Watch = watch::Receiver<Connection>;
+
+/// How the runner is connected, once a link that is just being made carries operations or is gone:
+/// what was stored before this was asked, the link that comes next finds.
+pub(crate) async fn linked_or_not(watch: &mut Watch) -> Connection {
+    let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
+    match settled.await {
+        Ok(connection) => connection.clone(),
+        Err(_) => Connection::Offline { since: None },
+    }
+}
+
+/// What the protocol needs to know of a connection.
+pub(crate) fn linked(connection: &Connection) -> server::Connection<Linked> {
+    match connection {
+        Connection::Offline { since } => server::Connection::Offline { since: *since },
+        Connection::Linking => server::Connection::Linking,
+        Connection::Online(link) => server::Connection::Online(link.linked().clone()),
+        Connection::Revoked => server::Connection::Revoked,
+    }
+}
 
 /// What a runner says, until it says no more. It is read by the link's own task: a queue between
 /// the two would take memory of every link and a wake-up of every frame.
@@ -119,6 +145,7 @@ pub enum LinkEnd {
 pub struct Links {
     registry: registry::Handle,
     serving: Arc<Serving>,
+    collectors: Collectors,
 }
 
 /// What every link's task needs.
@@ -157,6 +184,7 @@ impl Links {
                 options,
                 shutdown,
             }),
+            collectors: Collectors::new(),
         }
     }
 
@@ -242,21 +270,41 @@ impl Links {
         Presence(self.watch(runner).await)
     }
 
-    pub(crate) async fn watch(&self, runner: RunnerId) -> watch::Receiver<Connection> {
+    pub(crate) async fn watch(&self, runner: RunnerId) -> Watch {
         self.registry.watch(runner).await
     }
 
-    /// Sees to it that the outcome of an operation is stored whose call has ended without it, over
-    /// the link that its runner has.
-    pub(crate) async fn settle_late(&self, link: LinkHandle, id: OperationId) {
-        let settler = settler::Settler {
-            rows: Arc::clone(&self.serving.rows),
-            who: Arc::clone(link.who()),
-            link,
-            keep_again_after: self.serving.options.keep_again_after,
-            takes_over: true,
-        };
-        settler.settle_late(id).await;
+    /// The operation, while it is being collected.
+    pub fn collected(&self, id: OperationId) -> Option<Collected> {
+        self.collectors.find(id)
+    }
+
+    /// What can be read of an operation that is placed; nothing, where these know none. Nothing is started
+    /// by it.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    pub async fn read(
+        &self,
+        operations: Arc<dyn Operations>,
+        id: OperationId,
+    ) -> Result<Option<Collected>, PortError> {
+        let ports = self.ports(operations);
+        self.collectors.read(&ports, id).await
+    }
+
+    pub(crate) fn collectors(&self) -> &Collectors {
+        &self.collectors
+    }
+
+    /// What it takes to collect operations whose requests are not known.
+    fn ports(&self, operations: Arc<dyn Operations>) -> collect::Ports {
+        collect::Ports {
+            links: self.clone(),
+            operations,
+            clock: Arc::clone(&self.serving.clock),
+            fleet: None,
+        }
     }
 
     pub(crate) fn options(&self) -> &LinkOptions {

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
-    Attachment, HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence,
-    never_started,
+    HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent, TurnedAway,
+    Verdict, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
@@ -28,18 +27,6 @@ pub trait Fleet: Send + Sync {
     /// # Errors
     /// The store did not answer.
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError>;
-
-    /// The state of one runner on which an operation was placed before, whether or not its user
-    /// may still choose it. Whoever leaves revoked runners out of the snapshot answers this from
-    /// the runner's own row: an operation on a revoked runner is lost, on an offline one it waits.
-    ///
-    /// # Errors
-    /// The store did not answer.
-    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
-        let snapshot = self.snapshot().await?;
-        let row = snapshot.runners.iter().find(|row| row.id == runner);
-        Ok(row.map_or(RunnerState::Offline { since: None }, |row| row.state))
-    }
 
     /// Tells the people who watch the turn what its call waits for.
     fn tell(&self, words: String);
@@ -75,21 +62,32 @@ pub struct FleetRunner {
     pub incarnation: Option<Incarnation>,
 }
 
-/// The operations of one owner, durable.
+/// Where the operations of one owner are placed.
 #[async_trait]
 pub trait Intents: Send + Sync {
-    /// What is stored of an operation.
-    ///
-    /// # Errors
-    /// The store did not answer.
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError>;
-
     /// Commits the intent to carry this request out, and where a tool call asks the event that says
     /// where it was placed, synced to disk.
     ///
     /// # Errors
     /// Nothing was committed.
     async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError>;
+}
+
+/// The operations of one tenant that are placed, durable.
+#[async_trait]
+pub trait Operations: Send + Sync {
+    /// What is stored of an operation.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError>;
+
+    /// The state of a runner on which an operation was placed, whether or not its user may still choose
+    /// it: an operation on a revoked runner is lost, on an offline one it waits.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn runner(&self, runner: RunnerId) -> Result<RunnerState, PortError>;
 
     /// Records that the operation is to be stopped. May be asked again.
     ///
@@ -231,19 +229,8 @@ pub trait LinkRows: Send + Sync {
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError>;
 
-    /// Stores the outcome of an operation for which nobody waits any more; the first one stays.
-    ///
-    /// # Errors
-    /// The store did not answer.
-    async fn settle(
-        &self,
-        who: &LinkIdentity,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<(), PortError>;
-
-    /// Where the output of this runner's operations is kept.
-    fn outputs(&self, who: &LinkIdentity) -> Arc<dyn Outputs>;
+    /// The operations of this runner's tenant.
+    fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations>;
 }
 
 /// A sign of life of a link.

@@ -1,37 +1,28 @@
-//! The sandbox contract over the links: an operation is placed once, committed, sent, followed
-//! over every reconnect, and settled once. The rules are in
+//! The sandbox contract over the links: an operation is placed once, committed, sent, collected
+//! over every reconnect ([`crate::collect`]), and settled once. The rules are in
 //! [`shared_link::server`].
 
 mod cancel;
-mod controls;
-mod cursor;
-mod follow;
 mod reach;
-mod recording;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use shared_link::server::{self, Linked};
-use shared_sandbox::{CancelAnswer, Operation, Request, Retention, Running, Sandbox};
-use shared_types::{Clock, Digest, Epoch, Generation, OperationId, Refusal, RefusalCode, RunnerId};
-use tokio::{
-    sync::watch,
-    time::{Duration, timeout},
+use shared_sandbox::{CancelAnswer, Operation, Running, Sandbox};
+use shared_types::{
+    Clock, Digest, Epoch, Generation, OperationId, Refusal, RefusalCode, RunnerId, human::duration,
 };
+use tokio::time::{Duration, Instant, sleep, timeout};
 
 use crate::{
+    Collected, Reading,
+    bounds::{LINKING_WITHIN, PLACE_AGAIN_AFTER_AT_MOST, PLACE_ATTEMPTS, RETRY_AFTER},
+    collect::{self, Placed, Ports, asks_for_all, conflict, is_kept_nowhere, stale},
     frame,
-    links::{Connection, Links},
+    links::{Connection, Links, Watch, linked_or_not},
     placement::Placement,
-    ports::{Fleet, Intents, NewIntent, Outputs, PlaceError, PortError, StoredIntent},
+    ports::{Fleet, Intents, NewIntent, Operations, PlaceError, PortError, StoredIntent},
 };
-
-/// How long the caller of a start or a cancel waits for a runner that is just linking.
-const LINKING_WITHIN: Duration = Duration::from_secs(5);
-
-/// After how long something may be tried again that is as it should be soon.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A sandbox on an enrolled runner: the one that was chosen when the turn was claimed.
 #[derive(Clone)]
@@ -39,14 +30,12 @@ pub struct RemoteSandbox {
     links: Links,
     fleet: Arc<dyn Fleet>,
     intents: Arc<dyn Intents>,
+    operations: Arc<dyn Operations>,
     clock: Arc<dyn Clock>,
     /// How the runner that was asked for last is connected.
     watched: Arc<Mutex<Option<(RunnerId, Watch)>>>,
     waiting: Arc<reach::WaitingCalls>,
 }
-
-/// Follows how a runner is connected.
-type Watch = watch::Receiver<Connection>;
 
 impl std::fmt::Debug for RemoteSandbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -55,17 +44,18 @@ impl std::fmt::Debug for RemoteSandbox {
 }
 
 impl RemoteSandbox {
-    /// A sandbox whose operations are placed in `fleet` and stored in `intents`.
+    /// A sandbox whose operations are placed in `fleet`, as `intents`, and are among `operations` then.
     pub fn new(
         links: Links,
         fleet: Arc<dyn Fleet>,
-        intents: Arc<dyn Intents>,
+        (intents, operations): (Arc<dyn Intents>, Arc<dyn Operations>),
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             links,
             fleet,
             intents,
+            operations,
             clock,
             watched: Arc::default(),
             waiting: Arc::default(),
@@ -85,10 +75,12 @@ impl RemoteSandbox {
         let intent = StoredIntent {
             digest,
             owner: operation.owner,
+            epoch: operation.epoch,
             place,
             incarnation,
             outcome: None,
             cancel_requested: false,
+            closed: false,
             effect: operation.effect,
             start_by: Some(start_by.clone()),
         };
@@ -106,10 +98,7 @@ impl RemoteSandbox {
         };
         match self.intents.place(new, &operation.request).await {
             Ok(()) => Ok((intent, link)),
-            Err(PlaceError::StaleEpoch) => Err(Refusal::new(
-                RefusalCode::StaleEpoch,
-                "a newer holder of the session exists",
-            )),
+            Err(PlaceError::StaleEpoch) => Err(stale()),
             Err(PlaceError::Conflict) => Err(conflict()),
             Err(PlaceError::OtherIncarnation) => Err(linked_anew(&intent.place.runner_name)),
             Err(PlaceError::Barred) => Err(removed(&intent.place.runner_name)),
@@ -140,29 +129,92 @@ impl RemoteSandbox {
         if intent.digest != digest {
             return Err(conflict());
         }
+        if intent.epoch > operation.epoch {
+            return Err(stale());
+        }
         if asks_for_all(&operation.request) {
             // Before anything is sent: whoever keeps the output of what the runner knows keeps all.
-            let kept = self.intents.outputs().keep_all(operation.id).await;
+            let kept = self.operations.outputs().keep_all(operation.id).await;
             kept.map_err(|error| not_stored("make room for the output", &error))?;
         }
         Ok((intent, fresh))
     }
 
-    /// Starts the operation, or attaches to it, as [`Sandbox::start`] does, for its collector: which is
-    /// told nothing of what is kept already (so much of stdout and stderr), and of the end only once
-    /// that is stored.
-    pub(crate) async fn collect(
-        &self,
-        operation: Operation,
-    ) -> Result<(Running, [u64; 2]), Refusal> {
-        let found = self.find_or_place(&operation).await?;
-        let connection = self.watch(found.0.place.runner).await;
-        Ok(follow::collect(self.clone(), operation, found, connection).await)
+    /// What it is placed as, and where; tried again while it is refused for now.
+    async fn placed(&self, operation: &Operation) -> Result<Placed, Refusal> {
+        let until = Instant::now() + operation.limits.start_within;
+        let mut attempts = 1..PLACE_ATTEMPTS;
+        let (intent, fresh) = loop {
+            let refusal = match self.find_or_place(operation).await {
+                Ok(found) => break found,
+                Err(refusal) => refusal,
+            };
+            let pause = refusal.retry_after_ms.map(Duration::from_millis);
+            match pause {
+                Some(pause)
+                    if pause <= PLACE_AGAIN_AFTER_AT_MOST
+                        && Instant::now() + pause < until
+                        && attempts.next().is_some() =>
+                {
+                    let again = format!("{refusal}; trying again in {}", duration(pause));
+                    self.fleet.tell(again);
+                    sleep(pause).await;
+                }
+                _ => return Err(refusal),
+            }
+        };
+        let connection = self.watch(intent.place.runner).await;
+        Ok(Placed {
+            intent,
+            fresh,
+            connection,
+        })
     }
 
-    /// Where the output of its operations is kept.
-    pub(crate) fn outputs(&self) -> Arc<dyn Outputs> {
-        self.intents.outputs()
+    /// Starts the operation, or goes on with one that is stored, unless that is done already. Its output
+    /// is to be kept.
+    ///
+    /// # Errors
+    /// A refusal: then nothing was started, here or anywhere, by this call.
+    pub async fn collect(&self, operation: Operation) -> Result<Collected, Refusal> {
+        let (collected, _) = self.collected(Arc::new(operation)).await?;
+        Ok(collected)
+    }
+
+    /// Also the first reader that may store the end.
+    async fn collected(
+        &self,
+        operation: Arc<Operation>,
+    ) -> Result<(Collected, Option<Reading>), Refusal> {
+        let collectors = self.links.collectors();
+        let place = |operation: Arc<Operation>| async move { self.placed(&operation).await };
+        collectors.collect(&self.ports(), operation, place).await
+    }
+
+    /// Tells the runner that it may drop an operation that has ended and whose output is kept nowhere
+    /// else. What is not told here is said by the next inventory's verdict.
+    pub async fn forget(&self, operation: OperationId) {
+        let runner = match self.operations.find(operation).await {
+            // An end that is not stored is nowhere else but with the runner.
+            Ok(Some(intent)) if intent.outcome.is_some() => intent.place.runner,
+            Ok(_) => return,
+            Err(error) => {
+                tracing::debug!(operation.id = %operation, %error, "left to the next inventory");
+                return;
+            }
+        };
+        if let Connection::Online(link) = self.settled_connection(runner).await {
+            let _ = link.forget(operation).await;
+        }
+    }
+
+    fn ports(&self) -> Ports {
+        Ports {
+            links: self.links.clone(),
+            operations: Arc::clone(&self.operations),
+            clock: Arc::clone(&self.clock),
+            fleet: Some(Arc::clone(&self.fleet)),
+        }
     }
 
     /// How the runner is connected, once a link that is just being made carries operations.
@@ -186,47 +238,8 @@ impl RemoteSandbox {
     }
 
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, Refusal> {
-        let found = self.intents.find(id).await;
+        let found = self.operations.find(id).await;
         found.map_err(|error| not_stored("read the operation", &error))
-    }
-
-    /// What is not told here is said by the next inventory's verdict.
-    async fn forget_once_kept(self, runner: RunnerId, operation: OperationId) {
-        if let Err(error) = self.intents.outputs().synced(operation).await {
-            tracing::warn!(operation.id = %operation, %error, "output was not kept; asking its runner for it again");
-            return self.settle_late(runner, operation).await;
-        }
-        if let Connection::Online(link) = self.settled_connection(runner).await {
-            let _ = link.forget(operation).await;
-        }
-    }
-
-    /// Nobody waits for it any more, and its outcome is not stored, or its output not kept.
-    async fn settle_late(self, runner: RunnerId, operation: OperationId) {
-        // What is offline now finds it when it links.
-        if let Connection::Online(link) = linked_or_not(&mut self.watch(runner).await).await {
-            self.links.settle_late(link, operation).await;
-        }
-    }
-}
-
-/// How the runner is connected, once a link that is just being made carries operations or is gone:
-/// what was stored before this was asked, the link that comes next finds.
-async fn linked_or_not(watch: &mut Watch) -> Connection {
-    let settled = watch.wait_for(|now| !matches!(now, Connection::Linking));
-    match settled.await {
-        Ok(connection) => connection.clone(),
-        Err(_) => Connection::Offline { since: None },
-    }
-}
-
-/// What the protocol needs to know of a connection.
-fn linked(connection: &Connection) -> server::Connection<Linked> {
-    match connection {
-        Connection::Offline { since } => server::Connection::Offline { since: *since },
-        Connection::Linking => server::Connection::Linking,
-        Connection::Online(link) => server::Connection::Online(link.linked().clone()),
-        Connection::Revoked => server::Connection::Revoked,
     }
 }
 
@@ -234,56 +247,46 @@ type Cancelled = Result<CancelAnswer, Refusal>;
 
 #[async_trait]
 impl Sandbox for RemoteSandbox {
-    /// A second start of an operation takes its stream over: the earlier stream ends without an
-    /// outcome. Dropping a stream leaves the operation running, and its outcome is stored.
     async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
-        let found = self.find_or_place(&operation).await?;
-        let connection = self.watch(found.0.place.runner).await;
-        Ok(follow::start(self.clone(), operation, found, connection))
+        let operation = Arc::new(operation);
+        if is_kept_nowhere(&operation.request) {
+            let placed = self.placed(&operation).await?;
+            return Ok(collect::alone(&self.ports(), operation, placed));
+        }
+        let (collected, claimed) = self.collected(operation).await?;
+        let reading = claimed.unwrap_or_else(|| collected.claim());
+        Ok(collected.running(reading))
+    }
+
+    async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal> {
+        // Also where it is being collected: it is to be one of these.
+        let found = match self.find(operation).await? {
+            Some(_) => self.links.collectors().read(&self.ports(), operation).await,
+            None => Ok(None),
+        };
+        match found.map_err(|error| not_stored("read the operation", &error))? {
+            Some(collected) => Ok(collected.running(collected.read(from))),
+            None => Err(Refusal::new(
+                RefusalCode::NotFound,
+                "there is no such operation",
+            )),
+        }
     }
 
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Cancelled {
         cancel::start(self.clone(), operation, epoch).await
     }
 
-    async fn forget(&self, operation: OperationId) {
-        let runner = match self.intents.find(operation).await {
-            // An end that is not stored is nowhere else but with the runner.
-            Ok(Some(intent)) if intent.outcome.is_some() => intent.place.runner,
-            Ok(_) => return,
-            Err(error) => {
-                tracing::debug!(operation.id = %operation, %error, "left to the next inventory");
-                return;
-            }
-        };
-        // Detached on purpose: a sync is bounded, and a turn does not wait for it.
-        tokio::spawn(self.clone().forget_once_kept(runner, operation));
-    }
-
     async fn leave(&self, operation: OperationId) {
-        match self.intents.find(operation).await {
-            Ok(Some(StoredIntent {
-                outcome: None,
-                place,
-                ..
-            })) => {
-                // Detached on purpose: a turn does not wait for a runner.
-                tokio::spawn(self.clone().settle_late(place.runner, operation));
-            }
-            // It has ended meanwhile, and whoever followed it leaves this to its caller.
-            Ok(Some(StoredIntent { place, .. })) => {
-                tokio::spawn(self.clone().forget_once_kept(place.runner, operation));
-            }
-            Ok(None) => {}
-            Err(error) => {
+        let sandbox = self.clone();
+        // Detached on purpose: a turn does not wait for a runner.
+        tokio::spawn(async move {
+            let collectors = sandbox.links.collectors();
+            if let Err(error) = collectors.attach(&sandbox.ports(), operation).await {
                 tracing::debug!(operation.id = %operation, %error, "left to the next link");
             }
-        }
+        });
     }
-}
-
-fn asks_for_all(request: &Request) -> bool {
-    matches!(request, Request::Exec(exec) if exec.retention == Retention::All)
 }
 
 fn linked_anew(name: &str) -> Refusal {
@@ -294,13 +297,6 @@ fn linked_anew(name: &str) -> Refusal {
 fn removed(name: &str) -> Refusal {
     let message = format!("runner {name:?} was removed; choose another for the next message");
     Refusal::new(RefusalCode::Unavailable, message)
-}
-
-fn conflict() -> Refusal {
-    Refusal::new(
-        RefusalCode::Conflict,
-        "the same operation was asked for with another request",
-    )
 }
 
 fn not_stored(what: &str, error: &PortError) -> Refusal {

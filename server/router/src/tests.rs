@@ -4,6 +4,7 @@ mod away;
 mod background;
 mod collect;
 mod double;
+mod full;
 mod links;
 mod outputs;
 mod passing;

@@ -209,8 +209,8 @@ impl Store {
         find(&mut connection, tenant, operation).await
     }
 
-    /// One operation and the place where it runs, in one statement: it is read again and again
-    /// while the operation is followed. The isolation is what the sandbox is proved to keep apart
+    /// One operation, the place where it runs and the epoch of its owner now, in one statement: it is
+    /// read over every link of the runner. The isolation is what the sandbox is proved to keep apart
     /// now; none, where its runner reports it no more.
     ///
     /// # Errors
@@ -219,9 +219,15 @@ impl Store {
         &self,
         tenant: TenantId,
         operation: OperationId,
-    ) -> Result<(OperationRow, Place), StoreError> {
+    ) -> Result<(OperationRow, Place, Epoch), StoreError> {
         let row: Row = sqlx::query(select_operations!(
-            ", (SELECT name FROM runners
+            ", COALESCE(
+                 (SELECT epoch FROM sessions
+                     WHERE sessions.tenant_id = operations.tenant_id AND sessions.id = session_id),
+                 (SELECT epoch FROM sandboxes
+                     WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id))
+                 AS epoch_now,
+             (SELECT name FROM runners
                  WHERE runners.tenant_id = operations.tenant_id AND runners.id = runner_id)
                  AS runner_name,
              (SELECT isolation FROM sandboxes JOIN runners
@@ -243,7 +249,7 @@ impl Store {
             sandbox: operation.sandbox,
             isolation: row.maybe_parsed("isolation")?.unwrap_or_default(),
         };
-        Ok((operation, place))
+        Ok((operation, place, Epoch(row.count("epoch_now")?)))
     }
 
     /// The operations of a turn in the order of its calls, settled or not.

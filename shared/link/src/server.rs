@@ -1,11 +1,11 @@
 //! The server's end of the link.
 //!
 //! [`Slot`] says which link of a runner is the current one, [`Link`] is one link, [`Follow`] one
-//! operation over all of them, [`Inbox`] what the one hands to the other, [`fetch`] gets the outcome
-//! of an operation for which nobody waits. The driver keeps what is stored, and moves frames.
+//! operation over all of them, [`Inbox`] what the one hands to the other. The driver keeps what is stored,
+//! and moves frames.
 
+mod bounds;
 mod cancel;
-pub mod fetch;
 mod follow;
 mod hello;
 mod inbox;
@@ -21,9 +21,7 @@ pub use cancel::{CancelStep, cancel};
 pub use follow::{Follow, Linked, Step};
 pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};
 pub use inbox::{Inbox, InboxError, Mail, Seat};
-pub use link::{
-    Attachment, CancelAnswered, Command, Link, Over, Reader, Times, Unsettled, Verdict,
-};
+pub use link::{CancelAnswered, Command, Link, Over, Reader, Times, Verdict};
 pub use passing::{Answer, Controlled};
 pub use refusals::{
     forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,

@@ -6,6 +6,7 @@
 //! here from there. This crate runs nothing.
 
 mod control;
+mod events;
 pub mod examples;
 mod outcome;
 mod request;
@@ -13,6 +14,7 @@ mod sandbox;
 pub mod scripted;
 
 pub use control::{Control, Controls, Input, Signal};
+pub use events::{EndToken, EndTokenGiven, Events};
 // All of each: a new kind needs no line here.
 pub use outcome::*;
 pub use request::*;

@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 use shared_types::{
     Effect, Epoch, OperationId, OperationKey, Owner, Refusal, Timestamp, event::Place,
 };
-use tokio::sync::mpsc;
 
-use crate::{Controls, Outcome, Request};
+use crate::{Controls, Events, Outcome, Request};
 
 /// A place where operations happen.
 #[async_trait]
 pub trait Sandbox: Send + Sync {
     /// Starts the operation, or attaches to it where its id is known already: asking twice never
-    /// runs it twice. It is in the sandbox's memory before this returns.
+    /// runs it twice. It is in the sandbox's memory before this returns. Where it has no room yet, it is
+    /// tried again until the time to start has passed. The caller that asked last is told all of the
+    /// output, and gets the right to store the end ([`EndToken`](crate::EndToken)).
     ///
     /// # Errors
     /// A refusal: then nothing was started, here or anywhere, by this call.
@@ -31,14 +32,17 @@ pub trait Sandbox: Send + Sync {
     /// then nothing is promised of a start that comes later.
     async fn cancel(&self, operation: OperationId, epoch: Epoch) -> Result<CancelAnswer, Refusal>;
 
-    /// Tells the sandbox that the operation's end and output are durable with the caller, so that
-    /// it may drop what it keeps of them. Until then attaching again replays everything.
-    async fn forget(&self, operation: OperationId);
+    /// Reads an operation from these offsets of stdout and stderr on. Nothing is started by it, and the
+    /// reader gets no right to store the end.
+    ///
+    /// # Errors
+    /// A refusal; with [`RefusalCode::NotFound`](shared_types::RefusalCode::NotFound), when it was never
+    /// asked for.
+    async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal>;
 
-    /// Tells the sandbox that nobody waits any more for an operation whose end the caller has not
-    /// heard, and which may never have been asked for. What runs goes on; what never started never
-    /// does, and its end is stored either way. Whoever attaches to it later hears that end.
-    /// Nothing, where the sandbox stores no ends.
+    /// Tells the sandbox that the caller waits no more for the end of an operation, which may never have
+    /// been asked for. What runs goes on; what never started never does. The sandbox stores the end
+    /// either way.
     async fn leave(&self, operation: OperationId);
 }
 
@@ -75,10 +79,10 @@ pub struct OperationLimits {
 pub struct Running {
     /// Where it runs; recorded before it was sent.
     pub place: Place,
-    /// What happens to it; the last one is [`OperationEvent::Ended`]. The channel is bounded: a
-    /// slow reader makes its own stream wait and nothing else, unless the request says that nothing is
-    /// kept of the output ([`crate::Retention::None`]).
-    pub events: mpsc::Receiver<OperationEvent>,
+    /// What happens to it; the last one is [`OperationEvent::Ended`]. A slow reader holds up nothing: it is
+    /// told what is kept of the output. Only where nothing is kept ([`crate::Retention::None`], a download)
+    /// the output waits for its one reader.
+    pub events: Box<dyn Events>,
     /// What can be passed on to it.
     pub controls: Arc<dyn Controls>,
 }
@@ -119,9 +123,8 @@ pub enum OperationEvent {
     /// place has lost it (an upload whose runner was started anew): then send on from here. Told
     /// at once to whoever attaches to what takes input.
     InputTaken(u64),
-    /// It ended; nothing follows. Whoever holds the stream may make the end durable together with
-    /// what it concludes from it; once the stream is dropped, the sandbox stores an end that is
-    /// not stored yet. It does so before where all output is kept and its reader is behind.
+    /// It ended; nothing follows. The end is stored, or the reader may store it
+    /// ([`Events::end_token`]).
     Ended(Outcome),
 }
 

@@ -12,15 +12,15 @@ use shared_types::{
 use tokio::sync::mpsc;
 
 use crate::{
-    CancelAnswer, Control, Controls, Input, Operation, OperationEvent, Outcome, OutputStream,
-    Running, Sandbox,
+    CancelAnswer, Control, Controls, EndToken, EndTokenGiven, Events, Input, Operation,
+    OperationEvent, Outcome, OutputStream, Running, Sandbox,
 };
 
 /// Pieces of input of one operation of which its reader is told, where it reads nothing meanwhile.
 const INPUT_EVENTS: usize = 16;
 
-/// Answers the first [`Sandbox::start`] of each operation with the next script, plays that
-/// script again to whoever attaches until it may be forgotten, and remembers what it was asked.
+/// Answers the first [`Sandbox::start`] of each operation with the next script, plays that script again to
+/// every later reader, and remembers what it was asked.
 #[derive(Debug, Default)]
 pub struct ScriptedSandbox {
     state: Arc<Mutex<State>>,
@@ -33,8 +33,12 @@ struct State {
     known: HashMap<OperationId, Script>,
     cancel_answer: Option<Result<CancelAnswer, Refusal>>,
     started: Vec<Operation>,
+    /// Every operation that was started or read, in order.
+    asked: Vec<OperationId>,
     cancelled: Vec<OperationId>,
-    forgotten: Vec<OperationId>,
+    /// Of ends that were told.
+    tokens: Vec<(OperationId, EndTokenGiven)>,
+    stored: Vec<OperationId>,
     left: Vec<OperationId>,
     inputs: HashMap<OperationId, Vec<u8>>,
     controls: Vec<(OperationId, Control)>,
@@ -73,6 +77,11 @@ impl ScriptedSandbox {
         self
     }
 
+    /// From now on it answers every cancel with the promise that nothing starts.
+    pub fn never_starts(&self) {
+        self.lock().cancel_answer = Some(Ok(CancelAnswer::NeverStarted));
+    }
+
     /// From now on it refuses every cancel so.
     pub fn refuse_cancels(&self, refusal: Refusal) {
         self.lock().cancel_answer = Some(Err(refusal));
@@ -88,14 +97,28 @@ impl ScriptedSandbox {
         self.lock().started.clone()
     }
 
+    /// Every operation that was started or read, in order.
+    pub fn asked(&self) -> Vec<OperationId> {
+        self.lock().asked.clone()
+    }
+
     /// Every operation that was asked to stop, in order.
     pub fn cancelled(&self) -> Vec<OperationId> {
         self.lock().cancelled.clone()
     }
 
-    /// Every operation that may be forgotten, in order.
-    pub fn forgotten(&self) -> Vec<OperationId> {
-        self.lock().forgotten.clone()
+    /// Every operation whose end its reader has stored, in the order of the ends.
+    pub fn stored(&self) -> Vec<OperationId> {
+        let mut state = self.lock();
+        let State { tokens, stored, .. } = &mut *state;
+        let spent = tokens.extract_if(.., |(_, given)| given.is_spent_by_now());
+        stored.extend(spent.map(|(id, _)| id));
+        stored.clone()
+    }
+
+    /// From now on it does not know the operation.
+    pub fn forget(&self, operation: OperationId) {
+        self.lock().known.remove(&operation);
     }
 
     /// Every operation that was left without its end, in order.
@@ -137,6 +160,73 @@ impl ScriptedSandbox {
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells what its script says.
+#[derive(Debug)]
+struct ScriptedEvents {
+    events: mpsc::Receiver<OperationEvent>,
+    /// Below these offsets its reader needs nothing of stdout and stderr.
+    from: [u64; 2],
+    came: [u64; 2],
+    state: Arc<Mutex<State>>,
+    operation: OperationId,
+    may_store: bool,
+    has_ended: bool,
+}
+
+#[async_trait]
+impl Events for ScriptedEvents {
+    async fn recv(&mut self) -> Option<OperationEvent> {
+        loop {
+            let event = self.events.recv().await?;
+            self.has_ended |= matches!(event, OperationEvent::Ended(_));
+            if let OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            } = &event
+            {
+                let came = &mut self.came[*stream as usize];
+                *came = (*came).max(offset + data.len() as u64);
+            }
+            if let Some(event) = behind(event, self.from) {
+                return Some(event);
+            }
+        }
+    }
+
+    fn came(&self) -> [u64; 2] {
+        self.came
+    }
+
+    fn end_token(&mut self) -> Option<EndToken> {
+        if !(self.has_ended && std::mem::take(&mut self.may_store)) {
+            return None;
+        }
+        let (token, given) = EndToken::give();
+        lock(&self.state).tokens.push((self.operation, given));
+        Some(token)
+    }
+}
+
+/// What of the event lies behind these offsets.
+fn behind(event: OperationEvent, from: [u64; 2]) -> Option<OperationEvent> {
+    let OperationEvent::Output {
+        stream,
+        offset,
+        data,
+    } = event
+    else {
+        return Some(event);
+    };
+    let known = from[stream as usize].saturating_sub(offset);
+    let known = usize::try_from(known).unwrap_or(usize::MAX);
+    (known < data.len()).then(|| OperationEvent::Output {
+        stream,
+        offset: offset + known as u64,
+        data: data.slice(known..),
+    })
 }
 
 /// Takes what is passed on to an operation, at once.
@@ -181,19 +271,16 @@ impl Controls for ScriptedControls {
     }
 }
 
-#[async_trait]
-impl Sandbox for ScriptedSandbox {
-    /// # Panics
-    /// If more operations are started than there are scripts.
-    async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
+impl ScriptedSandbox {
+    /// Plays the operation's script; `from` is that of a reader, who stores no end.
+    fn play(
+        &self,
+        id: OperationId,
+        takes_input: bool,
+        from: Option<[u64; 2]>,
+    ) -> Result<Running, Refusal> {
         let mut state = self.lock();
-        let id = operation.id;
-        let controls = Arc::new(ScriptedControls {
-            state: Arc::clone(&self.state),
-            operation: id,
-            takes_input: operation.request.takes_input(),
-        });
-        state.started.push(operation);
+        state.asked.push(id);
         let known = state.known.get(&id).cloned();
         let script = known
             .or_else(|| state.scripts.pop_front())
@@ -214,11 +301,44 @@ impl Sandbox for ScriptedSandbox {
         if hang {
             state.open.push((id, sender));
         }
+        let controls = ScriptedControls {
+            state: Arc::clone(&self.state),
+            operation: id,
+            takes_input,
+        };
+        let events = ScriptedEvents {
+            events: receiver,
+            from: from.unwrap_or_default(),
+            came: [0, 0],
+            state: Arc::clone(&self.state),
+            operation: id,
+            may_store: from.is_none(),
+            has_ended: false,
+        };
         Ok(Running {
             place: Self::place(),
-            events: receiver,
-            controls,
+            events: Box::new(events),
+            controls: Arc::new(controls),
         })
+    }
+}
+
+#[async_trait]
+impl Sandbox for ScriptedSandbox {
+    /// # Panics
+    /// If more operations are started than there are scripts.
+    async fn start(&self, operation: Operation) -> Result<Running, Refusal> {
+        let (id, takes_input) = (operation.id, operation.request.takes_input());
+        self.lock().started.push(operation);
+        self.play(id, takes_input, None)
+    }
+
+    async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal> {
+        if !self.lock().known.contains_key(&operation) {
+            let message = "there is no such operation";
+            return Err(Refusal::new(RefusalCode::NotFound, message));
+        }
+        self.play(operation, false, Some(from))
     }
 
     /// Answers `NeverStarted` for what it does not know, `AlreadyExited` for what has an end, else
@@ -254,12 +374,6 @@ impl Sandbox for ScriptedSandbox {
             *id != operation
         });
         Ok(CancelAnswer::Cancelled)
-    }
-
-    async fn forget(&self, operation: OperationId) {
-        let mut state = self.lock();
-        state.known.remove(&operation);
-        state.forgotten.push(operation);
     }
 
     async fn leave(&self, operation: OperationId) {

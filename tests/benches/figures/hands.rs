@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_router::{RemoteSandbox, ports::Intents};
+use server_router::{RemoteSandbox, ports::Operations};
 use shared_sandbox::{
     Command, Exec, ExitStatus, OperationEvent, Outcome, OutputStream, Request, Retention, Running,
     Sandbox as _,
@@ -105,7 +105,7 @@ impl Hands {
     }
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) {
-        let stored = Intents::settle(&*self.rows, id, outcome).await;
+        let stored = Operations::settle(&*self.rows, id, outcome).await;
         stored.expect("it was placed");
     }
 }

@@ -138,7 +138,8 @@ impl Server {
             let listener = TcpListener::bind(address).await.expect("a free port");
             let address = listener.local_addr().expect("it is bound");
             serve(listener, services, None, stop);
-            let sandbox = RemoteSandbox::new(links.clone(), rows.clone(), rows, clock);
+            let sandbox =
+                RemoteSandbox::new(links.clone(), rows.clone(), (rows.clone(), rows), clock);
             (links, sandbox, address)
         });
         let (links, sandbox, address) = started.await.expect("no panic");

@@ -8,24 +8,22 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::ports::{
-    Attachment, Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
-    LinkRows, NewIntent, Outputs, PlaceError, PortError, RunnerState, Seen, Settled, StoredIntent,
-    TurnedAway, Verdict, never_started,
+    Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity, LinkRows,
+    NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, Seen, Settled,
+    StoredIntent, TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream, Request};
-use shared_types::{Epoch, Generation, Isolation, OperationId, Owner, event::Choice};
+use shared_types::{Generation, Isolation, OperationId, RunnerId, event::Choice};
 
 /// What a store would keep.
-#[derive(Default)]
-pub struct Rows(Mutex<Kept>);
+#[derive(Clone, Default)]
+pub struct Rows(Arc<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
     runner: Option<FleetRunner>,
     links: u64,
     intents: HashMap<OperationId, StoredIntent>,
-    /// What the runner has to know of whom an intent belongs to.
-    owners: HashMap<OperationId, (Owner, Epoch)>,
     /// Nobody waits for these any more.
     abandoned: HashSet<OperationId>,
     outputs: Option<Arc<dyn Outputs>>,
@@ -82,25 +80,37 @@ impl Fleet for Rows {
 
 #[async_trait]
 impl Intents for Rows {
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        Ok(self.kept().intents.get(&id).cloned())
-    }
-
     async fn place(&self, intent: NewIntent, _request: &Request) -> Result<(), PlaceError> {
         let stored = StoredIntent {
             digest: intent.digest,
             owner: intent.owner,
+            epoch: intent.epoch,
             place: intent.place,
             incarnation: intent.incarnation,
             outcome: None,
             cancel_requested: false,
+            closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
         };
-        let mut kept = self.kept();
-        kept.owners.insert(intent.id, (intent.owner, intent.epoch));
-        kept.intents.insert(intent.id, stored);
+        self.kept().intents.insert(intent.id, stored);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Operations for Rows {
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        let kept = self.kept();
+        let found = kept.intents.get(&id).cloned();
+        Ok(found.map(|intent| StoredIntent {
+            closed: kept.abandoned.contains(&id),
+            ..intent
+        }))
+    }
+
+    async fn runner(&self, _runner: RunnerId) -> Result<RunnerState, PortError> {
+        Ok(RunnerState::Offline { since: None })
     }
 
     async fn request_cancel(&self, _id: OperationId) -> Result<(), PortError> {
@@ -182,13 +192,7 @@ impl LinkRows for Rows {
         let kept = self.kept();
         let verdict = |id| match kept.intents.get(id) {
             Some(intent) if intent.outcome.is_none() && kept.abandoned.contains(id) => {
-                let (owner, epoch) = kept.owners[id];
-                Verdict::Settle(Attachment {
-                    digest: intent.digest,
-                    sandbox: intent.place.sandbox,
-                    owner,
-                    epoch,
-                })
+                Verdict::Collect
             }
             Some(intent) if intent.outcome.is_none() => Verdict::Keep {
                 committed: committed[id],
@@ -198,17 +202,8 @@ impl LinkRows for Rows {
         Ok(operations.iter().map(|id| (*id, verdict(id))).collect())
     }
 
-    async fn settle(
-        &self,
-        _who: &LinkIdentity,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<(), PortError> {
-        Intents::settle(self, id, outcome).await.map(drop)
-    }
-
-    fn outputs(&self, _who: &LinkIdentity) -> Arc<dyn Outputs> {
-        self.area()
+    fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {
+        Arc::new(self.clone())
     }
 }
 

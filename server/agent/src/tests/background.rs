@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, Outcome, scripted::Script};
+use shared_sandbox::{ExitCause, ExitStatus, OperationEvent, scripted::Script};
 use shared_types::{
-    Event, OperationId, Refusal, RefusalCode, Timestamp,
+    Event, OperationId, Timestamp,
     event::{Awaited, CallOutcome, TurnOutcome},
     limits::{AWAY_AT_MOST, LINK_LEASE},
 };
@@ -12,7 +12,7 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
     Live, TurnError,
-    testing::{Reply, START, World, ends, exit, output},
+    testing::{Reply, START, World, exit, output},
 };
 
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make","timeout_ms":5000}"#);
@@ -103,7 +103,7 @@ async fn a_command_that_outlasts_its_call_goes_on_as_a_task_and_is_left_to_its_p
         (sandbox.started().len(), sandbox.left()),
         (1, vec![operation])
     );
-    assert_eq!((sandbox.cancelled(), sandbox.forgotten()), (vec![], vec![]));
+    assert_eq!((sandbox.cancelled(), sandbox.stored()), (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,31 +171,13 @@ async fn a_task_is_read_on_from_where_it_was_read_to_and_goes_on() {
         told(&world)[1],
         (CallOutcome::Completed, text.to_owned(), None)
     );
-    let started = world.sandbox.scripted.started();
-    let ids: Vec<_> = started.iter().map(|operation| operation.id).collect();
-    assert_eq!(ids, [operation, operation], "it is attached to");
-    assert_eq!(started[0].request, started[1].request);
-    assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
+    let sandbox = &world.sandbox.scripted;
+    assert_eq!(sandbox.asked(), [operation, operation]);
+    assert_eq!(sandbox.started().len(), 1, "then it is only read");
+    assert_eq!(sandbox.left(), [operation]);
     let shown = world.live.all().into_iter();
     let shown = shown.filter(|live| matches!(live, Live::Output { .. }));
     assert_eq!(shown.count(), 1, "what was shown is not shown again");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_task_is_the_operation_as_which_its_call_was_tried_last() {
-    let full = Refusal::new(RefusalCode::ResourceExhausted, "the runner is full");
-    let no_room = ends(Outcome::Refused(full.retry_after(Duration::from_millis(1))));
-    let calls = [SHELL, READ_ON].map(|call| Reply::calls("", [call]));
-    let world = World::new(
-        calls.into_iter().chain([Reply::says("done")]),
-        [no_room, runs_on()],
-    );
-    let running = world.spawn();
-    let tried = world.started(2).await;
-    world.was_placed(tried[1]);
-    assert_ends(running, TurnOutcome::Completed).await;
-    assert_eq!(world.started(3).await, [tried[0], tried[1], tried[1]]);
-    assert_eq!(world.sandbox.scripted.left(), [tried[1], tried[1]]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,7 +400,7 @@ async fn whoever_cancels_a_turn_that_reads_a_task_stops_the_reading_and_not_the_
         (CallOutcome::Cancelled, text.to_owned(), None)
     );
     assert!(world.sandbox.scripted.cancelled().is_empty());
-    assert_eq!(world.sandbox.scripted.left(), [operation, operation]);
+    assert_eq!(world.sandbox.scripted.left(), [operation]);
 }
 
 #[tokio::test(start_paused = true)]

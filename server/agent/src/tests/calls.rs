@@ -21,9 +21,10 @@ use shared_types::{
 };
 
 use crate::{
-    Live, TurnError,
+    JournalError, Live, TurnError,
     testing::{
-        EPOCH, Happened, Reply, START, TURN, World, command, content, ends, exit, output, written,
+        EPOCH, Fault, Happened, Reply, START, TURN, World, command, content, ends, exit, output,
+        written,
     },
 };
 
@@ -45,7 +46,20 @@ async fn the_end_of_an_operation_is_stored_with_that_of_its_call() {
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let started = world.sandbox.scripted.started();
     assert_eq!(world.journal.ends(), [(started[0].id, end)]);
-    assert_eq!(world.sandbox.scripted.forgotten(), [started[0].id]);
+    assert_eq!(world.sandbox.scripted.stored(), [started[0].id]);
+}
+
+#[tokio::test]
+async fn the_token_of_an_end_that_cannot_be_recorded_goes_back() {
+    let end = exit(0, ExitStatus::Code(0), ExitCause::Exited);
+    let world = one_call(SHELL, [ends(end)]);
+    world.journal.break_at(Fault {
+        at: 2,
+        stored: false,
+        error: JournalError::Unavailable("the disk is gone".to_owned()),
+    });
+    assert!(world.run().await.is_err());
+    assert!(world.sandbox.scripted.stored().is_empty());
 }
 
 #[tokio::test]
@@ -271,7 +285,7 @@ async fn a_refused_start_is_told_to_the_model_and_the_turn_goes_on() {
     let told =
         "not run: runner lap is offline since noon; start it; somebody has to see to that first";
     assert_eq!(world.only_call(), (CallOutcome::Refused, told.to_owned()));
-    assert!(world.sandbox.scripted.forgotten().is_empty());
+    assert!(world.sandbox.scripted.stored().is_empty());
 }
 
 #[tokio::test]
@@ -378,7 +392,7 @@ async fn a_runner_that_stays_away_ends_the_turn_leaves_the_outcome_unknown_and_k
     )));
     assert!(text.ends_with("half"));
     assert!(
-        world.sandbox.scripted.forgotten().is_empty(),
+        world.sandbox.scripted.stored().is_empty(),
         "its truth may still arrive"
     );
     assert_eq!(world.sandbox.scripted.left().len(), 1);
@@ -470,8 +484,8 @@ impl Sandbox for GoesAway {
         self.taken.cancel(operation, epoch).await
     }
 
-    async fn forget(&self, operation: OperationId) {
-        self.taken.forget(operation).await;
+    async fn read(&self, operation: OperationId, from: [u64; 2]) -> Result<Running, Refusal> {
+        self.taken.read(operation, from).await
     }
 
     async fn leave(&self, operation: OperationId) {

@@ -124,7 +124,7 @@ async fn a_runner_that_cannot_be_reached_does_not_hold_up_a_cancelled_turn() {
         text.starts_with("stop requested; the runner could not be reached"),
         "{text}"
     );
-    assert!(text.ends_with("half") && world.sandbox.scripted.forgotten().is_empty());
+    assert!(text.ends_with("half") && world.sandbox.scripted.stored().is_empty());
 }
 
 #[tokio::test]

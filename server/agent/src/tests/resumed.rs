@@ -1,9 +1,6 @@
 //! Turns whose worker dies: the log that they leave is the one that nothing would have left.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet};
 
 use shared_sandbox::{Outcome, scripted::Script};
 use shared_types::{
@@ -13,14 +10,14 @@ use shared_types::{
 
 use crate::{
     JournalError, TurnError,
-    testing::{Fault, Happened, Reply, World, command, content, ends, written},
+    testing::{Fault, Happened, Reply, World, content, ends, written},
 };
 
 const READ: (&str, &str) = ("Read", r#"{"path":"a"}"#);
 const SHELL: (&str, &str) = ("Shell", r#"{"command":"make"}"#);
 
 /// Four steps with everything that a call can be: reads side by side, writes, a refusal, a call
-/// that is not run, a command for which there is no room at first, a lost command and a lost read.
+/// that is not run, a command for which there is no room, a lost command and a lost read.
 fn world() -> World {
     let write = ("Write", r#"{"path":"a","content":"hi"}"#);
     let refused = || {
@@ -29,7 +26,7 @@ fn world() -> World {
     };
     let no_room = || {
         let full = Refusal::new(RefusalCode::ResourceExhausted, "the runner is full");
-        ends(Outcome::Refused(full.retry_after(Duration::from_millis(1))))
+        ends(Outcome::Refused(full))
     };
     let lost = || Outcome::Refused(Refusal::new(RefusalCode::Lost, "the runner was reset"));
     World::new(
@@ -43,7 +40,6 @@ fn world() -> World {
             ends(content("x")),
             ends(content("y")),
             no_room(),
-            command("built", 0),
             ends(written()),
             ends(content("z")),
             ends(lost()),
@@ -81,8 +77,8 @@ async fn a_turn_killed_at_any_record_ends_with_the_same_log_and_one_id_per_call(
     }
 }
 
-/// An answer is durable before its tools start, a result before it is forgotten, and a call has
-/// one operation, or two where the first found no room, or was lost and only reads.
+/// An answer is durable before its tools start, and a call has one operation, or two where the first was
+/// lost and it only reads.
 fn check(trace: &[Happened]) {
     let mut answers = HashSet::new();
     let mut ended = HashSet::new();
@@ -106,12 +102,6 @@ fn check(trace: &[Happened]) {
                 assert!(!ended.contains(&(step, ordinal)), "started after its end");
                 calls.insert(operation.id, (step, ordinal));
             }
-            Happened::Forgotten(id) => {
-                assert!(
-                    ended.contains(&calls[id]),
-                    "forgotten before its end was durable"
-                );
-            }
             _ => {}
         }
     }
@@ -120,11 +110,7 @@ fn check(trace: &[Happened]) {
         *per_call.entry(*call).or_default() += 1;
     }
     for (call, operations) in per_call {
-        let expected = if [(1, 2), (3, 0)].contains(&call) {
-            2
-        } else {
-            1
-        };
+        let expected = if call == (3, 0) { 2 } else { 1 };
         assert_eq!(operations, expected, "operations of call {call:?}");
     }
 }
@@ -139,7 +125,7 @@ async fn a_start_that_is_refused_after_a_restart_is_not_told_as_not_run() {
     // The first worker dies while its command runs; the sandbox has recorded the placement.
     let operation = world.dies_after_starting(1).await;
     world.was_placed(operation);
-    shared_sandbox::Sandbox::forget(&world.sandbox.scripted, operation).await;
+    world.sandbox.scripted.forget(operation);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);

@@ -56,6 +56,11 @@ impl Excerpt {
         (self.came < self.from).then_some(self.came)
     }
 
+    /// So much of the stream is known to have come.
+    pub(crate) fn note_came(&mut self, up_to: u64) {
+        self.came = self.came.max(up_to);
+    }
+
     /// Takes in bytes at their place in the stream. Those that are known are dropped; a jump is
     /// a gap.
     pub(crate) fn push(&mut self, offset: u64, data: &[u8]) {

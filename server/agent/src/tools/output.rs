@@ -38,6 +38,12 @@ impl CommandOutput {
         self.stream(stream).push(offset, data);
     }
 
+    /// Notes how much of stdout and stderr is known to have come, also of what was not pushed.
+    pub fn note_came(&mut self, [stdout, stderr]: [u64; 2]) {
+        self.stdout.note_came(stdout);
+        self.stderr.note_came(stderr);
+    }
+
     /// Notes that what lies before `to` and was not pushed is missing.
     pub fn skip_to(&mut self, stream: OutputStream, to: u64) {
         self.stream(stream).skip_to(to);

@@ -117,9 +117,8 @@ impl Tool for TaskReadTool {
         PARAMETERS
     }
 
-    /// Two that wait for one task would take it from each other.
     fn effect(&self) -> Effect {
-        Effect::Idempotent
+        Effect::Pure
     }
 
     fn prepare(&self, arguments: &Arguments) -> Result<Ask, BadArguments> {

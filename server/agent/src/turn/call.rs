@@ -2,22 +2,20 @@
 //!
 //! A call is run as an operation whose id is derived from the call's place in the session, so
 //! that running the call again, here or on another replica, attaches to what runs already. It gets
-//! a second operation only where the first one is known never to have run, and that is stored, or
-//! where it merely reads.
+//! a second operation only where the first one was lost and it merely reads.
 
 use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{Operation, OperationEvent, OperationLimits, Outcome};
+use shared_sandbox::{EndToken, Events, Operation, OperationLimits, Outcome};
 use shared_types::{
     Effect, Epoch, Event, OperationId, OperationKey, Owner, RefusalCode, Timestamp, TurnId,
     event::Awaited,
 };
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Turn, TurnError,
-    again::{Again, Attempts},
+    again::is_run_anew,
     follow::{Follow, Followed},
     task,
     told::{self, Told, not_run, wall},
@@ -102,27 +100,26 @@ pub(super) struct Plan {
 pub(super) struct Done {
     /// To be recorded.
     pub(super) event: Event,
-    /// What the sandbox may forget once it is.
-    pub(super) settled: Vec<OperationId>,
-    /// Whose end is not known, or was known before, and which nobody waits for once it is recorded.
-    pub(super) left: Option<Left>,
-    /// The end of its operation, to be stored with the event.
+    /// The end of its operation, to be stored with the event. Absent also where the end is stored already.
     pub(super) end: Option<End>,
+    /// Its operation, where the end of that is not known.
+    pub(super) left: Option<Left>,
 }
 
 /// How an operation ended.
 pub(super) struct End {
     pub(super) operation: OperationId,
     pub(super) outcome: Outcome,
-    /// While it is held, the sandbox leaves it to us to store the end.
-    _stream: Option<mpsc::Receiver<OperationEvent>>,
+    /// Spent once the end is stored.
+    pub(super) token: EndToken,
 }
 
 /// An operation that is left to the sandbox.
 pub(super) struct Left {
     pub(super) operation: OperationId,
-    /// Held until the call's end is recorded: an end that is stored later is told in the log.
-    pub(super) stream: Option<mpsc::Receiver<OperationEvent>>,
+    /// Held until the call's end is recorded, and with it the claim to an end that comes meanwhile: an end
+    /// that the sandbox stores later is told in the log.
+    pub(super) events: Option<Box<dyn Events>>,
 }
 
 impl<'a> Call<'a> {
@@ -202,10 +199,7 @@ impl<'a> Call<'a> {
             awaits: looked.awaits,
             ..Beside::default()
         };
-        Ok(Done {
-            left: looked.attached,
-            ..self.done_with(looked.rendered, times, beside)
-        })
+        Ok(self.done_with(looked.rendered, times, beside))
     }
 
     async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Done, TurnError> {
@@ -220,28 +214,29 @@ impl<'a> Call<'a> {
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
         let started = self.placed.unwrap_or_else(|| clock.now());
-        let mut settled = Vec::new();
-        let mut attempts = Attempts::default();
+        let mut attempt = 0;
         let (follow, followed) = loop {
-            let (site, number) = (&self.site, attempts.number);
-            let operation = site.operation(site.place, number, tool.effect(), prepared);
-            let mut follow = Follow::new(&self.site, operation, prepared.wait_for);
+            let operation = self
+                .site
+                .operation(self.site.place, attempt, tool.effect(), prepared);
+            let mut follow = Follow::start(&self.site, operation, prepared.wait_for);
             let followed = follow.run_to_its_end().await;
             if followed.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
             }
-            if followed.is_settled() {
-                settled.push(follow.operation.id);
+            let anew = is_run_anew(tool.effect(), attempt, &followed);
+            match anew && !self.site.cancel.is_cancelled() {
+                true => attempt += 1,
+                false => break (follow, followed),
             }
-            let limits = &self.site.engine.limits;
-            let again = attempts.after(tool.effect(), limits, &follow, &followed);
-            match self.go_on(&again, &mut follow, followed).await {
-                Ok(()) => attempts = attempts.next(&again),
-                Err(followed) => break (follow, followed),
-            }
+        };
+        let task = match &followed {
+            Followed::StillRuns => Some(self.next_task().await?),
+            _ => None,
         };
         let told = Told {
             tool,
+            prepared,
             follow: &follow,
             started,
             was_placed: self.placed.is_some(),
@@ -251,25 +246,24 @@ impl<'a> Call<'a> {
             budget: prepared.budget(),
             duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
         };
-        let mut done = match followed {
-            Followed::StillRuns => {
-                let task = self.next_task().await?;
-                let beside = Beside {
+        let (rendered, beside) = match task {
+            Some(task) => (
+                told.goes_on(task, times.budget),
+                Beside {
                     task: Some(task),
                     ..Beside::default()
-                };
-                self.done_with(told.goes_on(task, times.budget), times, beside)
-            }
-            _ => {
-                let beside = Beside {
+                },
+            ),
+            None => (
+                told.of(&followed),
+                Beside {
                     unplaced: told.is_unplaced(&followed),
                     awaits: follow.awaits(&followed),
                     task: None,
-                };
-                self.done_with(told.of(&followed), times, beside)
-            }
+                },
+            ),
         };
-        done.settled = settled;
+        let mut done = self.done_with(rendered, times, beside);
         done.take(followed, follow);
         Ok(done)
     }
@@ -289,42 +283,6 @@ impl<'a> Call<'a> {
     async fn next_task(&self) -> Result<u32, TurnError> {
         let log = self.site.ports.journal.load().await?;
         Ok(Transcript::of(&log).next_task())
-    }
-
-    /// Waits until the call is to be tried again.
-    ///
-    /// # Errors
-    /// It is not, and this is what became of it.
-    async fn go_on(
-        &self,
-        again: &Again,
-        follow: &mut Follow<'_>,
-        followed: Followed,
-    ) -> Result<(), Followed> {
-        match *again {
-            Again::Never => Err(followed),
-            Again::Rerun if self.site.cancel.is_cancelled() => Err(followed),
-            Again::Rerun => Ok(()),
-            // Also where the turn is being cancelled: an earlier run of it may have placed this
-            // operation, or the next, which is to be stopped then.
-            Again::Retry { after, spent } => {
-                follow.wait(&followed, after).await;
-                match spent {
-                    true => self.is_spent(follow, followed).await,
-                    false => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// Makes sure that the operation which did not start never will.
-    async fn is_spent(&self, follow: &Follow<'_>, followed: Followed) -> Result<(), Followed> {
-        match follow.is_over_for_good().await {
-            Some(true) => Ok(()),
-            // Whether an earlier run of the turn went on to the next operation nobody can tell.
-            None if self.placed.is_some() => Err(Followed::Silent),
-            Some(false) | None => Err(followed),
-        }
     }
 
     fn done(&self, rendered: Rendered, times: Times) -> Done {
@@ -352,29 +310,26 @@ impl<'a> Call<'a> {
         };
         Done {
             event,
-            settled: Vec::new(),
-            left: None,
             end: None,
+            left: None,
         }
     }
 }
 
 impl Done {
-    /// What is to be done with the operation once the call's end is recorded.
+    /// What is to be done with the operation when the call's end is recorded.
     fn take(&mut self, followed: Followed, follow: Follow<'_>) {
-        let operation = follow.operation.id;
-        let is_settled = followed.is_settled();
-        let stream = follow.into_stream();
-        match followed {
-            Followed::Ended(outcome) => {
+        let (operation, events, token) = follow.into_parts();
+        match (followed.into_outcome(), token) {
+            (Some(outcome), Some(token)) => {
                 self.end = Some(End {
                     operation,
                     outcome,
-                    _stream: stream,
+                    token,
                 });
             }
-            _ if is_settled => {}
-            _ => self.left = Some(Left { operation, stream }),
+            (Some(_), None) => {}
+            (None, _) => self.left = Some(Left { operation, events }),
         }
     }
 }

@@ -69,28 +69,31 @@ impl<'a> Turn<'a> {
             .collect()
     }
 
-    /// The result first: only once it is durable may the sandbox forget it.
     async fn record_call(&mut self, done: Done) -> Result<(), TurnError> {
         match done.end {
-            Some(end) => self.record_end(done.event, &end).await?,
+            Some(end) => self.record_end(done.event, end).await?,
             None => self.record(done.event).await?,
         }
-        for operation in done.settled {
-            self.ports.sandbox.forget(operation).await;
-        }
-        if let Some(Left { operation, stream }) = done.left {
-            drop(stream);
+        if let Some(Left { operation, events }) = done.left {
+            drop(events);
             self.ports.sandbox.leave(operation).await;
         }
         Ok(())
     }
 
-    /// One transaction for both: a synced write is what a call waits for longest.
-    async fn record_end(&mut self, ended: Event, end: &End) -> Result<(), TurnError> {
+    /// One transaction for both: a synced write is what a call waits for longest. Where it fails, the
+    /// token goes back with the end.
+    async fn record_end(&mut self, ended: Event, end: End) -> Result<(), TurnError> {
+        let End {
+            operation,
+            outcome,
+            token,
+        } = end;
         let journal = &self.ports.journal;
         journal
-            .record_end(ended.clone(), end.operation, &end.outcome)
+            .record_end(ended.clone(), operation, &outcome)
             .await?;
+        token.spend();
         self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())
     }

@@ -3,24 +3,20 @@
 
 use std::time::Duration;
 
-use shared_sandbox::{CancelAnswer, Operation, OperationEvent, Outcome, OutputStream};
-use shared_types::{Refusal, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout, timeout_at},
+use shared_sandbox::{
+    CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream,
 };
+use shared_types::{
+    OperationId, Refusal, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE,
+};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::call::{CallPlace, Site};
 use crate::{
-    session::{Live, spoken},
+    bounds::{AFTER_RETURN, ATTACH_AT_MOST},
+    session::Live,
     tools::CommandOutput,
 };
-
-/// How often an operation whose events broke off is attached to again.
-const ATTACH_AT_MOST: u32 = 3;
-
-/// How long what was written meanwhile is listened to once a runner is back.
-const AFTER_RETURN: Duration = Duration::from_secs(10);
 
 /// What became of an operation.
 #[derive(Debug)]
@@ -54,24 +50,30 @@ impl Followed {
         }
     }
 
-    /// Whether its end is known, so that nothing more is wanted of the sandbox.
-    pub(super) fn is_settled(&self) -> bool {
-        matches!(self, Self::Ended(_) | Self::DidNotStart(_))
+    /// Its end, where that is known.
+    pub(super) fn into_outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Ended(outcome) => Some(outcome),
+            Self::DidNotStart(refusal) => Some(Outcome::Refused(refusal)),
+            _ => None,
+        }
     }
 }
 
 /// An operation that is being followed.
 pub(super) struct Follow<'a> {
     site: &'a Site<'a>,
-    pub(super) operation: Operation,
-    /// Below these offsets what it wrote is known.
-    from: [u64; 2],
-    /// What it wrote from there on.
+    id: OperationId,
+    /// What is asked; nothing where it is only read.
+    operation: Option<Operation>,
+    /// What it wrote, from where it is read.
     pub(super) output: CommandOutput,
     /// Whether the sandbox took it.
     pub(super) attached: bool,
     runner: Option<String>,
-    events: Option<mpsc::Receiver<OperationEvent>>,
+    events: Option<Box<dyn Events>>,
+    /// The right to store its end.
+    token: Option<EndToken>,
     gone: Option<Gone>,
     /// How long its end is waited for, where it may go on without that.
     wait_for: Option<Duration>,
@@ -91,38 +93,49 @@ struct Gone {
 
 impl<'a> Follow<'a> {
     /// Follows it to its end, or where `wait_for` is given until it ran for so long in sight.
-    pub(super) fn new(
+    pub(super) fn start(
         site: &'a Site<'a>,
         operation: Operation,
         wait_for: Option<Duration>,
     ) -> Self {
         let limits = &site.engine.limits;
-        let longest = limits.start_within
-            + wait_for.unwrap_or(operation.limits.run_for)
-            + limits.stop_within
-            + limits.parked_at_most;
+        let (id, run_for) = (operation.id, operation.limits.run_for);
+        let longest = limits.start_within + wait_for.unwrap_or(run_for);
+        let output = CommandOutput::new(limits.result_bytes);
         Self {
-            site,
-            operation,
-            from: [0, 0],
-            output: CommandOutput::new(limits.result_bytes),
-            attached: false,
-            runner: None,
-            events: None,
-            gone: None,
+            operation: Some(operation),
             wait_for,
-            background_from: None,
-            latest: Instant::now() + longest,
+            ..Self::of(site, id, output, longest)
         }
     }
 
-    /// Follows what went on in the background before: what it wrote below these offsets is known.
-    pub(super) fn again(site: &'a Site<'a>, operation: Operation, from: [u64; 2]) -> Self {
+    /// Reads what went on in the background before, from these offsets on, for `longest` at most.
+    pub(super) fn read(
+        site: &'a Site<'a>,
+        id: OperationId,
+        from: [u64; 2],
+        longest: Duration,
+    ) -> Self {
         let output = CommandOutput::starting_at(site.engine.limits.result_bytes, from);
+        Self::of(site, id, output, longest)
+    }
+
+    fn of(site: &'a Site<'a>, id: OperationId, output: CommandOutput, longest: Duration) -> Self {
+        let limits = &site.engine.limits;
+        let longest = longest + limits.stop_within + limits.parked_at_most;
         Self {
-            from,
+            site,
+            id,
+            operation: None,
             output,
-            ..Self::new(site, operation, None)
+            attached: false,
+            runner: None,
+            events: None,
+            token: None,
+            gone: None,
+            wait_for: None,
+            background_from: None,
+            latest: Instant::now() + longest,
         }
     }
 
@@ -131,34 +144,9 @@ impl<'a> Follow<'a> {
         self.runner.as_deref().unwrap_or("?")
     }
 
-    /// Its stream of events, where it is open.
-    pub(super) fn into_stream(self) -> Option<mpsc::Receiver<OperationEvent>> {
-        self.events
-    }
-
-    /// Waits, and says why, until it is time to try again or the turn is cancelled.
-    pub(super) async fn wait(&mut self, refused: &Followed, time: Duration) {
-        // Whoever holds the stream keeps the sandbox from storing the end.
-        self.events = None;
-        if let Followed::DidNotStart(refusal) | Followed::Refused(refusal) = refused {
-            self.notice(format!("{refusal}; trying again in {}", spoken(time)));
-        }
-        let cancelled = self.site.cancel.cancelled();
-        // Either way the wait is over.
-        let _ = timeout(time, cancelled).await;
-    }
-
-    /// Whether the sandbox knows that it has ended, and will never start it; nothing where it does
-    /// not say.
-    pub(super) async fn is_over_for_good(&self) -> Option<bool> {
-        let within = self.site.engine.limits.stop_within;
-        let asked = self
-            .site
-            .ports
-            .sandbox
-            .cancel(self.operation.id, self.site.epoch);
-        let answer = timeout(within, asked).await.ok()?.ok()?;
-        Some(answer == CancelAnswer::AlreadyExited)
+    /// Its id, its events where they are open, and the right to store its end.
+    pub(super) fn into_parts(self) -> (OperationId, Option<Box<dyn Events>>, Option<EndToken>) {
+        (self.id, self.events, self.token)
     }
 
     /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that
@@ -219,6 +207,13 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// Takes note of how much it wrote, also of what is not read.
+    pub(super) fn note_came(&mut self) {
+        if let Some(events) = &self.events {
+            self.output.note_came(events.came());
+        }
+    }
+
     /// Since when its runner is gone.
     pub(super) fn gone_since(&self) -> Option<Timestamp> {
         self.gone.map(|gone| gone.since)
@@ -242,9 +237,13 @@ impl<'a> Follow<'a> {
         if self.events.is_some() {
             return Ok(());
         }
-        let start = self.site.ports.sandbox.start(self.operation.clone());
-        let started = timeout_at(self.latest, start).await;
-        let running = started
+        let sandbox = &self.site.ports.sandbox;
+        let attach = match &self.operation {
+            Some(operation) => sandbox.start(operation.clone()),
+            None => sandbox.read(self.id, self.output.ends()),
+        };
+        let attached = timeout_at(self.latest, attach).await;
+        let running = attached
             .map_err(|_| Followed::Silent)?
             .map_err(Followed::Refused)?;
         self.attached = true;
@@ -260,8 +259,9 @@ impl<'a> Follow<'a> {
             match timeout_at(until, self.events.as_mut()?.recv()).await {
                 Err(_) => return Some(then),
                 Ok(event) => {
-                    if let Some(outcome) = self.hear(event?) {
-                        return Some(outcome);
+                    if let Some(ended) = self.hear(event?) {
+                        self.token = self.events.as_mut()?.end_token();
+                        return Some(ended);
                     }
                 }
             }
@@ -298,13 +298,7 @@ impl<'a> Follow<'a> {
                 data,
             } => {
                 self.output.push(stream, offset, &data);
-                let known = self.from[stream as usize].saturating_sub(offset);
-                let known = usize::try_from(known).unwrap_or(usize::MAX);
-                // Of what was read before, whoever watches has seen it.
-                if known < data.len() {
-                    let from = offset.saturating_add(known as u64);
-                    self.publish_output(stream, from, data.slice(known..));
-                }
+                self.publish_output(stream, offset, data);
             }
             OperationEvent::Gap { stream, from, to } => {
                 self.output.skip_to(stream, to);
@@ -351,7 +345,7 @@ impl<'a> Follow<'a> {
     /// Asks the sandbox to stop it, and waits for its end where there will be one.
     async fn stop(&mut self) -> Followed {
         let sandbox = &self.site.ports.sandbox;
-        match sandbox.cancel(self.operation.id, self.site.epoch).await {
+        match sandbox.cancel(self.id, self.site.epoch).await {
             Ok(CancelAnswer::NeverStarted) => Followed::NotRun,
             Ok(CancelAnswer::Recorded) => Followed::StopRecorded,
             Ok(CancelAnswer::AlreadyExited | CancelAnswer::Cancelled) => self.listen().await,
@@ -372,7 +366,7 @@ impl<'a> Follow<'a> {
             turn,
             step,
             ordinal,
-            operation: self.operation.id,
+            operation: self.id,
             stream,
             offset,
             data,
@@ -389,7 +383,7 @@ impl<'a> Follow<'a> {
             turn,
             step,
             ordinal,
-            operation: self.operation.id,
+            operation: self.id,
             stream,
             from,
             to,

@@ -1,9 +1,9 @@
 //! Calls that ask for the session's tasks: commands that went on in the background when their own
-//! calls ended. Looking at one attaches to its operation, and runs nothing anew.
+//! calls ended. Looking at one reads its operation by its id, and runs nothing.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{Command, Exec, Operation, Request};
+use shared_sandbox::{Command, Exec, Request};
 use shared_types::{
     RefusalCode,
     clean::clean_line,
@@ -14,12 +14,12 @@ use shared_types::{
 
 use super::{
     TurnError,
-    call::{CallPlace, Left, Plan, Site},
+    call::{Plan, Site},
     follow::{Follow, Followed},
     told::{self, Told, not_run},
 };
 use crate::{
-    tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, bounded},
+    tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, Tool, bounded},
     transcript::{Task, Transcript},
 };
 
@@ -34,8 +34,6 @@ pub(super) struct Looked {
     pub(super) rendered: Rendered,
     /// What the look waited for in vain.
     pub(super) awaits: Option<Awaited>,
-    /// The operation that was attached to.
-    pub(super) attached: Option<Left>,
 }
 
 /// The time that an ask is given.
@@ -58,24 +56,23 @@ pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Looked, TurnEr
     };
     let found = transcript.tasks().iter().find(|task| task.number == number);
     let prepared = found.ok_or_else(|| unknown(number, transcript.tasks()));
-    match prepared.and_then(|task| Ok((task, operation(site, task)?))) {
-        Ok((task, (plan, operation))) => attach(site, ask, task, &plan, operation).await,
+    match prepared.and_then(|task| Ok((task, planned(site, task)?))) {
+        Ok((task, (tool, prepared))) => look(site, ask, task, (&*tool, &prepared)).await,
         Err(bad) => Ok(Looked::nowhere(not_run(bad))),
     }
 }
 
-async fn attach(
+async fn look(
     site: &Site<'_>,
     ask: &TaskAsk,
     task: &Task,
-    plan: &Plan,
-    operation: Operation,
+    (tool, prepared): (&dyn Tool, &Prepared),
 ) -> Result<Looked, TurnError> {
     let from = match ask {
         TaskAsk::Read { from, .. } => *from,
         _ => [0, 0],
     };
-    let mut follow = Follow::again(site, operation, from);
+    let mut follow = Follow::read(site, task.placed.operation, from, budget(site, ask));
     let followed = match ask {
         TaskAsk::Read { wait_for, .. } => follow.look(*wait_for).await,
         _ => follow.stop_it().await,
@@ -83,8 +80,10 @@ async fn attach(
     if followed.refusal() == Some(RefusalCode::StaleEpoch) {
         return Err(TurnError::StaleEpoch);
     }
+    follow.note_came();
     let told = Told {
-        tool: &*plan.tool,
+        tool,
+        prepared,
         follow: &follow,
         started: task.placed.at,
         was_placed: true,
@@ -112,33 +111,19 @@ async fn attach(
             true => None,
             false => follow.awaits(&followed),
         },
-        attached: Some(Left {
-            operation: task.placed.operation,
-            stream: follow.into_stream(),
-        }),
     })
 }
 
-/// The task's own operation, as its call asked for it.
-fn operation(site: &Site<'_>, task: &Task) -> Result<(Plan, Operation), BadArguments> {
-    let plan = Plan::of(site.engine, &task.asked.name, &task.asked.arguments)?;
-    let place = CallPlace {
-        turn: task.turn,
-        step: task.step,
-        ordinal: task.ordinal,
-    };
-    if let Ask::Operation(prepared) = &plan.ask {
-        for attempt in 0..=site.engine.limits.attempts_at_most() {
-            let operation = site.operation(place, attempt, plan.tool.effect(), prepared);
-            if operation.id == task.placed.operation {
-                return Ok((plan, operation));
-            }
-        }
+/// What its call asked for: how its end is told depends on that.
+fn planned(site: &Site<'_>, task: &Task) -> Result<(Arc<dyn Tool>, Prepared), BadArguments> {
+    let Plan { tool, ask } = Plan::of(site.engine, &task.asked.name, &task.asked.arguments)?;
+    match ask {
+        Ask::Operation(prepared) => Ok((tool, prepared)),
+        Ask::Tasks(_) => Err(BadArguments::new(format!(
+            "task {} was begun by another version of the server, which cannot be gone on with",
+            task.number
+        ))),
     }
-    Err(BadArguments::new(format!(
-        "task {} was begun by another version of the server, which cannot be gone on with",
-        task.number
-    )))
 }
 
 fn unknown(number: u32, tasks: &[Task]) -> BadArguments {
@@ -202,7 +187,6 @@ impl Looked {
         Self {
             rendered,
             awaits: None,
-            attached: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome, 
 use super::follow::{Follow, Followed};
 use crate::{
     session::spoken,
-    tools::{Ended, NEVER_RAN, Rendered, Tool, bounded, render},
+    tools::{Ended, NEVER_RAN, Prepared, Rendered, Tool, bounded, render},
     transcript::{NOT_RUN, Task},
 };
 
@@ -18,6 +18,8 @@ const LAST_OUTPUT_BYTES: usize = 2 * 1024;
 /// An operation that was followed to its end.
 pub(super) struct Told<'a> {
     pub(super) tool: &'a dyn Tool,
+    /// What was asked.
+    pub(super) prepared: &'a Prepared,
     pub(super) follow: &'a Follow<'a>,
     /// When it was started, as far as is known.
     pub(super) started: Timestamp,
@@ -105,12 +107,11 @@ impl Told<'_> {
     }
 
     fn ended(&self, outcome: &Outcome) -> Rendered {
-        let operation = &self.follow.operation;
         let ended = Ended {
-            request: &operation.request,
+            request: &self.prepared.request,
             outcome,
             output: &self.follow.output,
-            run_for: operation.limits.run_for,
+            run_for: self.prepared.run_for,
         };
         render(self.tool, &ended, self.limit)
     }

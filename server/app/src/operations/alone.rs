@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use server_router::RemoteSandbox;
 use server_store::Store;
-use shared_sandbox::{
-    Control, Controls, Input, OperationEvent, Outcome, OutputStream, Running, Sandbox as _,
-};
+use shared_sandbox::{Control, Controls, Input, OperationEvent, Outcome, OutputStream, Running};
 use shared_types::{Clock, OperationId, Refusal, TenantId};
 
 /// How long one that was just started waits for its first reader here. Afterwards its runner is asked

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use server_store::{AskedBy, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, OperationRow};
-use shared_sandbox::{Operation, OperationLimits, Request, Retention};
+use shared_sandbox::{Operation, OperationLimits, Request};
 use shared_types::{
     Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, TenantId,
     UserId,
@@ -75,15 +75,6 @@ impl Asked {
 
 pub(super) fn request(open: &OpenCallerOperation) -> Result<Request, AppError> {
     serde_json::from_str(&open.request).map_err(AppError::unavailable)
-}
-
-/// Whether its output is kept nowhere but where it runs, so that it waits for its one reader.
-pub(super) fn is_kept_nowhere(request: &Request) -> bool {
-    match request {
-        Request::Download(_) => true,
-        Request::Exec(exec) => exec.retention == Retention::None,
-        _ => false,
-    }
 }
 
 pub(super) fn is_key(key: &str) -> Result<(), AppError> {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use server_store::{KeptOutput, OutputKey};
-use shared_sandbox::{Outcome, OutputStream};
+use shared_sandbox::{OperationEvent, Outcome, OutputStream};
 use shared_types::OperationId;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Operations;
 use crate::{AppError, OpContext, ports::kind};
@@ -13,7 +13,7 @@ use crate::{AppError, OpContext, ports::kind};
 /// Longest time for which a page waits for output.
 const OUTPUT_AWAITED_AT_MOST: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether there is more.
+/// How often it is looked whether there is more of what is not collected here.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Most bytes that are read at once.
@@ -55,8 +55,27 @@ impl Operations {
             if !page.data.is_empty() || page.ended || Instant::now() >= until {
                 return Ok(page);
             }
-            sleep_until(until.min(Instant::now() + LOOK_AGAIN_AFTER)).await;
+            // Looked at once more either way.
+            let _ = timeout_at(until, self.until_more(operation, stream, page.end)).await;
         }
+    }
+
+    /// Waits until there is more of the stream than this, or the end.
+    async fn until_more(&self, operation: OperationId, stream: OutputStream, from: u64) {
+        if let Some(collected) = self.links.collected(operation) {
+            let mut at = [u64::MAX; 2];
+            at[stream as usize] = from;
+            let mut reading = collected.read(at);
+            while let Some(event) = reading.next().await {
+                match event {
+                    OperationEvent::Output { .. }
+                    | OperationEvent::Gap { .. }
+                    | OperationEvent::Ended(_) => return,
+                    _ => {}
+                }
+            }
+        }
+        sleep(LOOK_AGAIN_AFTER).await;
     }
 
     async fn page(

@@ -4,22 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use server_router::{
+    is_kept_nowhere,
     links::Links,
-    ports::{
-        self, Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError, RunnerState,
-        Settled, StoredIntent,
-    },
+    ports::{Fleet, FleetSnapshot, Intents, NewIntent, PlaceError, PortError},
 };
-use server_store::{NewCallerOperation, Outputs, Placed, Store, StoreError};
-use shared_sandbox::{Outcome, Request};
-use shared_types::{Clock, OperationId, RunnerId, TenantId, UserId, event::Choice};
+use server_store::{NewCallerOperation, Placed, Store, StoreError};
+use shared_sandbox::Request;
+use shared_types::{Clock, RunnerId, TenantId, UserId, event::Choice};
 use tokio::time::timeout_at;
 
-use super::asked::is_kept_nowhere;
 use crate::{
     isolation::IsolationPolicy,
-    live::LiveHub,
-    ports::{Settling, Started, TenantOutputs, label, shown, state_of, stored_intent},
+    ports::{Started, label, shown},
 };
 
 /// The one runner that the caller named or had chosen.
@@ -49,14 +45,6 @@ impl Fleet for CallerFleet {
         })
     }
 
-    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
-        match self.store.runner(self.tenant, runner).await {
-            Ok(row) => Ok(state_of(&row)),
-            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
-            Err(error) => Err(PortError::new(error)),
-        }
-    }
-
     /// Nobody watches before it is placed.
     fn tell(&self, _words: String) {}
 }
@@ -68,11 +56,9 @@ impl CallerFleet {
     }
 }
 
-/// The operation that a caller calls so.
+/// Where the operation that a caller calls so is placed.
 pub(super) struct CallerIntents {
     pub(super) store: Store,
-    pub(super) outputs: Outputs,
-    pub(super) hub: LiveHub,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) tenant: TenantId,
     pub(super) user: UserId,
@@ -81,10 +67,6 @@ pub(super) struct CallerIntents {
 
 #[async_trait]
 impl Intents for CallerIntents {
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        stored_intent(&self.store, self.tenant, id).await
-    }
-
     async fn place(&self, intent: NewIntent, request: &Request) -> Result<(), PlaceError> {
         let operation = NewCallerOperation {
             id: intent.id,
@@ -112,28 +94,5 @@ impl Intents for CallerIntents {
             Err(StoreError::StaleEpoch { .. }) => Err(PlaceError::StaleEpoch),
             Err(error) => Err(PortError::new(error).into()),
         }
-    }
-
-    async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
-        let cancelled = self
-            .store
-            .cancel_operation(self.tenant, id, self.clock.now());
-        cancelled.await.map(drop).map_err(PortError::new)
-    }
-
-    async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        let settling = Settling {
-            store: &self.store,
-            hub: &self.hub,
-            now: self.clock.now(),
-        };
-        settling.settle(self.tenant, id, outcome).await
-    }
-
-    fn outputs(&self) -> Arc<dyn ports::Outputs> {
-        Arc::new(TenantOutputs {
-            outputs: self.outputs.clone(),
-            tenant: self.tenant,
-        })
     }
 }

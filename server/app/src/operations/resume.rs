@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
+use server_router::is_kept_nowhere;
 use server_store::OpenCallerOperation;
 use shared_types::{Timestamp, limits::COMMAND_RUNS_AT_MOST};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Operations,
-    asked::{Asked, is_kept_nowhere, request},
+    asked::{Asked, request},
 };
 use crate::AppError;
 

@@ -6,7 +6,7 @@ use server_store::{AskedBy, ListedOperation};
 use shared_sandbox::{Controls, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
-use super::{alone::Alone, kept::Kept};
+use super::alone::Alone;
 
 /// An operation as its user sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,8 +76,6 @@ pub struct Attached {
 pub enum Reading {
     /// One whose output is kept: any number of readers may read it.
     Collected(server_router::Reading),
-    /// A tool call's, of which what is kept is read.
-    Kept(Box<Kept>),
     /// One whose output is kept nowhere: this is its only reader.
     Alone(Box<Alone>),
 }
@@ -88,7 +86,6 @@ impl Reading {
     pub async fn next(&mut self) -> Option<OperationEvent> {
         match self {
             Self::Collected(reading) => reading.next().await,
-            Self::Kept(kept) => kept.next().await,
             Self::Alone(alone) => alone.next().await,
         }
     }

@@ -13,8 +13,8 @@ use server_router::{
     links::Links,
     ports::{Fleet, FleetRunner, FleetSnapshot, PortError, RunnerState},
 };
-use server_store::{ChosenRunner, FleetRow, RunnerRow, Store, StoreError};
-use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
+use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
+use shared_types::{SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{isolation::IsolationPolicy, live::LiveHub};
@@ -90,14 +90,6 @@ impl Fleet for TurnFleet {
         })
     }
 
-    async fn state(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
-        match self.store.runner(self.tenant, runner).await {
-            Ok(row) => Ok(state_of(&row)),
-            Err(StoreError::NotFound) => Ok(RunnerState::Revoked),
-            Err(error) => Err(PortError::new(error)),
-        }
-    }
-
     fn tell(&self, words: String) {
         let notice = Live::Notice {
             turn: self.turn,
@@ -149,7 +141,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
     }
 }
 
-pub(crate) fn state_of(row: &RunnerRow) -> RunnerState {
+pub(super) fn state_of(row: &RunnerRow) -> RunnerState {
     state(
         row.revoked_at.is_some(),
         row.link.is_some(),

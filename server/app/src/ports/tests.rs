@@ -29,7 +29,7 @@ async fn watchers_hear_of_an_outcome_that_comes_after_its_call_has_ended() {
 
     let mut watch = rows.hub.watch(SESSION).await.expect("the hub lives");
     let outcome = Outcome::Refused(Refusal::new(RefusalCode::Lost, "nobody knows"));
-    let settled = LinkRows::settle(&rows, &who, OPERATION, &outcome).await;
+    let settled = rows.operations(&who).settle(OPERATION, &outcome).await;
     settled.expect("the store answers");
     let heard = timeout(Duration::from_secs(30), watch.signals.recv()).await;
     assert!(matches!(heard, Ok(Ok(Signal::Appended))), "{heard:?}");
@@ -195,14 +195,14 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
         let verdicts = rows.verdicts(&who, &[OPERATION]).await;
         verdicts.expect("the store answers").remove(0).1
     };
-    assert!(matches!(verdict().await, Verdict::Settle(_)));
+    assert_eq!(verdict().await, Verdict::Collect);
 
-    let settled = LinkRows::settle(&rows, &who, OPERATION, &exited(5)).await;
+    let settled = rows.operations(&who).settle(OPERATION, &exited(5)).await;
     settled.expect("the store answers");
-    assert!(matches!(verdict().await, Verdict::Settle(_)));
-    let outputs = rows.outputs(&who);
+    assert_eq!(verdict().await, Verdict::Collect);
+    let outputs = rows.operations(&who).outputs();
     for (offset, data) in [(0, "ab"), (2, "cde")] {
-        assert!(matches!(verdict().await, Verdict::Settle(_)));
+        assert_eq!(verdict().await, Verdict::Collect);
         let stream = shared_sandbox::OutputStream::Stdout;
         let kept = outputs.append(OPERATION, stream, offset, data.into()).await;
         kept.expect("the area is there");
@@ -225,7 +225,7 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     };
     let keep = |committed| Verdict::Keep { committed };
     assert_eq!(verdicts().await, keep([0, 0]));
-    let outputs = rows.outputs(&who);
+    let outputs = rows.operations(&who).outputs();
     for (stream, data) in [
         (shared_sandbox::OutputStream::Stdout, "hello"),
         (shared_sandbox::OutputStream::Stderr, "oh"),
@@ -235,12 +235,12 @@ async fn what_is_durable_of_an_operation_is_said_while_somebody_waits_for_it_and
     }
     assert_eq!(verdicts().await, keep([5, 2]));
 
-    // What whoever fetches it keeps may have been left to its reader.
+    // The collector may have kept output that only its reader may commit.
     let now = rows.clock.now();
     let cancelled = store.cancel_operation(TENANT, OPERATION, now).await;
     cancelled.expect("it is there");
-    assert!(matches!(verdicts().await, Verdict::Cancel(_)));
-    let settled = LinkRows::settle(&rows, &who, OPERATION, &exited(5)).await;
+    assert!(matches!(verdicts().await, Verdict::Cancel { .. }));
+    let settled = rows.operations(&who).settle(OPERATION, &exited(5)).await;
     settled.expect("the store answers");
     assert_eq!(verdicts().await, keep([0, 0]));
 }

@@ -1,71 +1,98 @@
-//! What is known of one operation, and where its readers stand.
+//! What is known of one operation.
 //!
-//! The collector writes it up; each reader takes from it at its own pace. A reader that keeps up takes
-//! the bytes as they come; every other one reads them from where they are kept. No bytes wait for a
-//! reader.
+//! The collector writes it up; each reader takes from it at its own pace ([`super::reading`]). The bytes
+//! that came last lie here for readers that keep up; every other one reads them from where they are kept.
+//! No bytes wait for a reader.
+//!
+//! An end that is not stored yet waits here for the reader that may store it, together with what it
+//! concludes from it: the one that has the claim. It takes the end with a token. Spent, the end is stored;
+//! dropped, or not taken in time, the collector stores it alone. Every other reader is told the end once it
+//! is stored.
 
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
-use shared_sandbox::{OperationEvent, Outcome, OutputStream};
+use shared_sandbox::{EndToken, OperationEvent, Outcome, OutputStream};
 use shared_types::{OperationId, Timestamp};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
-use crate::ports::{Outputs, PortError};
-
-/// Both streams, in this order everywhere.
-const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
+use crate::{bounds::END_TAKEN_WITHIN, ports::Outputs};
 
 /// Bytes that came last, for readers that keep up. What is kept is read from the disk.
 const RECENT_BYTES: usize = 256 * 1024;
 
 /// How much is known of one operation.
 pub(super) struct Board {
-    id: OperationId,
-    outputs: Arc<dyn Outputs>,
+    pub(super) id: OperationId,
+    pub(super) outputs: Arc<dyn Outputs>,
     known: Mutex<Known>,
-    changed: watch::Sender<()>,
+    pub(super) changed: watch::Sender<()>,
+    /// Whether its end was told, or never will be.
+    settled: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    accepted: bool,
+pub(super) struct Known {
+    pub(super) accepted: bool,
     /// Since when the place cannot be reached.
-    unreachable: Option<Timestamp>,
-    input_taken: Option<u64>,
-    /// Below this stdout and stderr are kept, or are known to be missing.
-    came: [u64; 2],
+    pub(super) unreachable: Option<Timestamp>,
+    pub(super) input_taken: Option<u64>,
+    /// Below this stdout and stderr came, or are known to be missing.
+    pub(super) came: [u64; 2],
+    /// Below this it is known of what is not kept that it never came.
+    missing: [u64; 2],
     recent: VecDeque<(OutputStream, u64, Bytes)>,
     recent_bytes: usize,
-    ended: Option<Outcome>,
+    /// All of the output is kept.
+    whole: bool,
+    /// What comes cannot be kept now; it is asked for again once it can.
+    unkept: bool,
+    /// The end that waits for the reader with the claim.
+    pub(super) offered: Option<(Outcome, EndToken)>,
+    /// The end that is stored.
+    pub(super) ended: Option<Outcome>,
     /// Nothing more will be written here.
-    closed: bool,
+    pub(super) closed: bool,
+    /// The reader that may store the end.
+    claim: Option<u64>,
+    /// Claims so far.
+    claims: u64,
 }
 
 impl Board {
-    /// Of an operation of whose stdout and stderr this much is kept.
-    pub(super) fn open(id: OperationId, outputs: Arc<dyn Outputs>, came: [u64; 2]) -> Arc<Self> {
-        Self::of(
-            id,
-            outputs,
-            Known {
-                came,
-                ..Known::default()
-            },
-        )
+    /// Of an operation of whose stdout and stderr this much is kept. `whole`: all of it is to be.
+    pub(super) fn open(
+        id: OperationId,
+        outputs: Arc<dyn Outputs>,
+        came: [u64; 2],
+        whole: bool,
+    ) -> Arc<Self> {
+        let known = Known {
+            came,
+            whole,
+            ..Known::default()
+        };
+        Self::of(id, outputs, known)
     }
 
-    /// Of an operation that has ended.
-    pub(super) fn ended(id: OperationId, outputs: Arc<dyn Outputs>, outcome: Outcome) -> Arc<Self> {
-        let came = match &outcome {
-            Outcome::Exited(record) => [record.stdout.offset, record.stderr.offset],
-            _ => [0, 0],
-        };
+    /// Of an operation that has ended, of whose stdout and stderr this much is kept.
+    pub(super) fn ended(
+        id: OperationId,
+        outputs: Arc<dyn Outputs>,
+        kept: [u64; 2],
+        outcome: Outcome,
+    ) -> Arc<Self> {
+        let mut came = kept;
+        if let Outcome::Exited(record) = &outcome {
+            came = [
+                kept[0].max(record.stdout.offset),
+                kept[1].max(record.stderr.offset),
+            ];
+        }
         let known = Known {
             came,
             ended: Some(outcome),
@@ -79,25 +106,88 @@ impl Board {
         Arc::new(Self {
             id,
             outputs,
+            settled: watch::Sender::new(known.closed),
             known: Mutex::new(known),
             changed: watch::Sender::new(()),
         })
     }
 
-    /// Something happened. Output was kept before.
+    /// Something happened. Output was kept before, and an end is stored.
     pub(super) fn note(&self, event: OperationEvent) {
-        self.lock().note(event, self.changed.receiver_count() > 0);
+        if matches!(event, OperationEvent::Ended(_)) {
+            self.settled.send_replace(true);
+        }
+        let is_read = self.changed.receiver_count() > 0;
+        self.change(|known| known.note(event, is_read));
+    }
+
+    /// Gives the end to the reader that may store it, where there is one; says whether that reader did.
+    pub(super) async fn offer(&self, outcome: Outcome) -> bool {
+        let (token, mut given) = EndToken::give();
+        {
+            let mut known = self.lock();
+            if known.claim.is_none() {
+                return false;
+            }
+            known.offered = Some((outcome, token));
+        }
         self.changed.send_replace(());
+        match timeout(END_TAKEN_WITHIN, given.is_spent()).await {
+            Ok(spent) => spent,
+            Err(_) => {
+                // Taken back where the reader has not taken it.
+                drop(self.lock().offered.take());
+                given.is_spent().await
+            }
+        }
+    }
+
+    /// What comes cannot be kept from now on.
+    pub(super) fn cannot_keep(&self) {
+        self.change(|known| known.unkept = true);
+    }
+
+    /// What was not kept comes once more, behind what is kept.
+    pub(super) fn begin_again(&self, kept: [u64; 2]) {
+        self.change(|known| known.begin_again(kept));
     }
 
     /// Nothing more is written: readers that were told all hear no more.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
-        self.changed.send_replace(());
+        self.settled.send_replace(true);
+        self.change(|known| known.closed = true);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    /// Waits until its end was told, or never will be.
+    pub(super) async fn until_settled(&self) {
+        // The sender is ours.
+        let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
+    }
+
+    /// The claim of a reader, which takes the place of an earlier one.
+    pub(super) fn claim(&self) -> u64 {
+        let mut known = self.lock();
+        known.claims += 1;
+        known.claim = Some(known.claims);
+        known.claims
+    }
+
+    /// The reader with this claim has gone.
+    pub(super) fn unclaim(&self, claim: u64) {
+        let mut known = self.lock();
+        if known.claim == Some(claim) {
+            known.claim = None;
+            drop(known.offered.take());
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Known)) {
+        change(&mut self.lock());
+        self.changed.send_replace(());
     }
 }
 
@@ -117,8 +207,9 @@ impl Known {
                 }
             }
             OperationEvent::Gap { stream, to, .. } => {
-                let came = &mut self.came[stream as usize];
-                *came = (*came).max(to);
+                for known in [&mut self.came, &mut self.missing] {
+                    known[stream as usize] = known[stream as usize].max(to);
+                }
             }
             OperationEvent::Unreachable { since } => self.unreachable = Some(since),
             OperationEvent::Reachable => self.unreachable = None,
@@ -137,13 +228,37 @@ impl Known {
         }
     }
 
+    fn begin_again(&mut self, kept: [u64; 2]) {
+        self.came = kept;
+        self.recent.clear();
+        self.recent_bytes = 0;
+        self.unkept = false;
+        // Told again once all of the output is here.
+        self.ended = None;
+    }
+
     /// The bytes of the stream from this offset on, if they came just now.
-    fn recent_at(&self, stream: OutputStream, from: u64) -> Option<Bytes> {
+    pub(super) fn recent_at(&self, stream: OutputStream, from: u64) -> Option<Bytes> {
         let pieces = self.recent.iter().rev();
         let mut of_stream = pieces.filter(|(of, ..)| *of == stream);
         let (_, offset, data) = of_stream.find(|(_, offset, _)| *offset <= from)?;
         let skip = usize::try_from(from - offset).ok()?;
         (skip < data.len()).then(|| data.slice(skip..))
+    }
+
+    /// Whether bytes that are not kept at this offset will still be.
+    pub(super) fn may_still_be_kept(&self, stream: OutputStream, from: u64) -> bool {
+        let never_came = from < self.missing[stream as usize];
+        let is_over = self.closed || self.ended.is_some();
+        self.whole && !never_came && (self.unkept || !is_over)
+    }
+
+    /// The end, where it waits for the reader with this claim.
+    pub(super) fn take_offered(&mut self, claim: Option<u64>) -> Option<(Outcome, EndToken)> {
+        match claim.is_some() && claim == self.claim {
+            true => self.offered.take(),
+            false => None,
+        }
     }
 }
 
@@ -152,167 +267,6 @@ impl fmt::Debug for Board {
         f.debug_struct("Board")
             .field("id", &self.id)
             .field("known", &self.lock())
-            .finish_non_exhaustive()
-    }
-}
-
-type Kept = Result<Option<(u64, Bytes)>, PortError>;
-
-type Fetching = Pin<Box<dyn Future<Output = Kept> + Send>>;
-
-/// Reads one operation, from where it stands to its end. A reader that is dropped stops nothing.
-pub struct Reading {
-    board: Arc<Board>,
-    changed: watch::Receiver<()>,
-    /// Below this it was told of stdout and stderr.
-    told: [u64; 2],
-    /// The stream whose turn it is, so that neither waits for the other.
-    turn: usize,
-    told_accepted: bool,
-    told_unreachable: Option<Timestamp>,
-    told_input: Option<u64>,
-    told_end: bool,
-    fetching: Option<(OutputStream, Fetching)>,
-}
-
-/// What a reader does next.
-enum Next {
-    Tell(OperationEvent),
-    Fetch(OutputStream),
-    Wait,
-    Over,
-}
-
-impl Reading {
-    pub(super) fn new(board: Arc<Board>, from: [u64; 2]) -> Self {
-        Self {
-            changed: board.changed.subscribe(),
-            board,
-            told: from,
-            turn: 0,
-            told_accepted: false,
-            told_unreachable: None,
-            told_input: None,
-            told_end: false,
-            fetching: None,
-        }
-    }
-
-    /// What happens next; nothing after the end. Where the server gives an operation up, because its
-    /// own store does not answer for instance, there is no end: read again later. Cancel-safe.
-    pub async fn next(&mut self) -> Option<OperationEvent> {
-        loop {
-            if let Some((stream, fetching)) = &mut self.fetching {
-                let (stream, kept) = (*stream, fetching.await);
-                self.fetching = None;
-                match kept {
-                    Ok(kept) => return Some(self.piece(stream, kept)),
-                    Err(error) => {
-                        tracing::warn!(operation.id = %self.board.id, %error, "kept output cannot be read");
-                        self.told_end = true;
-                        return None;
-                    }
-                }
-            }
-            self.changed.mark_unchanged();
-            match self.find() {
-                Next::Tell(event) => return Some(event),
-                Next::Over => return None,
-                Next::Fetch(stream) => self.fetch(stream),
-                // The sender is the board's, which we hold.
-                Next::Wait => drop(self.changed.changed().await),
-            }
-        }
-    }
-
-    /// What is small first, the end last.
-    fn find(&mut self) -> Next {
-        let board = Arc::clone(&self.board);
-        let known = board.lock();
-        if self.told_end {
-            return Next::Over;
-        }
-        if known.accepted && !self.told_accepted {
-            self.told_accepted = true;
-            return Next::Tell(OperationEvent::Accepted);
-        }
-        if known.unreachable != self.told_unreachable {
-            self.told_unreachable = known.unreachable;
-            return Next::Tell(match known.unreachable {
-                Some(since) => OperationEvent::Unreachable { since },
-                None => OperationEvent::Reachable,
-            });
-        }
-        if let Some(up_to) = known.input_taken
-            && self.told_input != Some(up_to)
-        {
-            self.told_input = Some(up_to);
-            return Next::Tell(OperationEvent::InputTaken(up_to));
-        }
-        for index in [self.turn, 1 - self.turn] {
-            let (stream, from) = (STREAMS[index], self.told[index]);
-            if from >= known.came[index] {
-                continue;
-            }
-            self.turn = 1 - index;
-            return match known.recent_at(stream, from) {
-                Some(data) => {
-                    self.told[index] = from + data.len() as u64;
-                    Next::Tell(OperationEvent::Output {
-                        stream,
-                        offset: from,
-                        data,
-                    })
-                }
-                None => Next::Fetch(stream),
-            };
-        }
-        match &known.ended {
-            Some(outcome) => {
-                self.told_end = true;
-                Next::Tell(OperationEvent::Ended(outcome.clone()))
-            }
-            None if known.closed => Next::Over,
-            None => Next::Wait,
-        }
-    }
-
-    fn fetch(&mut self, stream: OutputStream) {
-        let (outputs, id) = (Arc::clone(&self.board.outputs), self.board.id);
-        let from = self.told[stream as usize];
-        let reading = Box::pin(async move { outputs.read(id, stream, from).await });
-        self.fetching = Some((stream, reading));
-    }
-
-    /// What the reader is told of what is kept where it stands; of what is not kept, that it is missing.
-    fn piece(&mut self, stream: OutputStream, kept: Option<(u64, Bytes)>) -> OperationEvent {
-        let came = self.board.lock().came[stream as usize];
-        let told = &mut self.told[stream as usize];
-        let from = *told;
-        match kept {
-            Some((offset, mut data)) if offset == from => {
-                data.truncate(usize::try_from(came - from).unwrap_or(usize::MAX));
-                *told = from + data.len() as u64;
-                OperationEvent::Output {
-                    stream,
-                    offset,
-                    data,
-                }
-            }
-            later => {
-                *told = later.map_or(came, |(offset, _)| offset.min(came));
-                let to = *told;
-                OperationEvent::Gap { stream, from, to }
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading")
-            .field("operation", &self.board.id)
-            .field("told", &self.told)
             .finish_non_exhaustive()
     }
 }

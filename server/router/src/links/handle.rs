@@ -18,7 +18,7 @@ use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{mailbox::Post, ports::LinkIdentity};
+use crate::mailbox::Post;
 
 /// How many bits of a control's id tell those of one link apart.
 const CONTROLS_PER_LINK_BITS: u32 = 32;
@@ -48,7 +48,6 @@ type CancelWaiter = oneshot::Sender<Result<CancelAnswer, Refusal>>;
 
 struct Shared {
     linked: Linked,
-    who: Arc<LinkIdentity>,
     /// Keys that were given so far.
     keys: AtomicU64,
     /// Nothing once the link is over.
@@ -65,15 +64,9 @@ pub(super) struct Open {
 
 impl LinkHandle {
     /// Of a link that is to be closed by whoever opened it.
-    pub(super) fn open(
-        linked: Linked,
-        who: Arc<LinkIdentity>,
-        machine: server::Link<Post>,
-        outbound: Outbound,
-    ) -> Self {
+    pub(super) fn open(linked: Linked, machine: server::Link<Post>, outbound: Outbound) -> Self {
         Self(Arc::new(Shared {
             linked,
-            who,
             keys: AtomicU64::new(0),
             open: Mutex::new(Some(Open {
                 machine,
@@ -92,14 +85,6 @@ impl LinkHandle {
     /// Works on the link.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> Result<T, Gone> {
         self.lock().as_mut().map(work).ok_or(Gone)
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        self.with(|_| ()).is_err()
-    }
-
-    pub(super) fn who(&self) -> &Arc<LinkIdentity> {
-        &self.0.who
     }
 
     pub(crate) fn linked(&self) -> &Linked {

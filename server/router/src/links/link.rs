@@ -13,8 +13,8 @@ use std::{
 
 use futures_util::StreamExt as _;
 use proto::v1::{self, server_frame};
-use shared_link::server::{self, Linked, Over, Times, TurnedAway, Unsettled};
-use shared_types::{Generation, Timestamp};
+use shared_link::server::{self, Linked, Over, Times, TurnedAway};
+use shared_types::{Generation, OperationId, Timestamp};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -26,14 +26,12 @@ use super::{
     Inbound, LinkEnd, LinkIdentity, Links, Serving,
     handle::{Gone, LinkHandle, Open, Outbound},
     memory::Memory,
-    registry, settler,
+    registry,
 };
-use crate::ports::{Heard, HelloFacts};
-
-/// How soon it is stored what a runner has accepted. Until then only this process knows, so that a
-/// crash of it together with a runner whose state went back would go unnoticed; storing it at once
-/// would make every command wait for one more sync.
-const ACCEPTED_STORED_WITHIN: Duration = Duration::from_secs(1);
+use crate::{
+    bounds::ACCEPTED_STORED_WITHIN,
+    ports::{Heard, HelloFacts},
+};
 
 /// Serves a link until it ends; see [`Links::attach`].
 pub(super) async fn serve(
@@ -168,7 +166,7 @@ impl Link {
         let machine = server::Link::new(facts, generation, times, Duration::ZERO);
         Self {
             who: Arc::clone(who),
-            link: LinkHandle::open(linked, Arc::clone(who), machine, outbound.clone()),
+            link: LinkHandle::open(linked, machine, outbound.clone()),
             began,
             heard_at: serving.clock.now(),
             memory: Arc::new(Memory::of(facts)),
@@ -212,26 +210,18 @@ impl Link {
         outbound: &Outbound,
         stop: oneshot::Receiver<LinkEnd>,
     ) -> LinkEnd {
-        let unsettled = match self.judge(facts).await {
-            Ok(unsettled) => unsettled,
+        let found = match self.judge(facts).await {
+            Ok(found) => found,
             Err(end) => return end,
         };
         let handle = self.link.clone();
-        links.registry.ready(self.who.runner, handle.clone()).await;
+        links.registry.ready(self.who.runner, handle).await;
         tracing::info!(runner.hostname = %facts.hostname, "the runner is linked");
-        let settler = settler::Settler {
-            rows: Arc::clone(&self.serving.rows),
-            who: Arc::clone(&self.who),
-            link: handle,
-            keep_again_after: self.serving.options.keep_again_after,
-            takes_over: false,
-        };
         let has_ended = facts.inventory.iter().filter(|entry| entry.ended);
         let has_ended: HashSet<_> = has_ended.map(|entry| entry.operation).collect();
-        let (ended, running) = unsettled
-            .into_iter()
-            .partition(|operation| has_ended.contains(&operation.id));
-        let settling = settler.start(ended, running);
+        let (ended, running) = found.into_iter().partition(|id| has_ended.contains(id));
+        let ports = links.ports(self.serving.rows.operations(&self.who));
+        let collecting = links.collectors.attach_all(ports, ended, running);
         let serving = Arc::clone(&self.serving);
         let mut waits = Waits {
             stop,
@@ -244,14 +234,13 @@ impl Link {
                 break end;
             }
         };
-        settling.abort();
+        collecting.abort();
         end
     }
 
     /// Settles what the inventory should list and does not, where nobody will send it any more, and
-    /// asks what is to become of what it lists; returns what is to be attached to only
-    /// for its outcome.
-    async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<Unsettled>, LinkEnd> {
+    /// asks what is to become of what it lists; returns what is to be collected.
+    async fn judge(&mut self, facts: &HelloFacts) -> Result<Vec<OperationId>, LinkEnd> {
         let (rows, link) = (&self.serving.rows, self.link.generation());
         let settled = rows.settle_unheard(&self.who, link, facts).await;
         settled.map_err(|error| {

@@ -12,10 +12,11 @@ use tokio::{
 };
 use tracing::Instrument;
 
-use super::{
-    Cancelled, LINKING_WITHIN, RETRY_AFTER, RemoteSandbox, linked, linked_or_not, not_stored,
+use super::{Cancelled, RemoteSandbox, not_stored};
+use crate::{
+    bounds::{LINKING_WITHIN, RETRY_AFTER},
+    links::{Connection, LinkHandle, linked, linked_or_not},
 };
-use crate::links::{Connection, LinkHandle};
 
 /// Starts to stop it; the answer may be waited for or not.
 pub(super) fn start(
@@ -58,7 +59,7 @@ impl Cancel {
             return Ok(CancelAnswer::AlreadyExited);
         }
         // Recorded before it is sent, so that a crash in between does not lose it.
-        let recorded = self.sandbox.intents.request_cancel(self.operation).await;
+        let recorded = self.sandbox.operations.request_cancel(self.operation).await;
         recorded.map_err(|error| not_stored("record the cancel", &error))?;
         let connection = self.connection(intent.place.runner).await;
         let Some(intent) = self.sandbox.find(self.operation).await? else {
@@ -111,7 +112,11 @@ impl Cancel {
 
     async fn settle(&self, refusal: Refusal) -> Result<(), Refusal> {
         let outcome = Outcome::Refused(refusal);
-        let settled = self.sandbox.intents.settle(self.operation, &outcome).await;
+        let settled = self
+            .sandbox
+            .operations
+            .settle(self.operation, &outcome)
+            .await;
         settled.map_err(|error| not_stored("store the outcome", &error))?;
         Ok(())
     }

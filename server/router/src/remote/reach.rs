@@ -3,17 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shared_types::{Generation, Refusal};
-use tokio::time::{Duration, Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{RemoteSandbox, linked_anew, not_stored, removed};
 use crate::{
+    bounds::LOOK_AGAIN_AFTER,
     links::Connection,
     placement::{self, Away, NotPlaced, Placement, Recent},
     ports::FleetSnapshot,
 };
-
-/// How long the rows may take to show a link that is there.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 impl RemoteSandbox {
     /// The place of a new operation, and the link that its runner has. A runner that is away is

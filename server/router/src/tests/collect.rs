@@ -1,11 +1,11 @@
 //! Operations that are collected: nobody has to stay, and any number may read.
 
-use proto::v1::server_frame;
+use futures_util::poll;
 use shared_sandbox::{OperationEvent, Request, Retention, Sandbox as _};
 use shared_types::limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::{Collected, Collectors, Reading};
+use crate::{Collected, Reading};
 
 /// A command of which everything is kept.
 fn kept_whole(number: u128) -> shared_sandbox::Operation {
@@ -17,19 +17,12 @@ fn kept_whole(number: u128) -> shared_sandbox::Operation {
 }
 
 /// A runner that is chosen, and an operation of it that it has accepted.
-async fn collected() -> (World, Runner, Link, Collectors, Collected) {
+async fn collected() -> (World, Runner, Link, Collected) {
     let (world, runner, mut link) = World::chosen().await;
-    let collectors = Collectors::default();
-    let collected = collectors.collect(&world.sandbox, kept_whole(10)).await;
+    let collected = world.sandbox.collect(kept_whole(10)).await;
     let id = link.operation().await.operation;
     link.accept(&id).await;
-    (
-        world,
-        runner,
-        link,
-        collectors,
-        collected.expect("it starts"),
-    )
+    (world, runner, link, collected.expect("it starts"))
 }
 
 fn id() -> String {
@@ -62,7 +55,7 @@ async fn to_the_end(reading: &mut Reading, from: u64) -> (u64, OperationEvent) {
 
 #[tokio::test(start_paused = true)]
 async fn readers_are_told_the_same_from_where_each_stands() {
-    let (_world, _runner, link, _collectors, collected) = collected().await;
+    let (_world, _runner, link, collected) = collected().await;
     let mut early = collected.read([0, 0]);
     link.output(&id(), 0, "hello ").await;
     assert_eq!(next(&mut early).await, stdout(0, "hello "));
@@ -80,7 +73,7 @@ async fn readers_are_told_the_same_from_where_each_stands() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_does_not_read_holds_up_nothing_and_misses_nothing() {
-    let (world, _runner, mut link, _collectors, collected) = collected().await;
+    let (world, _runner, mut link, collected) = collected().await;
     let mut slow = collected.read([0, 0]);
     let (much, mut credit) = (4 * CREDIT_WINDOW_BYTES, CREDIT_WINDOW_BYTES);
     for at in (0..much).step_by(OUTPUT_CHUNK_BYTES) {
@@ -97,24 +90,18 @@ async fn a_reader_that_does_not_read_holds_up_nothing_and_misses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_reader_the_end_is_stored_and_the_runner_may_forget() {
-    let (world, _runner, mut link, collectors, collected) = collected().await;
+    let (world, _runner, mut link, collected) = collected().await;
     drop(collected);
     link.output(&id(), 0, "hello").await;
     link.exit(&id(), 5).await;
     eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(5))).await;
-    loop {
-        match link.next().await {
-            server_frame::Kind::Forget(forget) => break assert_eq!(forget.operation, id()),
-            server_frame::Kind::Commit(_) => {}
-            other => panic!("expected that it may be forgotten, got {other:?}"),
-        }
-    }
-    assert!(collectors.find(kept_whole(10).id).is_none());
+    assert_eq!(link.forgets().await, id());
+    world.collects_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn readers_are_told_the_end_that_is_stored() {
-    let (world, _runner, link, _collectors, collected) = collected().await;
+    let (world, _runner, link, collected) = collected().await;
     let mut reading = collected.read([0, 0]);
     world.store.keep_end(&kept_whole(10), exited(7));
     link.exit(&id(), 0).await;
@@ -127,7 +114,7 @@ async fn readers_are_told_the_end_that_is_stored() {
 
 #[tokio::test(start_paused = true)]
 async fn readers_are_told_once_that_the_place_is_gone_and_back_and_go_on() {
-    let (world, runner, link, _collectors, collected) = collected().await;
+    let (world, runner, link, collected) = collected().await;
     let mut reading = collected.read([0, 0]);
     link.output(&id(), 0, "hello ").await;
     assert_eq!(next(&mut reading).await, stdout(0, "hello "));
@@ -152,8 +139,7 @@ async fn readers_are_told_once_that_the_place_is_gone_and_back_and_go_on() {
 #[tokio::test(start_paused = true)]
 async fn an_operation_that_is_asked_for_by_several_at_once_is_sent_once() {
     let (world, _runner, mut link) = World::chosen().await;
-    let collectors = Collectors::default();
-    let ask = || collectors.collect(&world.sandbox, kept_whole(10));
+    let ask = || world.sandbox.collect(kept_whole(10));
     let (first, second) = tokio::join!(ask(), ask());
     let (mut first, mut second) = (
         first.expect("it starts").read([0, 0]),
@@ -173,21 +159,27 @@ async fn an_operation_that_is_asked_for_by_several_at_once_is_sent_once() {
 #[tokio::test(start_paused = true)]
 async fn of_an_operation_that_cannot_be_started_nothing_stays() {
     let world = World::new();
-    let collectors = Collectors::default();
-    let refused = collectors.collect(&world.sandbox, kept_whole(10)).await;
+    let refused = world.sandbox.collect(kept_whole(10)).await;
     assert!(refused.is_err());
-    assert!(collectors.is_empty());
+    let mut dropped = Box::pin(world.sandbox.collect(kept_whole(10)));
+    assert!(poll!(&mut dropped).is_pending());
+    drop(dropped);
+    assert!(world.links.collectors().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_has_ended_is_told_from_what_is_kept() {
-    let (world, _runner, link, _collectors, collected) = collected().await;
+    let (world, _runner, link, collected) = collected().await;
     link.output(&id(), 0, "hello").await;
     link.exit(&id(), 8).await;
     eventually(|| world.store.outcome(&kept_whole(10)) == Some(exited(8))).await;
     drop(collected);
-    let outputs = crate::ports::Intents::outputs(&*world.store);
-    let ended = Collected::ended(kept_whole(10).id, outputs, exited(8));
+    world.collects_nothing().await;
+    let ended = world.links.read(world.store.clone(), kept_whole(10).id);
+    let ended = ended
+        .await
+        .expect("the store answers")
+        .expect("it is there");
     let mut reading = ended.read([1, 0]);
     assert_eq!(next(&mut reading).await, stdout(1, "ello"));
     let gap = next(&mut reading).await;

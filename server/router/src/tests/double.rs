@@ -50,7 +50,15 @@ impl World {
     }
 
     pub(super) fn with(options: LinkOptions) -> Self {
-        let store = Arc::new(Store::default());
+        Self::on(Arc::new(Store::default()), options)
+    }
+
+    /// A server that is started again on the same store: it remembers nothing else.
+    pub(super) fn restarted(&self) -> Self {
+        Self::on(self.store.clone(), self.links.options().clone())
+    }
+
+    fn on(store: Arc<Store>, options: LinkOptions) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
         let shutdown = CancellationToken::new();
         let links = Links::start(
@@ -61,7 +69,12 @@ impl World {
             shutdown.clone(),
         );
         Self {
-            sandbox: RemoteSandbox::new(links.clone(), store.clone(), store.clone(), clock.clone()),
+            sandbox: RemoteSandbox::new(
+                links.clone(),
+                store.clone(),
+                (store.clone(), store.clone()),
+                clock.clone(),
+            ),
             store,
             clock,
             links,
@@ -84,6 +97,11 @@ impl World {
         let id = link.operation().await.operation;
         link.accept(&id).await;
         (started.expect("it starts"), id)
+    }
+
+    /// Waits until nothing is being collected any more.
+    pub(super) async fn collects_nothing(&self) {
+        eventually(|| self.links.collectors().is_empty()).await;
     }
 
     /// Links a runner and waits until its link carries operations.
@@ -267,6 +285,17 @@ impl Link {
         self.commits.clone()
     }
 
+    /// The operation that the runner may forget next.
+    pub(super) async fn forgets(&mut self) -> String {
+        loop {
+            match self.next_order().await {
+                server_frame::Kind::Forget(forget) => return forget.operation,
+                server_frame::Kind::Credit(_) => {}
+                other => panic!("expected that it may be forgotten, got {other:?}"),
+            }
+        }
+    }
+
     pub(super) async fn credit(&mut self) -> v1::Credit {
         match self.next_order().await {
             server_frame::Kind::Credit(credit) => credit,
@@ -347,10 +376,20 @@ impl Link {
     }
 
     pub(super) async fn refuse(&self, operation: &str, code: v1::refusal::Code) {
+        self.refuse_for(operation, code, Duration::ZERO).await;
+    }
+
+    /// The same for so long.
+    pub(super) async fn refuse_for(
+        &self,
+        operation: &str,
+        code: v1::refusal::Code,
+        time: Duration,
+    ) {
         let refusal = v1::Refusal {
             code: code.into(),
             message: "no".to_owned(),
-            retry_after_ms: 0,
+            retry_after_ms: time.as_millis() as u64,
         };
         self.end(operation, v1::ended::Outcome::Refused(refusal))
             .await;

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use proto::v1::{self, server_frame};
 use shared_sandbox::{OperationEvent, Outcome, OutputStream, Running, Sandbox};
-use shared_types::{RefusalCode, limits::OUTPUT_CHUNK_BYTES};
+use shared_types::{Epoch, RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
-use crate::{links::LinkOptions, ports::Intents as _};
+use crate::{links::LinkOptions, ports::Operations as _};
 
 /// A runner that is chosen, and an operation of it that has said "hello ".
 async fn half_said() -> (World, Runner, Link, String, Running) {
@@ -85,8 +85,7 @@ async fn a_runner_that_links_again_is_told_what_is_durable_though_nobody_reads()
     world.lose(&runner, link).await;
     let mut link = world.link(&runner.remembering(&exec(10), false)).await;
     assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
-    // Whoever reads comes later, and goes on behind that.
-    let _running = world.sandbox.start(exec(10)).await.expect("it runs");
+    // Its collector goes on behind that.
     let frame = link.operation().await;
     assert_eq!((frame.operation, frame.stdout_from), (id, 6));
 }
@@ -138,14 +137,7 @@ async fn what_follows_a_gap_is_kept_behind_it() {
     let outputs = world.store.outputs();
     let behind = outputs.read(exec(10).id, OutputStream::Stdout, 6).await;
     assert_eq!(behind.expect("it is read"), Some((20, "after it".into())));
-    world.sandbox.forget(exec(10).id).await;
-    loop {
-        match link.next().await {
-            server_frame::Kind::Forget(_) => break,
-            server_frame::Kind::Commit(_) => {}
-            other => panic!("expected that it may be forgotten, got {other:?}"),
-        }
-    }
+    assert_eq!(link.forgets().await, id);
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +150,6 @@ async fn what_cannot_be_written_is_neither_committed_nor_forgotten() {
     assert_eq!(ended, OperationEvent::Ended(exited(MUCH)));
     world.store.keep_end(&exec(10), exited(MUCH));
     drop(running);
-    world.sandbox.forget(exec(10).id).await;
     // Whatever was to be said of it would come before another operation.
     let _another = world.sandbox.start(exec(11)).await.expect("it starts");
     loop {
@@ -194,13 +185,10 @@ async fn the_output_of_an_outcome_that_comes_late_is_kept_from_where_it_stands()
     let mut link = world.link(&back).await;
     let frame = link.operation().await;
     assert_eq!((frame.request, frame.stdout_from), (None, 6));
-    // Nobody will read it, so that its runner need not keep it.
-    assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
     link.accept(&id).await;
     link.output(&id, 6, "world").await;
     link.exit(&id, 11).await;
-    let forget = v1::Forget { operation: id };
-    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    assert_eq!(link.forgets().await, id);
     assert_eq!(kept(&world).await, b"hello world");
     let outcome: Option<Outcome> = world.store.outcome(&exec(10));
     assert_eq!(outcome, Some(exited(11)));
@@ -219,20 +207,18 @@ async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it
     world.store.rows().abandoned.push(exec(10).id);
     world.store.fill_the_disk();
     let mut link = world.link(&runner.remembering(&exec(10), true)).await;
-    assert_eq!(link.operation().await.stdout_from, 0);
+    assert_eq!(link.operation().await.stdout_from, 6);
     link.accept(&id).await;
-    link.output(&id, 0, "hello world").await;
+    link.output(&id, 6, "world").await;
     link.exit(&id, 11).await;
     eventually(|| world.store.outcome(&exec(10)) == Some(exited(11))).await;
     world.store.free_the_disk();
     // It is not to be forgotten before.
     assert_eq!(link.operation().await.stdout_from, 6);
-    assert_eq!(told_committed(&mut link).await, (id.clone(), 6));
     link.accept(&id).await;
     link.output(&id, 6, "world").await;
     link.exit(&id, 11).await;
-    let forget = v1::Forget { operation: id };
-    assert_eq!(link.next().await, server_frame::Kind::Forget(forget));
+    assert_eq!(link.forgets().await, id);
     assert_eq!(kept(&world).await, b"hello world");
 }
 
@@ -251,7 +237,8 @@ async fn what_is_followed_while_the_disk_is_full_is_asked_for_again_once_there_i
     let mut link = world.link(&runner.remembering(&exec(10), false)).await;
     link.operation().await;
     link.accept(&id).await;
-    link.output(&id, 0, "hello w").await;
+    link.output(&id, 6, "w").await;
+    eventually(|| world.store.has_told_full()).await;
     world.store.free_the_disk();
     assert_eq!(link.operation().await.stdout_from, 6);
     link.accept(&id).await;
@@ -295,9 +282,10 @@ async fn an_end_that_is_asked_for_under_an_epoch_of_before_is_asked_for_under_th
     world.lose(&runner, link).await;
     world.store.rows().abandoned.push(exec(10).id);
     let mut link = world.link(&runner.remembering(&exec(10), true)).await;
-    link.operation().await;
+    assert_eq!(link.operation().await.epoch, 1);
+    world.store.rows().epoch = Epoch(2);
     link.refuse(&id, v1::refusal::Code::StaleEpoch).await;
-    link.operation().await;
+    assert_eq!(link.operation().await.epoch, 2);
     link.accept(&id).await;
     link.exit(&id, 6).await;
     eventually(|| world.store.outcome(&exec(10)) == Some(exited(6))).await;
@@ -318,6 +306,7 @@ async fn output_of_which_some_was_kept_before_is_held_to_its_checksum_with_it() 
         let (world, runner, link, id, running) = half_said().await;
         drop(running);
         world.lose(&runner, link).await;
+        let world = world.restarted();
         let mut link = world.link(&runner.remembering(&exec(10), false)).await;
         let mut running = world.sandbox.start(exec(10)).await.expect("it runs");
         assert_eq!(link.operation().await.stdout_from, 6);
@@ -342,6 +331,7 @@ async fn output_that_nobody_waits_for_is_held_to_its_checksum_with_what_was_kept
         drop(running);
         world.lose(&runner, link).await;
         world.store.rows().abandoned.push(exec(10).id);
+        let world = world.restarted();
         let mut link = world.link(&runner.remembering(&exec(10), true)).await;
         assert_eq!(link.operation().await.stdout_from, 6);
         link.accept(&id).await;
@@ -367,6 +357,7 @@ async fn an_end_that_is_stored_is_told_as_it_is_to_whoever_comes_later() {
     world.store.keep_end(&exec(10), stored.clone());
     drop(running);
     world.lose(&runner, link).await;
+    let world = world.restarted();
     let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
     assert_eq!(next(&mut again).await, stdout(0, "hello "));
     assert_eq!(next(&mut again).await, stdout(6, "world"));
@@ -379,6 +370,7 @@ async fn an_end_that_is_stored_stays_whatever_its_runner_says_with_the_rest_of_t
     world.store.keep_end(&exec(10), exited(11));
     drop(running);
     world.lose(&runner, link).await;
+    let world = world.restarted();
     let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
     let mut link = world.link(&runner).await;
     assert_eq!(link.operation().await.stdout_from, 6);

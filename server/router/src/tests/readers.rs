@@ -1,5 +1,7 @@
 //! Readers that are slow, stop, or come late: where all output is kept, they hold up nothing.
 
+use std::time::Duration;
+
 use proto::v1::{self, server_frame};
 use shared_sandbox::{
     Exec, Operation, OperationEvent, OutputStream, Request, Retention, Running, Sandbox as _,
@@ -10,6 +12,7 @@ use shared_types::{
 };
 
 use super::double::*;
+use crate::links::LinkOptions;
 
 /// Several times what is in flight, and what a runner tells at once of what is durable.
 const MUCH: u64 = 4 * CREDIT_WINDOW_BYTES;
@@ -144,13 +147,16 @@ async fn a_reader_that_is_behind_with_both_streams_is_told_both_in_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_is_behind_is_told_the_end_that_is_stored() {
-    let (world, _, mut link, id, mut running) = started().await;
+    let (world, _, mut link, id, running) = started().await;
+    let mut reader = world.sandbox.read(kept_whole(10).id, [0, 0]).await;
+    let reader = reader.as_mut().expect("it runs");
+    drop(running);
     write(&mut link, &id, 0, MUCH).await;
     world.store.keep_end(&kept_whole(10), exited(7));
     link.exit(&id, MUCH).await;
-    assert_eq!(read(&mut running, 0, MUCH).await, []);
+    assert_eq!(read(reader, 0, MUCH).await, []);
     let ended = OperationEvent::Ended(exited(7));
-    assert_eq!(next(&mut running).await, ended);
+    assert_eq!(next(reader).await, ended);
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +202,8 @@ async fn a_reader_that_is_behind_reads_on_while_what_is_kept_is_held_to_its_chec
     drop(running);
     world.lose(&runner, link).await;
 
+    // Another process has not summed what came before.
+    let world = world.restarted();
     let mut running = world.sandbox.start(kept_whole(10)).await.expect("it runs");
     let begun = CREDIT_WINDOW_BYTES;
     assert!(read(&mut running, 0, begun).await.len() < 2);
@@ -245,23 +253,40 @@ async fn what_is_to_be_kept_whole_is_not_sent_where_there_is_no_room_for_it() {
     assert!(!link.has_been_sent_something());
 }
 
+/// A server that looks soon whether a full disk has room again; of the operation everything is kept.
+async fn looks_soon() -> (World, Link, String, Running) {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let runner = Runner::new(1, "one");
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let (running, id) = world.begin(&mut link, kept_whole(10)).await;
+    (world, link, id, running)
+}
+
 #[tokio::test(start_paused = true)]
-async fn where_the_disk_is_full_the_command_waits_for_its_reader() {
-    let (world, _, mut link, id, mut running) = started().await;
+async fn a_reader_that_keeps_up_is_told_what_cannot_be_kept_and_nothing_of_it_is_committed() {
+    let (world, mut link, id, mut running) = looks_soon().await;
     world.store.fill_the_disk();
-    // What comes before that is known cannot be told to whoever is behind.
-    link.output(&id, 0, bytes(0, 1)).await;
-    eventually(|| world.store.has_told_full()).await;
-    write_within(&mut link, &id, 1, CREDIT_WINDOW_BYTES, CREDIT_WINDOW_BYTES).await;
-    nothing_was_said(&world, &mut link).await;
-    assert_eq!(read(&mut running, 0, CREDIT_WINDOW_BYTES).await, []);
-    let credit = link.credit().await;
-    assert!(credit.up_to > CREDIT_WINDOW_BYTES, "{credit:?}");
+    let mut credit = CREDIT_WINDOW_BYTES;
+    for at in (0..MUCH).step_by(OUTPUT_CHUNK_BYTES) {
+        while at >= credit {
+            let server_frame::Kind::Credit(more) = link.next().await else {
+                panic!("nothing but credit is told");
+            };
+            credit = more.up_to;
+        }
+        let end = at + OUTPUT_CHUNK_BYTES as u64;
+        link.output(&id, at, bytes(at, end)).await;
+        assert_eq!(read(&mut running, at, end).await, []);
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_reader_is_behind_with_when_the_disk_fills_is_no_gap_but_asked_for_again() {
-    let (world, _, mut link, id, mut running) = started().await;
+    let (world, mut link, id, mut running) = looks_soon().await;
     // The credit goes further.
     let full = MUCH - 9;
     write(&mut link, &id, 0, full).await;
@@ -269,30 +294,23 @@ async fn what_a_reader_is_behind_with_when_the_disk_fills_is_no_gap_but_asked_fo
     let durable = *durable.last().expect("some of it");
     world.store.fill_the_disk();
     link.output(&id, full, bytes(full, MUCH)).await;
-    let mut at = 0;
-    while let Some(event) = within(running.events.recv()).await {
-        let (offset, data) = match event {
-            OperationEvent::Accepted => continue,
-            OperationEvent::Output { offset, data, .. } => (offset, data),
-            other => panic!("expected output, got {other:?}"),
-        };
-        at = offset + data.len() as u64;
-        assert_eq!(data, bytes(offset, at));
-    }
-    assert!((durable..=full).contains(&at), "what is kept is told: {at}");
-    let mut running = world.sandbox.start(kept_whole(10)).await.expect("it runs");
+    eventually(|| world.store.has_told_full()).await;
+    world.store.free_the_disk();
     let frame = loop {
         if let server_frame::Kind::Operation(frame) = link.next().await {
             break frame;
         }
     };
-    assert_eq!(frame.stdout_from, 0);
+    // What had been appended by then was kept after all.
+    assert!((durable..=full).contains(&frame.stdout_from));
     link.accept(&id).await;
-    // The runner has dropped what it was told to be durable.
-    link.gap(&id, 0, durable).await;
-    let written = write_within(&mut link, &id, durable, MUCH, CREDIT_WINDOW_BYTES);
-    let (others, ()) = tokio::join!(read(&mut running, 0, MUCH), written);
-    assert_eq!(others, []);
+    write(&mut link, &id, frame.stdout_from, MUCH).await;
+    link.exit(&id, MUCH).await;
+    assert_eq!(read(&mut running, 0, MUCH).await, []);
+    assert_eq!(
+        next(&mut running).await,
+        OperationEvent::Ended(exited(MUCH))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,14 +320,15 @@ async fn what_is_kept_is_committed_by_the_disk_and_not_by_its_reader() {
     let half = CREDIT_WINDOW_BYTES / 2;
     link.output(&id, 0, bytes(0, 1)).await;
     eventually(|| world.store.has_told_full()).await;
-    write_within(&mut link, &id, 1, half - 1, CREDIT_WINDOW_BYTES).await;
-    read(&mut running, 0, half - 1).await;
-    running
-        .controls
-        .commit(OutputStream::Stdout, half - 1)
-        .await;
-    link.output(&id, half - 1, bytes(half - 1, half)).await;
-    read(&mut running, half - 1, half).await;
+    read(&mut running, 0, 1).await;
+    let mut at = 1;
+    while at < half {
+        let end = (at + OUTPUT_CHUNK_BYTES as u64).min(half);
+        link.output(&id, at, bytes(at, end)).await;
+        read(&mut running, at, end).await;
+        running.controls.commit(OutputStream::Stdout, end).await;
+        at = end;
+    }
     let next = link.next().await;
     assert!(matches!(next, server_frame::Kind::Credit(_)), "{next:?}");
     nothing_was_said(&world, &mut link).await;

@@ -194,6 +194,7 @@ async fn a_cancel_of_what_a_rebooted_runner_remembers_is_answered_by_it() {
     world.lose(&runner, link).await;
     let rebooted = runner.rebooted().remembering(&operation, true);
     let mut link = world.link(&rebooted).await;
+    link.operation().await;
     let sandbox = world.sandbox.clone();
     let cancel = tokio::spawn(async move { sandbox.cancel(operation.id, Epoch(1)).await });
     let frame = link.cancel().await;
@@ -215,7 +216,7 @@ async fn a_stored_operation_stays_on_its_runner_when_another_is_chosen_meanwhile
     world.store.choose(&two);
     let running = world.sandbox.start(exec(10)).await.expect("it attaches");
     assert_eq!(running.place.runner, one.id);
-    first.operation().await;
+    assert!(!first.has_been_sent_something(), "it was sent before");
     assert!(!second.has_been_sent_something());
 }
 
@@ -235,8 +236,10 @@ async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back(
     drop(running);
 
     let mut link = world.link(&runner.remembering(&operation, false)).await;
+    // Once as the answer to the inventory, and once before it is attached to.
     assert_eq!(link.cancel().await.operation, id);
-    // Nobody reads it any more, but its outcome is fetched.
+    assert_eq!(link.cancel().await.operation, id);
+    // Nobody reads it any more, but its end is collected.
     let frame = link.operation().await;
     assert_eq!((frame.operation, frame.request), (id.clone(), None));
     link.accept(&id).await;
@@ -247,9 +250,12 @@ async fn a_cancel_while_the_runner_is_away_is_recorded_and_sent_when_it_is_back(
 
 #[tokio::test(start_paused = true)]
 async fn a_wish_to_stop_that_was_recorded_and_not_sent_goes_before_whoever_attaches() {
-    let (world, _runner, mut link) = World::chosen().await;
+    let (world, runner, mut link) = World::chosen().await;
     let (running, id) = world.begin(&mut link, exec(10)).await;
     drop(running);
+    world.lose(&runner, link).await;
+    let world = world.restarted();
+    let mut link = world.link(&runner).await;
     {
         let mut rows = world.store.rows();
         let intent = rows.intents.get_mut(&exec(10).id);
@@ -257,7 +263,8 @@ async fn a_wish_to_stop_that_was_recorded_and_not_sent_goes_before_whoever_attac
     }
     let attached = world.sandbox.start(exec(10)).await;
     assert_eq!(link.cancel().await.operation, id);
-    assert_eq!(link.operation().await.operation, id);
+    let frame = link.operation().await;
+    assert_eq!((frame.operation, frame.request), (id, None));
     attached.expect("it attaches");
 }
 

@@ -3,7 +3,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::v1;
 use shared_sandbox::{
-    CancelAnswer, OperationEvent, Outcome, OutputStream, Read, ReadContent, Request, Sandbox, Write,
+    CancelAnswer, Operation, OperationEvent, Outcome, OutputStream, Read, ReadContent, Request,
+    Sandbox, Write,
 };
 use shared_types::{
     Epoch, Isolation, RefusalCode, Timestamp,
@@ -12,7 +13,7 @@ use shared_types::{
 };
 
 use super::double::*;
-use crate::links::LinkEnd;
+use crate::bounds::END_TAKEN_WITHIN;
 
 #[tokio::test(start_paused = true)]
 async fn an_operation_runs_on_the_chosen_of_two_runners_and_the_record_says_so() {
@@ -128,14 +129,10 @@ async fn a_runner_that_links_anew_while_it_is_asked_is_sent_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_not_ended_is_not_forgotten() {
-    let (world, runner, mut link) = World::chosen().await;
+    let (world, _runner, mut link) = World::chosen().await;
     let (running, _) = world.begin(&mut link, exec(10)).await;
     drop(running);
-    world.lose(&runner, link).await;
-    // Nobody follows it over this link, which only knows that it runs.
-    let mut link = world.link(&runner.remembering(&exec(10), false)).await;
     world.sandbox.forget(exec(10).id).await;
-    tokio::time::sleep(Duration::from_millis(1)).await;
     let _another = world.sandbox.start(exec(11)).await.expect("it starts");
     assert_eq!(link.operation().await.operation, exec(11).id.to_string());
 }
@@ -176,35 +173,41 @@ async fn what_the_runner_refuses_is_the_operations_stored_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_reader_makes_its_runner_wait_and_its_window_is_all_that_is_kept() {
+async fn a_slow_reader_holds_up_nothing_and_a_runner_that_goes_beyond_its_credit_is_cut_off() {
     let (world, _runner, mut link) = World::chosen().await;
     let (mut running, id) = world.begin(&mut link, exec(10)).await;
     let chunk = Bytes::from(vec![b'x'; OUTPUT_CHUNK_BYTES]);
     for offset in (0..CREDIT_WINDOW_BYTES).step_by(OUTPUT_CHUNK_BYTES) {
         link.output(&id, offset, chunk.clone()).await;
     }
-    // Nothing is read, so the next frame is not credit but another operation.
-    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
-    assert_ne!(link.operation().await.operation, id);
+    // Nobody has read any of it.
+    let mut credit = 0;
+    while credit < 3 * CREDIT_WINDOW_BYTES / 2 {
+        credit = link.credit().await.up_to;
+    }
     let mut taken = 0;
-    while taken < CREDIT_WINDOW_BYTES / 2 {
+    while taken < CREDIT_WINDOW_BYTES {
         match next(&mut running).await {
-            OperationEvent::Output { data, .. } => taken += data.len() as u64,
+            OperationEvent::Output { offset, data, .. } => {
+                assert_eq!(offset, taken);
+                taken += data.len() as u64;
+            }
             other => panic!("unexpected {other:?}"),
         }
     }
-    let credit = link.credit().await;
-    assert!(credit.up_to >= CREDIT_WINDOW_BYTES + CREDIT_WINDOW_BYTES / 2);
-    assert!(credit.up_to <= 2 * CREDIT_WINDOW_BYTES);
-    link.output(&id, CREDIT_WINDOW_BYTES, chunk.clone()).await;
-    let far = credit.up_to + 1 - OUTPUT_CHUNK_BYTES as u64;
-    for offset in (CREDIT_WINDOW_BYTES..=far).step_by(OUTPUT_CHUNK_BYTES) {
+    let far = 2 * CREDIT_WINDOW_BYTES + 1 - OUTPUT_CHUNK_BYTES as u64;
+    for offset in (CREDIT_WINDOW_BYTES..far).step_by(OUTPUT_CHUNK_BYTES) {
         link.output(&id, offset, chunk.clone()).await;
     }
-    link.output(&id, far, chunk).await;
-    let (reason, end) = link.goodbye().await;
-    assert!(reason.contains("credit"), "{reason}");
-    assert_eq!(end, LinkEnd::Violation(reason));
+    link.output(&id, 3 * CREDIT_WINDOW_BYTES, chunk).await;
+    let end = loop {
+        match link.next().await {
+            v1::server_frame::Kind::Credit(_) | v1::server_frame::Kind::Commit(_) => {}
+            v1::server_frame::Kind::Goodbye(goodbye) => break goodbye.reason,
+            other => panic!("unexpected {other:?}"),
+        }
+    };
+    assert!(!end.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -244,22 +247,36 @@ async fn an_outcome_is_stored_although_its_reader_has_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_it_goes() {
+async fn whoever_has_the_token_may_store_the_end_and_a_dropped_one_goes_back() {
     let (world, _runner, mut link) = World::chosen().await;
     for (number, stores_it) in [(10, true), (11, false)] {
         let operation = exec(number);
-        let started = world.sandbox.start(operation.clone()).await;
-        let mut running = started.expect("it starts");
-        let id = link.operation().await.operation;
-        link.accept(&id).await;
+        let (mut running, id) = world.begin(&mut link, operation.clone()).await;
+        let mut other = world
+            .sandbox
+            .read(operation.id, [0, 0])
+            .await
+            .expect("it runs");
         link.exit(&id, 0).await;
         assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
-        assert_eq!(world.store.outcome(&operation), None);
-        if stores_it {
-            world.store.keep_end(&operation, exited(0));
-        }
+        assert_eq!(other.events.end_token().map(drop), None);
+        let token = running
+            .events
+            .end_token()
+            .expect("it is the one that asked");
         drop(running);
-        eventually(|| world.store.outcome(&operation) == Some(exited(0))).await;
+        tokio::time::sleep(2 * END_TAKEN_WITHIN).await;
+        assert_eq!(world.store.outcome(&operation), None, "it is held");
+        match stores_it {
+            true => {
+                world.store.keep_end(&operation, exited(0));
+                token.spend();
+            }
+            false => drop(token),
+        }
+        assert_eq!(next(&mut other).await, OperationEvent::Ended(exited(0)));
+        assert_eq!(world.store.outcome(&operation), Some(exited(0)));
+        assert_eq!(link.forgets().await, id);
     }
     assert_eq!(
         world.store.rows().settled,
@@ -269,26 +286,78 @@ async fn whoever_holds_the_stream_may_store_the_end_and_nobody_else_does_until_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_start_reads_what_is_kept_then_the_rest_and_ends_the_first_stream() {
+async fn an_end_that_its_reader_does_not_take_in_time_is_stored_without_it() {
     let (world, _runner, mut link) = World::chosen().await;
-    let mut first = world.sandbox.start(exec(10)).await.expect("it starts");
-    let id = link.operation().await.operation;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
+    link.exit(&id, 0).await;
+    tokio::time::sleep(END_TAKEN_WITHIN / 2).await;
+    assert_eq!(world.store.outcome(&exec(10)), None);
+    eventually(|| world.store.outcome(&exec(10)) == Some(exited(0))).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    assert!(running.events.end_token().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_another_end_is_stored_that_one_stays_and_is_told_to_everybody_else() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
+    world.store.keep_end(&exec(10), exited(7));
+    link.exit(&id, 0).await;
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    // Its holder cannot store it, and asks again.
+    drop(running);
+    let mut again = world.sandbox.start(exec(10)).await.expect("it is stored");
+    let told = loop {
+        if let OperationEvent::Ended(told) = next(&mut again).await {
+            break told;
+        }
+    };
+    assert_eq!(told, exited(7));
+    assert!(again.events.end_token().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_start_is_told_all_and_takes_the_token_over() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut first, id) = world.begin(&mut link, exec(10)).await;
     link.output(&id, 0, "abc").await;
     assert_eq!(next(&mut first).await, stdout(0, "abc"));
     let mut second = world.sandbox.start(exec(10)).await.expect("it attaches");
     assert_eq!(next(&mut second).await, stdout(0, "abc"));
-    assert_eq!(link.operation().await.stdout_from, 3);
-    // Still for the first reader: it must not be taken for a hole in the second one's stream.
     link.output(&id, 3, "late").await;
-    link.accept(&id).await;
-    link.output(&id, 0, "abclate").await;
     link.exit(&id, 7).await;
-    assert_eq!(next(&mut second).await, stdout(3, "late"));
-    assert_eq!(next(&mut second).await, OperationEvent::Ended(exited(7)));
-    while let Some(event) = within(first.events.recv()).await {
-        assert_eq!(event, OperationEvent::Accepted);
+    for running in [&mut first, &mut second] {
+        assert_eq!(next(running).await, stdout(3, "late"));
     }
+    assert_eq!(next(&mut second).await, OperationEvent::Ended(exited(7)));
+    let token = second.events.end_token().expect("it asked last");
+    world.store.keep_end(&exec(10), exited(7));
+    token.spend();
+    assert_eq!(next(&mut first).await, OperationEvent::Ended(exited(7)));
+    assert!(first.events.end_token().is_none());
+    assert_eq!(link.forgets().await, id, "it was asked for once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_under_an_older_epoch_than_another_is_refused() {
+    let (world, _runner, mut link) = World::chosen().await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
+    let newer = Operation {
+        epoch: Epoch(2),
+        ..exec(10)
+    };
+    let mut newer = world.sandbox.start(newer).await.expect("it attaches");
+    let refused = world
+        .sandbox
+        .start(exec(10))
+        .await
+        .expect_err("it is older");
+    assert_eq!(refused.code, RefusalCode::StaleEpoch);
+    link.exit(&id, 0).await;
+    assert_eq!(next(&mut newer).await, OperationEvent::Ended(exited(0)));
+    drop(newer);
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
+    assert!(running.events.end_token().is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -421,7 +490,8 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
     let id = link.operation().await.operation;
     link.accept(&id).await;
     link.exit(&id, 0).await;
-    eventually(|| world.store.outcome(&operation).is_some()).await;
+    assert_eq!(link.forgets().await, id);
+    world.collects_nothing().await;
     // The outcome that is stored had output, which nobody read.
     let stored = Some(exited(9));
     world
@@ -449,24 +519,19 @@ async fn an_outcome_whose_output_the_runner_has_forgotten_comes_with_a_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgetting_is_told_to_the_runner_once_nobody_reads() {
+async fn the_runner_may_forget_an_operation_once_its_end_is_stored_and_not_before() {
     let (world, _runner, mut link) = World::chosen().await;
-    let operation = exec(10);
-    let mut running = world
-        .sandbox
-        .start(operation.clone())
-        .await
-        .expect("it starts");
-    let id = link.operation().await.operation;
-    world.sandbox.forget(operation.id).await;
-    // It is read, so the next frame is another operation.
-    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
-    link.operation().await;
-    link.accept(&id).await;
+    let (mut running, id) = world.begin(&mut link, exec(10)).await;
     link.exit(&id, 0).await;
     assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
-    world.store.keep_end(&operation, exited(0));
-    world.sandbox.forget(operation.id).await;
-    let forget = v1::server_frame::Kind::Forget(v1::Forget { operation: id });
-    assert_eq!(link.next().await, forget);
+    let token = running
+        .events
+        .end_token()
+        .expect("it is the one that asked");
+    // Whatever was to be said of it would come before another operation.
+    let _another = world.sandbox.start(exec(11)).await.expect("it starts");
+    assert_eq!(link.operation().await.operation, exec(11).id.to_string());
+    drop(token);
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(world.store.outcome(&exec(10)), Some(exited(0)));
 }

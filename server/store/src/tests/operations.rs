@@ -92,7 +92,7 @@ async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
     );
     let of_turn = db.operations_of_turn(ours.id, work.turn).await;
     assert_eq!(of_turn.expect("it answers"), vec![*row.clone()]);
-    let (found, place) = db
+    let (found, place, epoch) = db
         .placed_operation(ours.id, operation.id)
         .await
         .expect("it is there");
@@ -101,7 +101,8 @@ async fn an_intent_and_its_event_are_stored_once(fixture: Fixture) {
     assert_eq!((found, &place.runner_name), (*row, &name));
     assert_eq!(place.sandbox, operation.place.sandbox);
     let session = db.session(ours.id, work.session).await;
-    assert_eq!(session.expect("it is there").last_seq, 4);
+    let session = session.expect("it is there");
+    assert_eq!((session.last_seq, session.epoch), (4, epoch));
 }
 
 async fn the_same_operation_with_another_request_is_a_conflict(fixture: Fixture) {

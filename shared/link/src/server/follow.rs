@@ -3,24 +3,31 @@
 //! Which of these applies is read from the store on each link, so that a restart, a reconnect and
 //! the normal path are one path. What may be sent to whom:
 //! - the request itself goes only to the incarnation for which the intent was committed, only
-//!   while no outcome is stored and only until the deadline; a runner starts an id at most once
+//!   while no outcome is stored, its call has not ended and nobody wants it stopped, only until the time to
+//!   start has passed, and only under the newest epoch of its owner; a runner starts an id at most once
 //!   within an incarnation, so sending it again is an attach;
-//! - otherwise only an attach without a request, which can start nothing;
+//! - otherwise only an attach without a request, which can start nothing: also where the request is not
+//!   known here;
 //! - so also to another incarnation, which may remember the operation: a runner that does not list
 //!   it when it links has forgotten it, and it is lost with the claim of that link.
+//!
+//! A runner without room is sent the same operation again until the time to start has passed. What it does
+//! not know, and nobody will send any more, it is asked to fence.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use proto::v1;
-use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream};
+use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream, Request};
 use shared_types::{
-    Generation, Incarnation, Refusal, RefusalCode, Timestamp, clock::BootMoment, event::Place,
+    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, Timestamp,
+    clock::BootMoment,
 };
 
 use super::{
     Connection, Mail, RunnerState, Settled, StoredIntent,
+    bounds::{EPOCHS, RESEND_AFTER_AT_LEAST, RESEND_AFTER_AT_MOST},
     passing::Passing,
-    refusals::{expired, forgotten, lost_to_revocation},
+    refusals::{expired, forgotten, lost_to_revocation, never_started},
     sums::Sums,
 };
 use crate::wire;
@@ -40,29 +47,31 @@ pub enum Step {
     /// Wait until the connection is not as it was (the first time, take it as it is):
     /// [`Follow::connection`].
     Connection,
-    /// The same, but the driver may give up as soon as nobody reads the events: the next
-    /// inventory brings the outcome.
-    Return,
     /// Read the intent from the store: [`Follow::found`].
     Find,
     /// Read the runner's state from the store: [`Follow::runner_state`].
     RunnerState,
     /// Store the outcome; the first one stays: [`Follow::settled`].
     Settle(Outcome),
-    /// Tell the reader the outcome, which it may store together with what it concludes from it,
-    /// and wait until it has gone: [`Follow::offered`]. A link that ends meanwhile changes nothing.
+    /// Give the end to the reader that may store it together with what it concludes from it, where there
+    /// is one, and wait whether it did: [`Follow::offered`]. A link that ends meanwhile changes nothing.
     Offer(Outcome),
     /// Send a cancel whose answer nobody needs. No answer, but [`Follow::link_lost`].
     Cancel,
+    /// Send a cancel and wait for its answer: [`Follow::fenced`].
+    Fence,
     /// Take a seat in the inbox and attach with [`Follow::frame`]: [`Follow::attached`], or
     /// [`Follow::link_lost`].
     Attach,
+    /// Wait so long, because the runner refuses the operation for now, and say why:
+    /// [`Follow::waited`], or [`Follow::connection`].
+    Wait(Duration, Refusal),
     /// Wait for mail: [`Follow::mail`].
     Mail,
     /// Read the first bytes that are kept of the stream from this offset on: [`Follow::kept`].
     Kept(OutputStream, u64),
-    /// Keep it, where output is kept, and tell the reader; wait until it took what is kept nowhere.
-    /// No answer.
+    /// Keep it, where output is kept, and tell the readers; wait until the one reader took what is kept
+    /// nowhere. No answer.
     Tell(OperationEvent),
     /// Tell the inbox that this was taken, and grant what it says. No answer.
     Taken(OutputStream, u64),
@@ -73,21 +82,28 @@ pub enum Step {
 /// See the module.
 #[derive(Debug)]
 pub struct Follow {
-    operation: Operation,
-    place: Place,
-    /// The one for which the intent was committed.
-    incarnation: Incarnation,
-    /// The one of the link that was there last.
+    id: OperationId,
+    /// What is asked, where that is known here.
+    asked: Option<Arc<Operation>>,
+    /// The newest that is known here.
+    intent: StoredIntent,
+    /// Of the link that was there last.
     linked: Incarnation,
-    /// What has just been stored, and the link that was there before: as long as that one lives,
-    /// whoever cancels says so to the runner itself, and nobody else can have settled it.
-    fresh: Option<(Generation, StoredIntent)>,
-    /// How much of stdout and stderr the reader was told, or is told without this: it is kept.
+    /// The link that was there when the intent was stored: as long as that one lives, whoever cancels
+    /// says so to the runner itself, and nobody else can have settled it.
+    fresh: Option<Generation>,
+    /// How much of stdout and stderr was told, or is told without this: it is kept.
     told: [u64; 2],
     /// Of stdout and stderr.
     sums: Sums,
     told_accepted: bool,
     told_unreachable: bool,
+    /// The epoch that was too old, as the runner says, until the intent is read again.
+    stale: Option<(Epoch, Refusal)>,
+    /// How often it was too old over this link.
+    stales: u32,
+    /// Why the runner did not take it, the last time that it had no room.
+    no_room: Option<Refusal>,
     phase: Phase,
     /// To be done before the phase goes on.
     steps: VecDeque<Step>,
@@ -98,68 +114,97 @@ pub struct Follow {
 #[derive(Debug)]
 enum Phase {
     Connecting,
-    Away,
     AskingState,
     Finding,
-    Attaching(Attempt),
-    Reading(Attempt),
+    Attaching,
+    Reading(Sent),
+    /// The runner refuses it for now.
+    Waiting(Duration, Refusal),
+    /// The runner does not know it, and nobody will send it any more.
+    Fencing,
     /// What is kept of its output is read, to be held to the checksums in its end.
     Summing(Outcome, (OutputStream, u64)),
     /// The runner has said how it ended.
     Offering(Outcome),
-    /// The reader has gone; it may have stored the outcome.
-    Checking(Outcome),
-    /// It has not, and needs to be told nothing.
-    Keeping(Outcome),
     Settling(Outcome),
     Over,
 }
 
-/// One attempt to read, over one link.
-#[derive(Debug, Clone)]
-struct Attempt {
-    intent: StoredIntent,
-    /// Whether the request went with it, which is decided when the frame is made.
-    may_start: bool,
+/// What went to the runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// The request.
+    Request,
+    /// No request, because the time to start has passed.
+    TooLate,
+    /// No request.
+    Nothing,
 }
 
 impl Follow {
-    /// Follows an operation whose intent is stored. `fresh`: it has just been committed, while
-    /// the link of this generation was there. `told`: how much of stdout and stderr the reader
-    /// is told without this, because it is kept here.
+    /// Follows an operation whose intent is stored. `asked`: what it is, where that is known.
+    /// `fresh`: the intent has just been committed, while the link of this generation was there. `told`:
+    /// how much of stdout and stderr readers are told without this, because it is kept here.
     pub fn new(
-        operation: Operation,
+        id: OperationId,
+        asked: Option<Arc<Operation>>,
         intent: StoredIntent,
         fresh: Option<Generation>,
         told: [u64; 2],
     ) -> Self {
         let mut follow = Self {
-            place: intent.place.clone(),
-            incarnation: intent.incarnation.clone(),
+            id,
             linked: intent.incarnation.clone(),
             fresh: None,
             told,
             sums: Sums::after(told),
             told_accepted: false,
             told_unreachable: false,
+            stale: None,
+            stales: 0,
+            no_room: None,
             phase: Phase::Connecting,
             steps: VecDeque::new(),
-            passing: Passing::new(operation.id, &operation.request),
-            operation,
+            passing: Passing::new(id, asked.as_ref().map(|asked| &asked.request)),
+            asked,
+            intent,
         };
-        match &intent.outcome {
+        match &follow.intent.outcome {
             // All of it is here; whether the runner can be reached makes no difference.
             Some(outcome) if !follow.output_is_missing(outcome) => {
                 follow.phase = Phase::Settling(outcome.clone());
             }
-            _ => follow.fresh = fresh.map(|link| (link, intent)),
+            _ => follow.fresh = fresh,
         }
         follow
     }
 
-    /// What it follows.
-    pub fn operation(&self) -> &Operation {
-        &self.operation
+    /// Which operation it follows.
+    pub fn id(&self) -> OperationId {
+        self.id
+    }
+
+    /// Where it was placed.
+    pub fn runner(&self) -> RunnerId {
+        self.intent.place.runner
+    }
+
+    /// What is asked, where that is known here.
+    pub fn request(&self) -> Option<&Request> {
+        self.asked.as_ref().map(|asked| &asked.request)
+    }
+
+    /// What it belongs to, and the newest epoch of that.
+    pub fn holder(&self) -> (Owner, Epoch) {
+        (self.intent.owner, self.epoch())
+    }
+
+    /// Somebody asks for the operation, whose request was not known here, or under a newer epoch.
+    pub fn ask(&mut self, asked: Arc<Operation>) {
+        if self.asked.is_none() {
+            self.passing.takes(&asked.request);
+        }
+        self.asked = Some(asked);
     }
 
     /// What to do next. A step without an answer is returned once.
@@ -174,14 +219,15 @@ impl Follow {
         }
         match &self.phase {
             Phase::Connecting => Step::Connection,
-            Phase::Away => Step::Return,
             Phase::AskingState => Step::RunnerState,
-            Phase::Finding | Phase::Checking(_) => Step::Find,
-            Phase::Attaching(_) => Step::Attach,
+            Phase::Finding => Step::Find,
+            Phase::Attaching => Step::Attach,
             Phase::Reading(_) => Step::Mail,
+            Phase::Waiting(time, why) => Step::Wait(*time, why.clone()),
+            Phase::Fencing => Step::Fence,
             Phase::Summing(_, (stream, from)) => Step::Kept(*stream, *from),
             Phase::Offering(outcome) => Step::Offer(outcome.clone()),
-            Phase::Settling(outcome) | Phase::Keeping(outcome) => Step::Settle(outcome.clone()),
+            Phase::Settling(outcome) => Step::Settle(outcome.clone()),
             Phase::Over => Step::Over,
         }
     }
@@ -191,14 +237,12 @@ impl Follow {
         self.phase = Phase::Connecting;
         match connection {
             Connection::Online(link) => {
-                self.linked = link.incarnation;
+                (self.linked, self.stales) = (link.incarnation, 0);
                 if std::mem::take(&mut self.told_unreachable) {
                     self.steps.push_back(Step::Tell(OperationEvent::Reachable));
                 }
                 match self.fresh.take() {
-                    Some((same, intent)) if same == link.generation => {
-                        self.attempt(intent);
-                    }
+                    Some(same) if same == link.generation => self.attempt(),
                     // Read after the link was there, so that an outcome stored before it is not
                     // overlooked: the runner may have been told to forget the operation.
                     _ => self.phase = Phase::Finding,
@@ -213,6 +257,7 @@ impl Follow {
 
     /// What the store says of the runner, which this replica has not heard of.
     pub fn runner_state(&mut self, state: RunnerState, now: Timestamp) {
+        self.phase = Phase::Connecting;
         match state {
             RunnerState::Revoked => self.lost(lost_to_revocation()),
             RunnerState::Offline { since } => self.away(since.unwrap_or(now)),
@@ -223,51 +268,67 @@ impl Follow {
 
     /// What is stored of the operation; nothing, if it was removed.
     pub fn found(&mut self, intent: Option<StoredIntent>) {
-        match (intent, &self.phase) {
-            (Some(StoredIntent { outcome: None, .. }), Phase::Checking(outcome)) => {
-                self.phase = Phase::Keeping(outcome.clone());
-            }
-            (None, _) | (_, Phase::Checking(_)) => self.phase = Phase::Over,
-            (Some(intent), _) => self.attempt(intent),
+        let Some(intent) = intent else {
+            self.phase = Phase::Over;
+            return;
+        };
+        self.intent = intent;
+        match self.stale.take() {
+            Some((stale, refusal)) if self.epoch() <= stale => self.is_stale(refusal),
+            Some(_) if self.stales > EPOCHS => self.phase = Phase::Connecting,
+            _ => self.attempt(),
         }
     }
 
-    /// The frame that asks for the operation, from these offsets on; empty where nothing is to
-    /// be attached to.
+    /// The outcome was stored while the runner is away.
+    pub fn ended_elsewhere(&mut self, outcome: Outcome) {
+        if let Phase::Connecting = self.phase {
+            self.phase = Phase::Settling(outcome);
+        }
+    }
+
+    /// The frame that asks for the operation, from these offsets on.
     pub fn frame(&mut self, from: [u64; 2], now: &BootMoment) -> v1::Operation {
-        let Phase::Attaching(Attempt { intent, may_start }) = &mut self.phase else {
-            return v1::Operation::default();
-        };
+        let intent = &self.intent;
         // Now, and not when the intent was read: frames reach the runner in this order, so that of
         // two readers none starts it after the other has heard that it was too late for that.
         let start_by = intent.start_by.as_ref();
         let left = start_by.map_or(Duration::ZERO, |start_by| start_by.left(now));
-        *may_start = intent.outcome.is_none() && !left.is_zero() && self.linked == self.incarnation;
-        let operation = &self.operation;
-        // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
-        let start_within_ms = match may_start {
-            true => milliseconds(left).max(1),
-            false => 0,
-        };
-        v1::Operation {
-            operation: operation.id.to_string(),
+        let may_start = intent.outcome.is_none()
+            && !intent.closed
+            && !intent.cancel_requested
+            && !left.is_zero()
+            && self.linked == intent.incarnation;
+        let asked = self.asked.as_ref();
+        let asked = asked.filter(|asked| may_start && asked.epoch >= intent.epoch);
+        let frame = v1::Operation {
+            operation: self.id.to_string(),
             digest: intent.digest.as_bytes().to_vec(),
-            sandbox: self.place.sandbox.to_string(),
-            owner: operation.owner.to_string(),
-            epoch: operation.epoch.0,
+            sandbox: intent.place.sandbox.to_string(),
+            owner: intent.owner.to_string(),
+            epoch: self.epoch().0,
             incarnation: Some((&self.linked).into()),
-            start_within_ms,
-            run_for_ms: milliseconds(operation.limits.run_for),
+            // 0 says that the request is absent on purpose, and not of a kind that is unknown there.
+            start_within_ms: asked.map_or(0, |_| milliseconds(left).max(1)),
+            run_for_ms: asked.map_or(0, |asked| milliseconds(asked.limits.run_for)),
             stdout_from: from[0],
             stderr_from: from[1],
-            request: may_start.then(|| wire::request(&operation.request)),
+            request: asked.map(|asked| wire::request(&asked.request)),
+        };
+        let sent = match (asked, left.is_zero()) {
+            (Some(_), _) => Sent::Request,
+            (None, true) => Sent::TooLate,
+            (None, false) => Sent::Nothing,
+        };
+        if let Phase::Attaching = self.phase {
+            self.phase = Phase::Reading(sent);
         }
+        frame
     }
 
     /// The link took the frame.
     pub fn attached(&mut self) {
-        if let Phase::Attaching(attempt) = &self.phase {
-            self.phase = Phase::Reading(attempt.clone());
+        if self.is_attached() {
             self.passing.attached();
         }
     }
@@ -278,9 +339,28 @@ impl Follow {
         self.phase = Phase::Connecting;
     }
 
+    /// The time to wait is over.
+    pub fn waited(&mut self) {
+        if let Phase::Waiting(..) = self.phase {
+            // Read again: somebody may want it stopped by now.
+            self.phase = Phase::Finding;
+        }
+    }
+
+    /// Whether the runner says that it never starts the operation.
+    pub fn fenced(&mut self, never_starts: bool) {
+        if let Phase::Fencing = self.phase {
+            self.phase = match never_starts {
+                true => Phase::Settling(Outcome::Refused(never_started())),
+                // The next link settles what this one does not answer.
+                false => Phase::Connecting,
+            };
+        }
+    }
+
     /// Something came over the link.
     pub fn mail(&mut self, mail: Mail) {
-        let Phase::Reading(attempt) = &self.phase else {
+        let Phase::Reading(sent) = self.phase else {
             return;
         };
         match mail {
@@ -302,29 +382,31 @@ impl Follow {
                 self.sums.miss(stream, to);
                 self.output(OperationEvent::Gap { stream, from, to }, stream, to);
             }
-            Mail::Ended(outcome) => match &attempt.intent.outcome {
+            Mail::Ended(outcome) => match &self.intent.outcome {
                 // Only the output was missing, and an operation has one end.
                 Some(stored) => self.phase = Phase::Settling(stored.clone()),
                 None => self.ended(outcome),
             },
-            Mail::Refused(refusal) => {
-                let attempt = attempt.clone();
-                self.refused(refusal, attempt);
-            }
+            Mail::Refused(refusal) => self.refused(refusal, sent),
             Mail::Detached => self.phase = Phase::Connecting,
             Mail::Superseded => self.phase = Phase::Over,
         }
     }
 
-    /// The reader was told the outcome and has gone.
-    pub fn offered(&mut self) {
-        if let Phase::Offering(outcome) = &self.phase {
-            self.phase = Phase::Checking(outcome.clone());
+    /// Whether a reader has stored the end that it was given.
+    pub fn offered(&mut self, stored: bool) {
+        let Phase::Offering(outcome) = &self.phase else {
+            return;
+        };
+        let outcome = outcome.clone();
+        self.phase = Phase::Settling(outcome.clone());
+        if stored {
+            self.settled(Settled::Already(outcome));
         }
     }
 
-    /// The outcome is stored, this one or the one before: tells a reader who was not told, after
-    /// all that is known of the output.
+    /// The outcome is stored, this one or the one before: tells the readers, after all that is known of
+    /// the output.
     pub fn settled(&mut self, settled: Settled) {
         let Phase::Settling(outcome) = std::mem::replace(&mut self.phase, Phase::Over) else {
             return;
@@ -337,41 +419,90 @@ impl Follow {
         self.end(outcome);
     }
 
-    fn attempt(&mut self, intent: StoredIntent) {
-        if let Some(outcome) = &intent.outcome
+    fn epoch(&self) -> Epoch {
+        let asked = self.asked.as_ref().map_or(Epoch(0), |asked| asked.epoch);
+        self.intent.epoch.max(asked)
+    }
+
+    fn attempt(&mut self) {
+        if let Some(outcome) = &self.intent.outcome
             && !self.output_is_missing(outcome)
         {
             self.phase = Phase::Settling(outcome.clone());
             return;
         }
-        if intent.cancel_requested && intent.outcome.is_none() {
+        if self.intent.cancel_requested && self.intent.outcome.is_none() {
             // Before the operation itself: what the runner does not know yet must not start.
             self.steps.push_back(Step::Cancel);
         }
-        self.phase = Phase::Attaching(Attempt {
-            intent,
-            may_start: false,
-        });
+        self.phase = Phase::Attaching;
     }
 
     /// The runner did not take the operation.
-    fn refused(&mut self, refusal: Refusal, attempt: Attempt) {
-        if let Some(outcome) = attempt.intent.outcome {
-            self.phase = Phase::Settling(outcome);
+    fn refused(&mut self, refusal: Refusal, sent: Sent) {
+        use RefusalCode::{Conflict, Expired, Fenced, NotFound, StaleEpoch};
+        if let Some(outcome) = &self.intent.outcome {
+            self.phase = Phase::Settling(outcome.clone());
             return;
         }
-        self.phase = match refusal.code {
+        let for_now = refusal.retry_after_ms.map(Duration::from_millis);
+        self.phase = match (refusal.code, for_now) {
             // These speak of this attempt to read, not of the operation: it may be running.
-            RefusalCode::StaleEpoch | RefusalCode::Conflict => {
+            (StaleEpoch, _) => {
+                self.stale = Some((self.epoch(), refusal));
+                self.stales += 1;
+                Phase::Finding
+            }
+            (Conflict, _) => {
                 self.end(Outcome::Refused(refusal));
                 Phase::Over
             }
-            _ if self.linked != self.incarnation => Phase::Settling(Outcome::Refused(forgotten())),
-            // It was asked without a request because the time to start it has passed.
-            RefusalCode::NotFound if !attempt.may_start => {
-                Phase::Settling(Outcome::Refused(expired()))
+            _ if self.linked != self.intent.incarnation => {
+                Phase::Settling(Outcome::Refused(forgotten()))
             }
-            _ => Phase::Settling(Outcome::Refused(refusal)),
+            (NotFound, _) if sent != Sent::Request => self.unknown_there(sent),
+            (_, Some(after)) if sent == Sent::Request && after <= RESEND_AFTER_AT_MOST => {
+                self.no_room = Some(refusal.clone());
+                Phase::Waiting(after.max(RESEND_AFTER_AT_LEAST), refusal)
+            }
+            (Expired, _) => {
+                let why = self.no_room.take().unwrap_or(refusal);
+                Phase::Settling(Outcome::Refused(why))
+            }
+            _ if sent == Sent::Request || refusal.code == Fenced => {
+                Phase::Settling(Outcome::Refused(refusal))
+            }
+            // It speaks of this attempt; the next link makes another.
+            _ => Phase::Connecting,
+        };
+    }
+
+    /// The runner does not know the operation, and was not sent its request.
+    fn unknown_there(&mut self, sent: Sent) -> Phase {
+        if self.intent.closed || self.intent.cancel_requested {
+            return Phase::Fencing;
+        }
+        if sent == Sent::TooLate {
+            let why = self.no_room.take().unwrap_or_else(expired);
+            return Phase::Settling(Outcome::Refused(why));
+        }
+        let asked = self.asked.as_ref();
+        match asked.is_some_and(|asked| asked.epoch >= self.intent.epoch) {
+            // It was asked for meanwhile.
+            true => Phase::Finding,
+            // Whoever may send it asks for it again.
+            false => Phase::Over,
+        }
+    }
+
+    /// There is no newer epoch than the one that the runner found too old.
+    fn is_stale(&mut self, refusal: Refusal) {
+        self.phase = match self.asked {
+            Some(_) => {
+                self.end(Outcome::Refused(refusal));
+                Phase::Over
+            }
+            None => Phase::Connecting,
         };
     }
 
@@ -380,7 +511,6 @@ impl Follow {
     }
 
     fn away(&mut self, since: Timestamp) {
-        self.phase = Phase::Away;
         if !self.told_unreachable {
             self.told_unreachable = true;
             let event = OperationEvent::Unreachable { since };

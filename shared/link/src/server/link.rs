@@ -5,9 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{
-    Digest, Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId,
-};
+use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
 
 use super::{
     hello::HelloFacts,
@@ -112,17 +110,6 @@ pub enum Over {
     Violation(String),
 }
 
-/// An operation whose outcome is not stored, and is fetched without anybody's asking.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsettled {
-    /// Which one.
-    pub id: OperationId,
-    /// What it takes to attach to it.
-    pub attachment: Attachment,
-    /// Whether nobody will want its output, so that the runner may forget it once it is stored.
-    pub abandoned: bool,
-}
-
 /// What is to become of an operation that a runner remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
@@ -132,25 +119,17 @@ pub enum Verdict {
         /// 0 of what is left to its reader, who alone says how much that is.
         committed: [u64; 2],
     },
-    /// It is to be stopped; its outcome is fetched and stored.
-    Cancel(Attachment),
+    /// It is to be stopped; its end is collected.
+    Cancel {
+        /// What it belongs to.
+        owner: Owner,
+        /// The epoch of that.
+        epoch: Epoch,
+    },
     /// Its outcome and output are stored, or nobody will ever want them: the runner drops it.
     Forget,
-    /// Nobody waits for it: its outcome is fetched and stored.
-    Settle(Attachment),
-}
-
-/// What it takes to attach to an operation without its request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// Of the canonical request.
-    pub digest: Digest,
-    /// Where it was placed.
-    pub sandbox: SandboxId,
-    /// What it belongs to.
-    pub owner: Owner,
-    /// The owner's epoch.
-    pub epoch: Epoch,
+    /// Nobody waits for it: its output and its end are collected.
+    Collect,
 }
 
 /// See the module.
@@ -185,34 +164,24 @@ impl<P: Post> Link<P> {
     }
 
     /// Queues the answers to the runner's inventory, before anything else is said; returns what
-    /// is to be attached to only for its outcome: what is durable of that is told by whoever
-    /// attaches ([`super::fetch::commit`]).
-    pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<Unsettled> {
-        let (mut unsettled, mut commits) = (Vec::new(), Vec::new());
+    /// is to be collected, in the inventory's order: what is durable of that is told by its collector.
+    pub fn judge(&mut self, verdicts: Vec<(OperationId, Verdict)>) -> Vec<OperationId> {
+        let (mut collected, mut commits) = (Vec::new(), Vec::new());
         for (id, verdict) in verdicts {
             match verdict {
                 Verdict::Keep { committed } => commits.extend(said_of(id, committed)),
                 Verdict::Forget => self.outgoing.push_back(wire::forget(id)),
-                Verdict::Settle(attachment) => unsettled.push(Unsettled {
-                    id,
-                    attachment,
-                    abandoned: true,
-                }),
-                Verdict::Cancel(attachment) => {
-                    let Attachment { owner, epoch, .. } = attachment;
+                Verdict::Collect => collected.push(id),
+                Verdict::Cancel { owner, epoch } => {
                     let cancel = wire::cancel(id, owner, epoch, &self.incarnation);
                     self.outgoing.push_back(cancel);
-                    unsettled.push(Unsettled {
-                        id,
-                        attachment,
-                        abandoned: false,
-                    });
+                    collected.push(id);
                 }
             }
         }
         // What is to be stopped is not to wait for them.
         self.outgoing.extend(commits);
-        unsettled
+        collected
     }
 
     /// A frame came; that the runner has sealed it was looked at before.

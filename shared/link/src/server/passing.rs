@@ -75,16 +75,21 @@ struct Commit {
 }
 
 impl Passing {
-    pub(super) fn new(operation: OperationId, request: &Request) -> Self {
+    pub(super) fn new(operation: OperationId, request: Option<&Request>) -> Self {
         Self {
             operation,
-            takes_input: request.takes_input(),
+            takes_input: request.is_some_and(Request::takes_input),
             feed: Feed::new(INPUT_WINDOW_BYTES as usize),
             refused: None,
             told: None,
             controls: VecDeque::new(),
             commits: [Commit::default(); 2],
         }
+    }
+
+    /// This is the operation's request, which was not known before.
+    pub(super) fn takes(&mut self, request: &Request) {
+        self.takes_input = request.takes_input();
     }
 
     /// Whether a piece of input would be kept, or refused.

@@ -2,7 +2,7 @@
 
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Effect, Incarnation, Owner, Timestamp, clock::BootMoment, event::Place,
+    Digest, Effect, Epoch, Incarnation, Owner, Timestamp, clock::BootMoment, event::Place,
 };
 
 /// What is stored of an operation that was placed.
@@ -12,6 +12,8 @@ pub struct StoredIntent {
     pub digest: Digest,
     /// What it belongs to.
     pub owner: Owner,
+    /// The epoch of its owner now.
+    pub epoch: Epoch,
     /// Where it was placed; never another place.
     pub place: Place,
     /// The runner's incarnation when it was placed.
@@ -20,6 +22,8 @@ pub struct StoredIntent {
     pub outcome: Option<Outcome>,
     /// Whether it is to be stopped.
     pub cancel_requested: bool,
+    /// Its call has ended: nobody will send it any more.
+    pub closed: bool,
     /// What a second run would do.
     pub effect: Effect,
     /// It must have started by then or not at all; absent where an earlier release placed it, of

@@ -3,7 +3,6 @@
 //! Whoever follows an operation appends what came, and commits to the runner what is durable; of one
 //! whose output is not retained, its reader confirms what it has read, and nothing is kept.
 
-use shared_link::server::{Command, Unsettled, fetch};
 use shared_sandbox::{OperationEvent, OutputStream, Request, Retention};
 use shared_types::OperationId;
 
@@ -103,19 +102,7 @@ impl World {
         }
     }
 
-    /// The same for whoever fetches: whether it is retained is not known then, and all is kept.
-    pub(crate) fn has_fetched(&mut self, id: OperationId) -> [u64; 2] {
-        match self.keeps {
-            true => {
-                let kept = self.store.outputs.entry(id).or_default();
-                kept.sync();
-                kept.up_to()
-            }
-            false => [0, 0],
-        }
-    }
-
-    fn is_kept(&self, id: OperationId) -> bool {
+    pub(crate) fn is_kept(&self, id: OperationId) -> bool {
         let request = &self.store.rows[&id].operation.request;
         self.keeps && retention(request) != Retention::None
     }
@@ -178,19 +165,6 @@ impl World {
         (len > 0).then(|| (begin, bytes_at(id, stream, begin, len)))
     }
 
-    /// What came of an operation that nobody follows is kept as well.
-    pub(crate) fn keep_fetched(
-        &mut self,
-        id: OperationId,
-        stream: OutputStream,
-        up_to: u64,
-        data: &[u8],
-    ) {
-        if self.keeps && !data.is_empty() {
-            self.append(id, stream, up_to - data.len() as u64, data);
-        }
-    }
-
     fn append(&mut self, id: OperationId, stream: OutputStream, offset: u64, data: &[u8]) {
         let expected = bytes_at(id, stream, offset, data.len());
         assert!(data == expected, "{id}: other bytes of {stream} are kept");
@@ -213,31 +187,6 @@ impl World {
         }
         for stream in STREAMS {
             following.machine.commit(stream, kept.durable(stream));
-        }
-    }
-
-    /// The same for what nobody follows; `now`: without waiting for chance.
-    pub(crate) fn commit_fetched(
-        &mut self,
-        operation: &Unsettled,
-        reader: u64,
-        wire: u64,
-        now: bool,
-    ) {
-        if !self.keeps || !(now || self.keeping.one_in(6)) {
-            return;
-        }
-        let id = operation.id;
-        let kept = self.store.outputs.entry(id).or_default();
-        kept.sync();
-        for stream in STREAMS {
-            let durable = kept.durable(stream);
-            if durable == 0 {
-                continue;
-            }
-            let frame = Box::new(fetch::commit(operation, stream, durable));
-            let server = self.server.as_mut().expect("it fetches");
-            server.wish(Some(wire), Command::Pass { id, reader, frame });
         }
     }
 

@@ -146,7 +146,7 @@ impl World {
             }
             return;
         }
-        let request = &following.machine.operation().request;
+        let request = &self.store.rows[&id].operation.request;
         let (takes_input, has_terminal) = (request.takes_input(), request.has_terminal());
         if following.has_reader && takes_input && following.machine.takes_input() {
             let length = input_length(id);

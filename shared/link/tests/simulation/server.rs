@@ -1,5 +1,5 @@
-//! The server's process: its links, the operations that it follows, and the outcomes that it
-//! fetches. All of it is gone after a crash; the store stays.
+//! The server's process: its links and the operations that it follows. All of it is gone after a crash;
+//! the store stays.
 
 mod operations;
 
@@ -13,7 +13,7 @@ use std::{
 use proto::v1::{self, runner_frame, server_frame};
 use shared_link::server::{
     Answer, Command, Connection, Follow, HelloFacts, Inbox, InboxError, Link, Linked, Mail, Over,
-    Post, Seat, Seen, Slot, Sums, Times, Unsettled, facts,
+    Post, Seat, Seen, Slot, Times, facts,
 };
 use shared_sandbox::CancelAnswer;
 use shared_types::{Generation, OperationId, limits::HELLO_WITHIN};
@@ -42,7 +42,8 @@ pub(crate) struct Server {
     /// By wire.
     links: BTreeMap<u64, ServerLink>,
     pub(crate) follows: BTreeMap<u64, Following>,
-    fetches: BTreeMap<u64, Fetching>,
+    /// Whether the runner never starts what it was asked about.
+    fenced: BTreeMap<OperationId, bool>,
     /// What is to be done as soon as no link is just being made.
     errands: Vec<(OperationId, Errand)>,
 }
@@ -73,7 +74,7 @@ enum Stage {
     Introduced(Box<HelloFacts>),
     Claimed(Box<HelloFacts>, Generation, Link<Seated>),
     Registered(Box<HelloFacts>, Generation, Link<Seated>),
-    Judged(Linked, Link<Seated>, Vec<Unsettled>),
+    Judged(Linked, Link<Seated>, Vec<OperationId>),
     Ready(Generation, Link<Seated>),
     Gone,
 }
@@ -87,17 +88,14 @@ pub(crate) struct Following {
     seen: Option<u64>,
     /// The wire of the link that it knows.
     pub(crate) link: Option<u64>,
+    /// The wire over which the runner was asked to fence it.
+    fencing: Option<u64>,
+    /// Its end is stored.
+    is_stored: bool,
     pub(crate) reading: Reading,
     pub(crate) has_reader: bool,
     /// How much of the input the reader has handed over.
     pub(crate) input: u64,
-}
-
-struct Fetching {
-    operation: Unsettled,
-    sums: Sums,
-    inbox: Rc<RefCell<Inbox>>,
-    link: u64,
 }
 
 /// One seat in an inbox; dropping it detaches.
@@ -131,7 +129,7 @@ impl Server {
             version: 0,
             links: BTreeMap::new(),
             follows: BTreeMap::new(),
-            fetches: BTreeMap::new(),
+            fenced: BTreeMap::new(),
             errands: Vec::new(),
         }
     }
@@ -140,20 +138,19 @@ impl Server {
         self.links.keys().copied().collect()
     }
 
-    pub(crate) fn fetching(&self) -> Vec<u64> {
-        self.fetches.keys().copied().collect()
-    }
-
     /// What it has seen of the runner's memory, stored or not.
     pub(crate) fn seen(&self) -> Option<&Seen> {
         self.seen.as_ref()
     }
 
-    /// Whether somebody in it reads an operation's output, or fetches it.
+    /// Whether somebody in it reads an operation's output.
     pub(crate) fn reads(&self, id: OperationId) -> bool {
-        let mut fetches = self.fetches.values();
-        let followed = self.follows.values().any(|following| following.id == id);
-        followed || fetches.any(|fetching| fetching.operation.id == id)
+        self.follows.values().any(|following| following.id == id)
+    }
+
+    pub(crate) fn following(&mut self, id: OperationId) -> Option<&mut Following> {
+        let mut follows = self.follows.values_mut();
+        follows.find(|following| following.id == id)
     }
 
     /// Whether nobody in it has anything to do or to say.
@@ -162,8 +159,7 @@ impl Server {
             Stage::Ready(_, machine) => machine.has_frames() || !link.wishes.is_empty(),
             _ => true,
         });
-        let done = self.fetches.is_empty() && self.errands.is_empty();
-        self.follows.is_empty() && done && !busy
+        self.follows.is_empty() && self.errands.is_empty() && !busy
     }
 
     /// A runner calls.
@@ -285,22 +281,22 @@ impl World {
             Stage::Registered(facts, generation, mut machine) => {
                 self.commit(|store| store.settle_unheard(&facts, generation))?;
                 self.sync_before_verdicts();
-                let unsettled = machine.judge(self.store.verdicts(&facts));
+                let found = machine.judge(self.store.verdicts(&facts));
                 let incarnation = facts.incarnation;
                 let linked = Linked {
                     generation,
                     incarnation,
                 };
-                Stage::Judged(linked, machine, unsettled)
+                Stage::Judged(linked, machine, found)
             }
-            Stage::Judged(linked, machine, unsettled) => {
+            Stage::Judged(linked, machine, found) => {
                 let generation = linked.generation;
                 let server = self.server();
                 if server.slot.ready(generation, linked.clone()) {
                     server.version += 1;
                 }
-                for operation in unsettled {
-                    self.begin_fetch(wire, link, operation, &linked);
+                for id in found {
+                    self.collect(id);
                 }
                 Stage::Ready(generation, machine)
             }
@@ -367,6 +363,8 @@ impl World {
             Some(Received::Frame(frame)) => match machine.frame(frame, now) {
                 Ok(Some(answered)) => {
                     let waits = link.cancels.remove(&answered.id);
+                    let never_starts = answered.answer == Ok(CancelAnswer::NeverStarted);
+                    self.server().fenced.insert(answered.id, never_starts);
                     if answered.answer == Ok(CancelAnswer::NeverStarted) {
                         self.checks.never_started.insert(answered.id);
                         if waits {
@@ -395,7 +393,6 @@ impl World {
         drop(link);
         let now = self.wall();
         let server = self.server();
-        server.fetches.retain(|_, fetching| fetching.link != wire);
         if let Some(generation) = generation
             && server.slot.unregister(generation, now)
         {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shared_link::server::{
-    Attachment, HelloFacts, Seen, Settled, StoredIntent, Verdict, forgotten, never_started,
+    HelloFacts, Seen, Settled, StoredIntent, Verdict, forgotten, never_started,
 };
 use shared_sandbox::{Operation, Outcome};
 use shared_types::{Epoch, Generation, OperationId};
@@ -85,20 +85,25 @@ impl Store {
         let Some(row) = self.rows.get(&id) else {
             return Verdict::Forget;
         };
-        let attachment = Attachment {
-            digest: row.intent.digest,
-            sandbox: row.intent.place.sandbox,
-            owner: row.operation.owner,
-            epoch: self.epoch,
-        };
+        let (owner, epoch) = (row.operation.owner, self.epoch);
         match (&row.intent.outcome, row.closed) {
             (Some(_), true) => Verdict::Forget,
             (Some(_), false) => Verdict::Keep { committed: [0, 0] },
-            (None, _) if row.intent.cancel_requested => Verdict::Cancel(attachment),
-            (None, true) => Verdict::Settle(attachment),
+            (None, _) if row.intent.cancel_requested => Verdict::Cancel { owner, epoch },
+            (None, true) => Verdict::Collect,
             (None, false) => Verdict::Keep {
                 committed: self.committed(id),
             },
+        }
+    }
+
+    /// What is read of an operation.
+    pub(crate) fn intent(&self, id: OperationId) -> StoredIntent {
+        let row = &self.rows[&id];
+        StoredIntent {
+            epoch: self.epoch,
+            closed: row.closed,
+            ..row.intent.clone()
         }
     }
 

@@ -238,7 +238,7 @@ impl World {
             }
             4..=6 => self.any_link(),
             7..=9 => self.any_follow(),
-            10 => self.any_fetch(),
+            10 => self.any_errand(),
             11 | 12 => {
                 if self.changes {
                     self.meddle();
@@ -281,18 +281,10 @@ impl World {
         }
     }
 
-    fn any_fetch(&mut self) -> Result<(), Crashed> {
-        if self.server.is_some() && self.dice.one_in(2) {
-            self.errand_step()?;
-        }
-        let keys = self
-            .server
-            .as_ref()
-            .map(Server::fetching)
-            .unwrap_or_default();
-        match self.dice.pick(&keys) {
-            Some(key) => self.fetch_step(key),
-            None => Ok(()),
+    fn any_errand(&mut self) -> Result<(), Crashed> {
+        match self.server.is_some() && self.dice.one_in(2) {
+            true => self.errand_step(),
+            false => Ok(()),
         }
     }
 
@@ -347,6 +339,7 @@ impl World {
         let intent = StoredIntent {
             digest: operation.request.digest(),
             owner: operation.owner,
+            epoch: operation.epoch,
             place: Place {
                 runner: RUNNER,
                 runner_name: "runner".into(),
@@ -356,6 +349,7 @@ impl World {
             incarnation: linked.incarnation,
             outcome: None,
             cancel_requested: false,
+            closed: false,
             effect: operation.effect,
             start_by: Some(self.moment().after(operation.limits.start_within)),
         };
@@ -387,8 +381,10 @@ impl World {
         {
             let server = self.server.as_ref().expect("it is up");
             let followed = server.follows.values().any(|following| following.id == id);
-            if !followed || (self.faults && self.dice.one_in(10)) {
-                self.follow(id, None);
+            match followed {
+                true if self.faults && self.dice.one_in(10) => self.follow(id, None),
+                true => self.ask(id),
+                false => self.follow(id, None),
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::{links::LinkIdentity, ports::*};
 
 /// A store in memory that keeps the ports' promises.
 #[derive(Default)]
-pub(in crate::tests) struct Store(Mutex<Rows>, Arc<Area>);
+pub(in crate::tests) struct Store(Arc<Mutex<Rows>>, Arc<Area>);
 
 /// Output in memory, until the disk is full.
 #[derive(Default)]
@@ -48,6 +48,8 @@ pub(in crate::tests) struct Rows {
     pub(in crate::tests) intents: HashMap<OperationId, StoredIntent>,
     /// Operations for which nobody waits any more.
     pub(in crate::tests) abandoned: Vec<OperationId>,
+    /// The epoch of every owner.
+    pub(in crate::tests) epoch: Epoch,
     pub(in crate::tests) heard: u32,
     /// What whoever is heard of is answered.
     pub(in crate::tests) turned_away: Option<TurnedAway>,
@@ -281,30 +283,50 @@ impl Fleet for Store {
 
 #[async_trait]
 impl Intents for Store {
-    /// What is found may be stale before its reader hears of it.
-    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        let found = self.rows().intents.get(&id).cloned();
-        tokio::task::yield_now().await;
-        Ok(found)
-    }
-
     async fn place(&self, intent: NewIntent, _request: &Request) -> Result<(), PlaceError> {
         let mut rows = self.rows();
         if rows.intents.contains_key(&intent.id) {
             return Err(PlaceError::Conflict);
         }
+        rows.epoch = rows.epoch.max(intent.epoch);
         let stored = StoredIntent {
             digest: intent.digest,
             owner: intent.owner,
+            epoch: intent.epoch,
             place: intent.place,
             incarnation: intent.incarnation,
             outcome: None,
             cancel_requested: false,
+            closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
         };
         rows.intents.insert(intent.id, stored);
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Operations for Store {
+    /// What is found may be stale before its reader hears of it.
+    async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
+        let found = {
+            let rows = self.rows();
+            let found = rows.intents.get(&id).cloned();
+            found.map(|intent| StoredIntent {
+                epoch: rows.epoch,
+                closed: rows.abandoned.contains(&id),
+                ..intent
+            })
+        };
+        tokio::task::yield_now().await;
+        Ok(found)
+    }
+
+    async fn runner(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        let rows = self.rows();
+        let row = rows.runners.get(&runner);
+        Ok(row.map_or(RunnerState::Offline { since: None }, |(row, _)| row.state))
     }
 
     async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
@@ -416,18 +438,13 @@ impl LinkRows for Store {
             let Some(intent) = rows.intents.get(id) else {
                 return (*id, Verdict::Forget);
             };
-            let attachment = Attachment {
-                digest: intent.digest,
-                sandbox: intent.place.sandbox,
-                owner: owner(),
-                epoch: Epoch(1),
-            };
             let verdict = if intent.outcome.is_some() {
                 Verdict::Forget
             } else if intent.cancel_requested {
-                Verdict::Cancel(attachment)
+                let (owner, epoch) = (owner(), rows.epoch);
+                Verdict::Cancel { owner, epoch }
             } else if rows.abandoned.contains(id) {
-                Verdict::Settle(attachment)
+                Verdict::Collect
             } else {
                 let committed = self.1.durable(*id);
                 Verdict::Keep { committed }
@@ -437,17 +454,7 @@ impl LinkRows for Store {
         Ok(operations.iter().map(verdict).collect())
     }
 
-    async fn settle(
-        &self,
-        _who: &LinkIdentity,
-        id: OperationId,
-        outcome: &Outcome,
-    ) -> Result<(), PortError> {
-        self.settle_row(id, outcome);
-        Ok(())
-    }
-
-    fn outputs(&self, _who: &LinkIdentity) -> Arc<dyn Outputs> {
-        self.1.clone()
+    fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {
+        Arc::new(Self(Arc::clone(&self.0), Arc::clone(&self.1)))
     }
 }

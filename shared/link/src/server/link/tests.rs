@@ -3,7 +3,7 @@ use shared_types::SessionId;
 use super::*;
 use crate::{
     server::{Answer, InboxError, Mail},
-    testing::{PLACE, incarnation},
+    testing::incarnation,
 };
 
 /// Nobody reads here.
@@ -25,16 +25,7 @@ fn id(number: u128) -> OperationId {
     OperationId::from_u128(number)
 }
 
-fn attachment() -> Attachment {
-    Attachment {
-        digest: Digest::of(b"request"),
-        sandbox: PLACE,
-        owner: Owner::Session(SessionId::from_u128(1)),
-        epoch: Epoch(1),
-    }
-}
-
-/// What a runner is told upon these verdicts, behind its welcome, and what is to be fetched.
+/// What a runner is told upon these verdicts, behind its welcome, and what is to be collected.
 fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationId>) {
     let facts = HelloFacts {
         protocol_version: 1,
@@ -54,7 +45,7 @@ fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationI
         lease: MINUTE,
     };
     let mut link = Link::<Nobody>::new(&facts, Generation(1), times, Duration::ZERO);
-    let unsettled = link.judge(verdicts);
+    let found = link.judge(verdicts);
     let frames = std::iter::from_fn(|| link.next_frame()).skip(1);
     let number = |id: &str| id.parse::<OperationId>().expect("an id").as_u128();
     let told = frames.map(|frame| match frame.kind {
@@ -67,19 +58,23 @@ fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationI
         other => panic!("unexpected: {other:?}"),
     });
     let told = told.collect();
-    (told, unsettled.into_iter().map(|one| one.id).collect())
+    (told, found)
 }
 
 #[test]
 fn a_runner_is_told_behind_the_verdicts_what_is_durable_of_what_it_keeps() {
     let keep = |committed| Verdict::Keep { committed };
-    let (told, fetched) = judged(vec![
+    let cancel = Verdict::Cancel {
+        owner: Owner::Session(SessionId::from_u128(1)),
+        epoch: Epoch(1),
+    };
+    let (told, found) = judged(vec![
         (id(1), keep([7, 9])),
         (id(2), Verdict::Forget),
         (id(3), keep([0, 5])),
         (id(4), keep([0, 0])),
-        (id(5), Verdict::Cancel(attachment())),
-        (id(6), Verdict::Settle(attachment())),
+        (id(5), cancel),
+        (id(6), Verdict::Collect),
     ]);
     let expected = [
         "2 forget",
@@ -89,5 +84,5 @@ fn a_runner_is_told_behind_the_verdicts_what_is_durable_of_what_it_keeps() {
         "3 stderr to 5",
     ];
     assert_eq!(told, expected);
-    assert_eq!(fetched, [id(5), id(6)]);
+    assert_eq!(found, [id(5), id(6)]);
 }

@@ -10,7 +10,7 @@ fn passing(input: bool) -> Passing {
         input,
         ..Exec::new(Command::Shell("cat".into()))
     };
-    let mut passing = Passing::new(ID, &Request::Exec(exec));
+    let mut passing = Passing::new(ID, Some(&Request::Exec(exec)));
     passing.attached();
     passing
 }

@@ -1,16 +1,14 @@
-//! The operations that a server's process follows, fetches, cancels and closes.
+//! The operations that a server's process follows, cancels and closes.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use shared_link::server::{
-    self, CancelStep, Command, Connection, Follow, Inbox, Linked, Reader, Step, Sums, Unsettled,
-    Verdict,
-    fetch::{self, Fetched},
+    self, CancelStep, Command, Connection, Follow, Inbox, Reader, Step, Verdict,
 };
 use shared_sandbox::{Operation, OperationEvent, Outcome};
 use shared_types::{Generation, OperationId};
 
-use super::{Errand, Fetching, Following, Seated, ServerLink};
+use super::{Errand, Following, Seated};
 use crate::{
     keeping::retention,
     oracle::{Reading, Rules},
@@ -18,92 +16,6 @@ use crate::{
 };
 
 impl World {
-    pub(super) fn begin_fetch(
-        &mut self,
-        wire: u64,
-        link: &mut ServerLink,
-        operation: Unsettled,
-        linked: &Linked,
-    ) {
-        let has = self.has_fetched(operation.id);
-        let inbox = Rc::new(RefCell::new(Inbox::starting_at(has)));
-        let (seat, _) = inbox.borrow_mut().attach();
-        let post = Seated {
-            inbox: inbox.clone(),
-            seat,
-        };
-        let key = self.fresh();
-        link.wishes.push_back(Command::Attach {
-            id: operation.id,
-            frame: Box::new(fetch::frame(&operation, &linked.incarnation, has)),
-            reader: Reader {
-                key,
-                post,
-                expects: |_| true,
-                yields: true,
-            },
-        });
-        let fetching = Fetching {
-            operation,
-            sums: Sums::after(has),
-            inbox,
-            link: wire,
-        };
-        self.server().fetches.insert(key, fetching);
-    }
-
-    /// Something happens to an outcome that is fetched.
-    pub(crate) fn fetch_step(&mut self, key: u64) -> Result<(), Crashed> {
-        let Some(mut fetching) = self.server().fetches.remove(&key) else {
-            return Ok(());
-        };
-        let (id, reader) = (fetching.operation.id, key);
-        let wire = Some(fetching.link);
-        let mail = fetching.inbox.borrow_mut().take();
-        match mail.map(fetch::mail) {
-            None => {}
-            Some(Fetched::Taken(stream, up_to, data)) => {
-                match data.is_empty() {
-                    true => fetching.sums.miss(stream, up_to),
-                    false => fetching.sums.add(stream, &data),
-                }
-                self.keep_fetched(id, stream, up_to, &data);
-                self.commit_fetched(&fetching.operation, reader, fetching.link, false);
-                let granted = fetching.inbox.borrow_mut().taken(stream, up_to);
-                if let Some(up_to) = granted {
-                    self.server().wish(
-                        wire,
-                        Command::Grant {
-                            id,
-                            reader,
-                            stream,
-                            up_to,
-                        },
-                    );
-                }
-            }
-            Some(Fetched::Store(outcome)) => {
-                let mut sums = fetching.sums;
-                while let Some((stream, from)) = sums.unread(&outcome) {
-                    sums.read(stream, self.read_kept(id, stream, from));
-                }
-                let outcome = sums.held_to(outcome);
-                self.settle(id, &outcome)?;
-                if fetching.operation.abandoned {
-                    self.server().wish(wire, Command::Forget { id });
-                }
-                return Ok(());
-            }
-            Some(Fetched::Fence) => {
-                self.send_cancel(wire, id);
-                return Ok(());
-            }
-            Some(Fetched::Stale | Fetched::GivenUp) => return Ok(()),
-        }
-        self.server().fetches.insert(key, fetching);
-        Ok(())
-    }
-
     pub(crate) fn settle(
         &mut self,
         id: OperationId,
@@ -113,29 +25,55 @@ impl World {
         self.commit(|store| store.settle(id, outcome))
     }
 
-    /// Begins to follow an operation that is stored.
+    /// Begins to follow an operation that is stored, for whoever asks for it.
     pub(crate) fn follow(&mut self, id: OperationId, fresh: Option<Generation>) {
-        let key = self.fresh();
         let row = &self.store.rows[&id];
         let operation = Operation {
             epoch: self.store.epoch,
             ..row.operation.clone()
         };
+        self.begin(id, Some(Arc::new(operation)), fresh);
+    }
+
+    /// Begins to follow what a link has found, or what somebody has left, unless that is followed.
+    pub(super) fn collect(&mut self, id: OperationId) {
+        if self.server().following(id).is_none() {
+            self.begin(id, None, None);
+        }
+    }
+
+    fn begin(&mut self, id: OperationId, asked: Option<Arc<Operation>>, fresh: Option<Generation>) {
+        let key = self.fresh();
         let (has, gaps) = self.has_already(id);
         self.checks.tally.gone_on += u64::from(has != [0, 0]);
+        let has_reader = asked.is_some();
         let following = Following {
             id,
             key,
-            machine: Follow::new(operation, row.intent.clone(), fresh, has),
+            machine: Follow::new(id, asked, self.store.intent(id), fresh, has),
             inbox: Rc::new(RefCell::new(Inbox::starting_at(has))),
             seen: None,
             link: None,
+            fencing: None,
+            is_stored: false,
             reading: Reading::after(has, gaps),
-            has_reader: true,
+            has_reader,
             input: 0,
         };
         self.say(format!("follow {id} as {key}"));
         self.server().follows.insert(key, following);
+    }
+
+    /// Somebody asks for what is followed.
+    pub(crate) fn ask(&mut self, id: OperationId) {
+        let operation = Arc::new(Operation {
+            epoch: self.store.epoch,
+            ..self.store.rows[&id].operation.clone()
+        });
+        if let Some(following) = self.server().following(id) {
+            following.machine.ask(operation);
+            following.has_reader = true;
+        }
     }
 
     /// One step of an operation that is followed.
@@ -155,11 +93,10 @@ impl World {
         self.commit_step(following);
         self.pass_step(following);
         match following.machine.step() {
-            Step::Return if !following.has_reader => return Ok(false),
-            Step::Connection | Step::Return => self.tell_connection(following),
+            Step::Connection => self.tell_connection(following),
+            Step::Wait(..) => following.machine.waited(),
             Step::Find => {
-                let found = self.store.rows.get(&id).map(|row| row.intent.clone());
-                following.machine.found(found);
+                following.machine.found(Some(self.store.intent(id)));
             }
             Step::RunnerState => {
                 let state = server::RunnerState::Offline { since: None };
@@ -167,17 +104,17 @@ impl World {
             }
             Step::Settle(outcome) => {
                 let settled = self.settle(id, &outcome)?;
+                following.is_stored = true;
                 following.machine.settled(settled);
             }
             Step::Offer(outcome) => {
-                if following.has_reader {
-                    self.offer(following, outcome)?;
-                }
-                following.has_reader = false;
-                following.machine.offered();
+                let stored = following.has_reader && self.offer(following, outcome)?;
+                following.is_stored = stored;
+                following.machine.offered(stored);
             }
+            Step::Fence => self.fence(following),
             Step::Cancel => {
-                let Operation { owner, epoch, .. } = *following.machine.operation();
+                let (owner, epoch) = following.machine.holder();
                 let cancel = Command::Cancel { id, owner, epoch };
                 if !self.server().wish(following.link, cancel) {
                     following.machine.link_lost();
@@ -211,9 +148,34 @@ impl World {
                     self.server().wish(following.link, grant);
                 }
             }
-            Step::Over => return Ok(false),
+            Step::Over => {
+                if following.is_stored && self.is_kept(id) {
+                    self.store.outputs.entry(id).or_default().sync();
+                    self.server().wish(following.link, Command::Forget { id });
+                }
+                return Ok(false);
+            }
         }
         Ok(true)
+    }
+
+    /// Has the runner say that it never starts the operation, and waits for that.
+    fn fence(&mut self, following: &mut Following) {
+        let (id, (owner, epoch)) = (following.id, following.machine.holder());
+        let Some(wire) = following.fencing else {
+            self.server().fenced.remove(&id);
+            let cancel = Command::Cancel { id, owner, epoch };
+            match self.server().wish(following.link, cancel) {
+                true => following.fencing = following.link,
+                false => following.machine.fenced(false),
+            }
+            return;
+        };
+        let answered = self.server().fenced.remove(&id);
+        if answered.is_some() || !self.server().links.contains_key(&wire) {
+            following.fencing = None;
+            following.machine.fenced(answered == Some(true));
+        }
     }
 
     fn tell_connection(&mut self, following: &mut Following) {
@@ -238,7 +200,11 @@ impl World {
             seat,
         };
         let frame = Box::new(following.machine.frame(offsets, &self.moment()));
-        let expects = shared_link::wire::expected(&following.machine.operation().request);
+        let request = following.machine.request();
+        let (expects, yields) = match request {
+            Some(request) => (shared_link::wire::expected(request), false),
+            None => ((|_| true) as shared_link::wire::Expects, true),
+        };
         let command = Command::Attach {
             id: following.id,
             frame,
@@ -246,7 +212,7 @@ impl World {
                 key: following.key,
                 post,
                 expects,
-                yields: false,
+                yields,
             },
         };
         match self.server().wish(following.link, command) {
@@ -259,7 +225,7 @@ impl World {
         let id = following.id;
         let rules = Rules {
             may_be_cut: self.may_be_cut(id),
-            retention: retention(&following.machine.operation().request),
+            retention: retention(&self.store.rows[&id].operation.request),
             host: &self.runner.host,
         };
         following.reading.event(id, &event, &rules);
@@ -277,24 +243,21 @@ impl World {
         }
     }
 
-    /// The reader stores the outcome together with the end of its call, or goes without.
-    fn offer(&mut self, following: &mut Following, outcome: Outcome) -> Result<(), Crashed> {
+    /// The reader stores the outcome together with the end of its call, or drops the token.
+    fn offer(&mut self, following: &mut Following, outcome: Outcome) -> Result<bool, Crashed> {
         let id = following.id;
         if self.dice.one_in(4) {
-            return Ok(());
+            following.has_reader = false;
+            return Ok(false);
         }
         self.say(format!("settle and close {id}: {outcome:?}"));
-        let stored = self.commit(|store| match store.settle(id, &outcome) {
+        self.commit(|store| match store.settle(id, &outcome) {
             server::Settled::Already(before) if before != outcome => false,
             _ => {
                 store.rows.get_mut(&id).expect("it was placed").closed = true;
                 true
             }
-        })?;
-        if stored {
-            self.told(following, OperationEvent::Ended(outcome));
-        }
-        Ok(())
+        })
     }
 
     /// A person wants an operation stopped.
@@ -338,20 +301,11 @@ impl World {
                 }
             }
             Errand::Settle => {
-                let (Verdict::Settle(attachment) | Verdict::Cancel(attachment)) =
-                    self.store.verdict(id)
-                else {
-                    return Ok(());
-                };
-                let operation = Unsettled {
-                    id,
-                    attachment,
-                    abandoned: true,
-                };
-                let wire = wire.expect("the link that is online has a wire");
-                if let Some(mut link) = self.server().links.remove(&wire) {
-                    self.begin_fetch(wire, &mut link, operation, linked);
-                    self.server().links.insert(wire, link);
+                if matches!(
+                    self.store.verdict(id),
+                    Verdict::Collect | Verdict::Cancel { .. }
+                ) {
+                    self.collect(id);
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! What readers pass on to their operation: the handle, and what its task takes from it.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use shared_sandbox::{Control, Controls, Input, OutputStream};
+use shared_sandbox::{Control, Controls, Input, Operation, OutputStream};
 use shared_types::{Refusal, RefusalCode};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -19,33 +19,56 @@ pub(super) struct RemoteControls {
     controls: mpsc::Sender<(Control, Answer<()>)>,
     /// Of stdout and stderr; only the latest counts, so nobody waits.
     commits: watch::Sender<[u64; 2]>,
+    /// What is asked, under its owner's newest epoch; nothing where that is not known here.
+    asked: watch::Sender<Asked>,
 }
+
+pub(super) type Asked = Option<Arc<Operation>>;
 
 /// The task's end.
 pub(super) struct Wishes {
     pub(super) inputs: mpsc::Receiver<(Input, Answer<u64>)>,
     pub(super) controls: mpsc::Receiver<(Control, Answer<()>)>,
     pub(super) commits: watch::Receiver<[u64; 2]>,
+    pub(super) asked: watch::Receiver<Asked>,
 }
 
 pub(super) type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
 impl RemoteControls {
-    pub(super) fn pair() -> (Self, Wishes) {
+    pub(super) fn pair(asked: Asked) -> (Self, Wishes) {
         let (inputs, inputs_waiting) = mpsc::channel(INPUTS);
         let (controls, controls_waiting) = mpsc::channel(CONTROLS);
         let (commits, committed) = watch::channel([0, 0]);
+        let (asked, asking) = watch::channel(asked);
         let handle = Self {
             inputs,
             controls,
             commits,
+            asked,
         };
         let wishes = Wishes {
             inputs: inputs_waiting,
             controls: controls_waiting,
             commits: committed,
+            asked: asking,
         };
         (handle, wishes)
+    }
+
+    /// Somebody asks for the operation. Says whether no newer epoch of its owner asked before.
+    pub(super) fn ask(&self, operation: Arc<Operation>) -> bool {
+        let mut is_newest = true;
+        self.asked.send_if_modified(|asked| {
+            let before = asked.as_ref().map(|asked| asked.epoch);
+            is_newest = before.is_none_or(|before| before <= operation.epoch);
+            let is_new = before.is_none_or(|before| before < operation.epoch);
+            if is_new {
+                *asked = Some(operation);
+            }
+            is_new
+        });
+        is_newest
     }
 }
 

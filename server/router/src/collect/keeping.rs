@@ -1,65 +1,72 @@
-//! Keeps the output of one operation while it is followed, and knows how much of it is durable.
+//! Keeps the output of one operation, and knows how much of it is durable.
 
 use std::{future::pending, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use shared_sandbox::{Operation, OperationEvent, OutputStream, Request, Retention};
+use shared_sandbox::{OperationEvent, OutputStream};
 use shared_types::OperationId;
 
-use super::cursor::Cursor;
 use crate::ports::{Outputs, PortError};
 
 type Syncing = Pin<Box<dyn Future<Output = Result<[u64; 2], PortError>> + Send>>;
 
-pub(super) struct Recording {
+/// See the module.
+pub(super) struct Keeping {
     outputs: Arc<dyn Outputs>,
     id: OperationId,
-    /// Nothing where nothing is kept here.
-    retention: Option<Retention>,
     /// Something was appended that no sync which has begun covers.
     appended: bool,
     syncing: Option<Syncing>,
     /// How far the runner knows that its output is durable here.
     committed: [u64; 2],
-    /// Nothing is kept (any more); the runner has it until it is told to forget it.
-    gone: bool,
+    state: State,
 }
 
-impl Recording {
-    /// Of an operation whose output is to be kept here; of another one nothing is.
-    pub(super) fn of(operation: &Operation, outputs: Arc<dyn Outputs>) -> Self {
-        let retention = match &operation.request {
-            Request::Exec(exec) if exec.retention != Retention::None => Some(exec.retention),
-            _ => None,
-        };
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Keeps,
+    /// Nothing is kept, by the request.
+    KeepsNothing,
+    /// Some of it could not be kept, so nothing is any more: the runner has it until it is told to forget
+    /// it.
+    GaveUp,
+}
+
+impl Keeping {
+    /// `keeps`: whether the output of the operation is kept at all.
+    pub(super) fn of(id: OperationId, outputs: Arc<dyn Outputs>, keeps: bool) -> Self {
         Self {
             outputs,
-            id: operation.id,
+            id,
             appended: false,
             syncing: None,
             committed: [0, 0],
-            gone: retention.is_none(),
-            retention,
+            state: match keeps {
+                true => State::Keeps,
+                false => State::KeepsNothing,
+            },
         }
     }
 
     /// Whether only what its reader confirms need not be kept by the runner.
     pub(super) fn is_left_to_the_reader(&self) -> bool {
-        self.retention.is_none()
+        self.state == State::KeepsNothing
     }
 
-    /// Whether all that comes is kept, however much it is, so that it waits for no reader.
-    pub(super) fn keeps_all(&self) -> bool {
-        self.retention == Some(Retention::All) && !self.gone
+    /// Whether some of it could not be kept.
+    pub(super) fn has_given_up(&self) -> bool {
+        self.state == State::GaveUp
     }
 
-    /// How much of stdout and stderr is kept, as an earlier reader left it.
-    pub(super) async fn kept(&mut self) -> [u64; 2] {
-        if self.gone {
+    /// Goes on where it is kept up to: how much of stdout and stderr is.
+    pub(super) async fn resume(&mut self) -> [u64; 2] {
+        if self.state == State::KeepsNothing {
             return [0, 0];
         }
+        (self.syncing, self.committed) = (None, [0, 0]);
         match self.outputs.resume(self.id).await {
             Ok(kept) => {
+                self.state = State::Keeps;
                 self.appended = kept != [0, 0];
                 kept
             }
@@ -71,13 +78,12 @@ impl Recording {
         }
     }
 
-    /// Where its reader stands, who needs to be told nothing below `told` of what is kept.
-    pub(super) fn cursor(&self, kept: [u64; 2], told: [u64; 2]) -> Cursor {
-        let whole = self.retention == Some(Retention::All);
-        Cursor::new(Arc::clone(&self.outputs), self.id, whole, kept, told)
+    /// Whether what could not be kept can be by now.
+    pub(super) async fn can_go_on(&mut self) -> bool {
+        self.outputs.resume(self.id).await.is_ok()
     }
 
-    /// Keeps what a reader is told, and that some never comes.
+    /// Keeps bytes that came, and that some never come.
     pub(super) async fn keep(&mut self, event: &OperationEvent) {
         let (stream, offset, data) = match event {
             OperationEvent::Output {
@@ -88,7 +94,7 @@ impl Recording {
             OperationEvent::Gap { stream, to, .. } => (*stream, *to, Bytes::new()),
             _ => return,
         };
-        if self.gone {
+        if self.state != State::Keeps {
             return;
         }
         self.appended = true;
@@ -97,8 +103,8 @@ impl Recording {
         }
     }
 
-    /// Waits until more is durable than before: where the streams that have grown are now.
-    /// Cancel-safe.
+    /// Waits until more is durable than before, or some of it cannot be kept: where the streams that have
+    /// grown are now. Cancel-safe.
     pub(super) async fn committed(&mut self) -> Vec<(OutputStream, u64)> {
         loop {
             let synced = match &mut self.syncing {
@@ -118,7 +124,24 @@ impl Recording {
                         return grown;
                     }
                 }
-                Err(error) => self.give_up(&error),
+                Err(error) => {
+                    self.give_up(&error);
+                    return Vec::new();
+                }
+            }
+        }
+    }
+
+    /// Waits until all that came is durable; says whether it is.
+    pub(super) async fn is_all_kept(&mut self) -> bool {
+        if self.state == State::GaveUp {
+            return false;
+        }
+        match self.outputs.synced(self.id).await {
+            Ok(_) => true,
+            Err(error) => {
+                self.give_up(&error);
+                false
             }
         }
     }
@@ -139,8 +162,7 @@ impl Recording {
     }
 
     fn give_up(&mut self, error: &PortError) {
-        tracing::error!(%error, "the output of an operation cannot be kept");
-        self.gone = true;
-        self.appended = false;
+        tracing::error!(operation.id = %self.id, %error, "the output of an operation cannot be kept; its runner is to keep it");
+        (self.state, self.appended) = (State::GaveUp, false);
     }
 }

@@ -1,0 +1,99 @@
+//! Who is told what comes of an operation: any number of readers, or one.
+
+use std::{collections::VecDeque, future::pending, sync::Arc};
+
+use shared_sandbox::{OperationEvent, Outcome};
+use tokio::sync::mpsc;
+
+use super::board::Board;
+
+/// Events that may wait for the one reader; what waits beside them is bounded by the credit.
+const EVENTS: usize = 4;
+
+/// See the module.
+pub(super) enum Audience {
+    /// Whoever reads the board. What comes is kept, and waits for none of them.
+    Board(Arc<Board>),
+    /// One reader of what is kept nowhere: what comes waits for it.
+    One(One),
+}
+
+/// The one reader.
+pub(super) struct One {
+    events: mpsc::Sender<OperationEvent>,
+    /// What it is told next.
+    waiting: VecDeque<OperationEvent>,
+    has_left: bool,
+}
+
+impl One {
+    pub(super) fn pair() -> (Self, mpsc::Receiver<OperationEvent>) {
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let one = Self {
+            events,
+            waiting: VecDeque::new(),
+            has_left: false,
+        };
+        (one, receiver)
+    }
+}
+
+impl Audience {
+    /// Something happened. Where output is kept, it was kept before.
+    pub(super) fn note(&mut self, event: OperationEvent) {
+        match self {
+            Self::Board(board) => board.note(event),
+            Self::One(one) if one.has_left => {}
+            Self::One(one) => one.waiting.push_back(event),
+        }
+    }
+
+    /// Whether what comes next has to wait.
+    pub(super) fn is_behind(&self) -> bool {
+        match self {
+            Self::Board(_) => false,
+            Self::One(one) => !one.waiting.is_empty(),
+        }
+    }
+
+    /// Whether there was one reader, and it has gone.
+    pub(super) fn has_left(&self) -> bool {
+        match self {
+            Self::Board(_) => false,
+            Self::One(one) => one.has_left,
+        }
+    }
+
+    /// Tells the one reader what is next, or waits until it has gone. Cancel-safe.
+    pub(super) async fn attend(&mut self) {
+        let one = match self {
+            Self::One(one) if !one.has_left => one,
+            _ => return pending().await,
+        };
+        if one.waiting.is_empty() {
+            one.events.closed().await;
+            one.has_left = true;
+            return;
+        }
+        match one.events.reserve().await {
+            Ok(room) => {
+                if let Some(event) = one.waiting.pop_front() {
+                    room.send(event);
+                }
+            }
+            Err(_) => {
+                one.waiting.clear();
+                one.has_left = true;
+            }
+        }
+    }
+
+    /// Gives the end to the reader that may store it; says whether it did.
+    pub(super) async fn offer(&self, outcome: Outcome) -> bool {
+        match self {
+            Self::Board(board) => board.offer(outcome).await,
+            // It concludes nothing from it.
+            Self::One(_) => false,
+        }
+    }
+}

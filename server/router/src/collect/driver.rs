@@ -1,0 +1,505 @@
+//! Drives [`shared_link::server::Follow`]: one operation from its committed intent to its stored outcome,
+//! over every link.
+//!
+//! Output is appended where it is kept before anybody is told of it, and committed to the runner once it is
+//! durable; the end is stored; then the runner is told to forget the operation. In this order, whoever
+//! reads, and whether anybody does.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use shared_link::{
+    server::{self, Answer as Answered, Mail, Step},
+    wire,
+};
+use shared_sandbox::{
+    CancelAnswer, Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request,
+};
+use shared_types::{Generation, OperationId, human::duration};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{
+    Ports,
+    audience::Audience,
+    controls::{Answer, RemoteControls, Wishes},
+    keeping::Keeping,
+};
+use crate::{
+    bounds::{LOOK_WHILE_AWAY_EVERY, STORE_ATTEMPTS, STORE_PAUSE},
+    links::{Connection, Gone, LinkHandle, Reader, Watch, linked, linked_or_not},
+    mailbox::Mailbox,
+    ports::{PortError, StoredIntent},
+};
+
+/// What it takes to begin.
+pub(super) struct Begin {
+    pub(super) ports: Ports,
+    pub(super) id: OperationId,
+    pub(super) intent: StoredIntent,
+    /// The intent has just been committed, while this link was there.
+    pub(super) fresh: Option<Generation>,
+    /// What is asked, where that is known here.
+    pub(super) asked: Option<Arc<Operation>>,
+    pub(super) keeping: Keeping,
+    /// How much of stdout and stderr is kept.
+    pub(super) kept: [u64; 2],
+    pub(super) audience: Audience,
+    pub(super) wishes: Wishes,
+    /// Those that may ask at the same time for output once more.
+    pub(super) again: Arc<Semaphore>,
+}
+
+/// One operation's task.
+pub(super) struct Driver {
+    ports: Ports,
+    machine: server::Follow,
+    mailbox: Mailbox,
+    keeping: Keeping,
+    /// When it is looked whether output can be kept that could not be.
+    look_for_room_at: Option<Instant>,
+    audience: Audience,
+    /// The link that the machine knows of, and our key as a reader on it.
+    link: Option<(LinkHandle, u64)>,
+    wishes: Wishes,
+    /// Who waits for what was to be done to the process, by key; the machine bounds them.
+    waiters: HashMap<u64, Answer<()>>,
+    /// Keys that were given so far.
+    waited: u64,
+    /// Its end is stored.
+    is_stored: bool,
+    /// The runner may remember it.
+    is_remembered: bool,
+    again: Arc<Semaphore>,
+}
+
+/// What is left to be done once the machine has nothing more to do.
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    /// Nothing: whoever asks for the operation again goes on with it.
+    Nothing,
+    /// The end is stored and told.
+    Forget,
+    /// Output that could not be kept is to be asked for again.
+    Output,
+}
+
+/// What can happen while the task waits for mail.
+enum Event {
+    Mail(Mail),
+    Attended,
+    Answered(Answered),
+    Input(Input, Answer<u64>),
+    Control(Control, Answer<()>),
+    Committed,
+    Kept(Vec<(OutputStream, u64)>),
+    Asked,
+    LookForRoom,
+}
+
+impl Driver {
+    pub(super) fn new(begin: Begin) -> Self {
+        let Begin {
+            asked,
+            intent,
+            kept,
+            ..
+        } = begin;
+        let mut driver = Self {
+            machine: server::Follow::new(begin.id, asked, intent, begin.fresh, kept),
+            mailbox: Mailbox::starting_at(kept),
+            ports: begin.ports,
+            keeping: begin.keeping,
+            look_for_room_at: None,
+            audience: begin.audience,
+            link: None,
+            wishes: begin.wishes,
+            waiters: HashMap::new(),
+            waited: 0,
+            is_stored: false,
+            is_remembered: false,
+            again: begin.again,
+        };
+        driver.note_what_cannot_be_kept();
+        driver
+    }
+
+    /// Until the end is stored, the output is kept, and the runner may forget both; or until there is
+    /// nothing that this task can do.
+    pub(super) async fn run(mut self, mut connection: Watch) -> Result<(), PortError> {
+        let semaphore = Arc::clone(&self.again);
+        let mut permit = None;
+        loop {
+            // As it is the first time.
+            connection.mark_changed();
+            let left = self.follow(&mut connection).await?;
+            self.tell_the_one_reader().await;
+            match left {
+                Left::Nothing => return Ok(()),
+                // Its reader says when it has all of it.
+                Left::Forget if self.keeping.is_left_to_the_reader() => return Ok(()),
+                Left::Forget => {
+                    if self.keeping.is_all_kept().await {
+                        self.forget(&mut connection).await;
+                        return Ok(());
+                    }
+                    drop(permit.take());
+                    self.note_what_cannot_be_kept();
+                    self.until_there_is_room().await;
+                    permit = semaphore.acquire().await.ok();
+                }
+                Left::Output => {}
+            }
+            if !self.begin_again().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn follow(&mut self, connection: &mut Watch) -> Result<Left, PortError> {
+        let operations = Arc::clone(&self.ports.operations);
+        let id = self.machine.id();
+        loop {
+            if self.waits_for_its_reader() {
+                return Ok(Left::Nothing);
+            }
+            match self.machine.step() {
+                Step::Connection => {
+                    if self.audience.has_left() {
+                        return Ok(Left::Nothing);
+                    }
+                    tokio::select! {
+                        biased;
+                        changed = connection.changed() => match changed {
+                            Ok(()) => self.connected(connection),
+                            Err(_) => return Ok(Left::Nothing),
+                        },
+                        Ok(()) = self.wishes.asked.changed() => self.asked(),
+                        () = self.audience.attend() => {}
+                        () = sleep(LOOK_WHILE_AWAY_EVERY) => self.look_while_away().await?,
+                    }
+                }
+                Step::Wait(time, why) => {
+                    self.ports
+                        .tell(format!("{why}; trying again in {}", duration(time)));
+                    tokio::select! {
+                        changed = connection.changed() => match changed {
+                            Ok(()) => self.connected(connection),
+                            Err(_) => return Ok(Left::Nothing),
+                        },
+                        () = sleep(time) => self.machine.waited(),
+                    }
+                }
+                Step::Find => {
+                    let found = patiently(|| operations.find(id)).await?;
+                    self.machine.found(found);
+                }
+                Step::RunnerState => {
+                    let runner = self.machine.runner();
+                    let state = patiently(|| operations.runner(runner)).await?;
+                    self.machine.runner_state(state, self.ports.clock.now());
+                }
+                Step::Settle(outcome) => {
+                    let settled = patiently(|| operations.settle(id, &outcome)).await?;
+                    self.is_stored = true;
+                    self.machine.settled(settled);
+                }
+                Step::Offer(outcome) => {
+                    self.hang_up();
+                    self.is_remembered = true;
+                    let stored = self.audience.offer(outcome).await;
+                    self.is_stored = stored;
+                    self.machine.offered(stored);
+                }
+                Step::Mail => {
+                    let event = self.next_event().await;
+                    let looks = matches!(event, Event::LookForRoom);
+                    if looks && self.keeping.can_go_on().await {
+                        return Ok(Left::Output);
+                    }
+                    self.handle(event);
+                }
+                Step::Kept(stream, from) => {
+                    let outputs = operations.outputs();
+                    let kept: Option<(u64, Bytes)> =
+                        patiently(|| outputs.read(id, stream, from)).await?;
+                    let kept = kept.as_ref().map(|(offset, data)| (*offset, &data[..]));
+                    self.machine.kept(kept);
+                }
+                Step::Tell(event) => self.tell(event).await,
+                Step::Over if self.is_stored => return Ok(Left::Forget),
+                Step::Over => return Ok(Left::Nothing),
+                Step::Fence => {
+                    let never_starts = self.fence().await;
+                    self.machine.fenced(never_starts);
+                }
+                step @ (Step::Cancel | Step::Attach | Step::Taken(..)) => {
+                    if self.over_the_link(step).await.is_err() {
+                        self.machine.link_lost();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they would
+    /// be read for nothing, and be gone. The next reader goes on, who attaches anew.
+    fn waits_for_its_reader(&self) -> bool {
+        self.audience.has_left() && matches!(self.machine.request(), Some(Request::Download(_)))
+    }
+
+    /// Keeps it and tells it. What is kept nowhere waits for its reader; that holds up nothing that is
+    /// passed on.
+    async fn tell(&mut self, event: OperationEvent) {
+        match &event {
+            OperationEvent::Accepted => self.is_remembered = true,
+            OperationEvent::Ended(outcome) => {
+                self.hang_up();
+                self.is_remembered |= !matches!(outcome, Outcome::Refused(_));
+            }
+            _ => {}
+        }
+        self.keeping.keep(&event).await;
+        self.note_what_cannot_be_kept();
+        self.audience.note(event);
+        while self.audience.is_behind() {
+            let event = self.next_event().await;
+            self.handle(event);
+        }
+    }
+
+    /// Nothing comes any more.
+    async fn tell_the_one_reader(&mut self) {
+        while self.audience.is_behind() {
+            self.audience.attend().await;
+        }
+    }
+
+    /// The operation has ended: whoever waits for something to be done to it, or has one more wish,
+    /// hears so at once, also one who reads no events meanwhile.
+    fn hang_up(&mut self) {
+        self.waiters.clear();
+        (_, self.wishes) = RemoteControls::pair(None);
+    }
+
+    /// Passes on what can be, and waits for what comes: for mail only where it need not wait for a reader.
+    async fn next_event(&mut self) -> Event {
+        self.pass_on().await;
+        let Wishes {
+            inputs,
+            controls,
+            commits,
+            asked,
+        } = &mut self.wishes;
+        let takes_mail = !self.audience.is_behind();
+        let look_at = self.look_for_room_at;
+        tokio::select! {
+            answer = self.mailbox.answer() => Event::Answered(answer),
+            Some((input, answer)) = inputs.recv(), if self.machine.takes_input() => {
+                Event::Input(input, answer)
+            }
+            Some((control, answer)) = controls.recv(), if self.machine.takes_controls() => {
+                Event::Control(control, answer)
+            }
+            Ok(()) = commits.changed() => Event::Committed,
+            Ok(()) = asked.changed() => Event::Asked,
+            grown = self.keeping.committed() => Event::Kept(grown),
+            () = self.audience.attend() => Event::Attended,
+            () = until(look_at) => Event::LookForRoom,
+            mail = self.mailbox.next(), if takes_mail => Event::Mail(mail),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Mail(mail) => self.machine.mail(mail),
+            Event::Attended => {}
+            Event::LookForRoom => self.look_for_room_later(),
+            Event::Asked => self.asked(),
+            Event::Answered(answer) => {
+                if let Some(controlled) = self.machine.answer(answer)
+                    && let Some(waiter) = self.waiters.remove(&controlled.key)
+                {
+                    // Whoever stopped waiting does not want to know.
+                    let _ = waiter.send(controlled.result);
+                }
+            }
+            Event::Input(input, answer) => drop(answer.send(self.machine.input(&input))),
+            Event::Control(control, answer) => {
+                self.waited += 1;
+                self.waiters.insert(self.waited, answer);
+                self.machine.control(self.waited, control);
+            }
+            Event::Committed => {
+                let [stdout, stderr] = *self.wishes.commits.borrow_and_update();
+                if self.keeping.is_left_to_the_reader() {
+                    self.machine.commit(OutputStream::Stdout, stdout);
+                    self.machine.commit(OutputStream::Stderr, stderr);
+                }
+            }
+            Event::Kept(grown) => {
+                for (stream, up_to) in grown {
+                    self.machine.commit(stream, up_to);
+                }
+                self.note_what_cannot_be_kept();
+            }
+        }
+    }
+
+    fn asked(&mut self) {
+        let asked = self.wishes.asked.borrow_and_update().clone();
+        if let Some(asked) = asked {
+            self.machine.ask(asked);
+        }
+    }
+
+    async fn pass_on(&mut self) {
+        let Some((link, key)) = &self.link else {
+            return;
+        };
+        let id = self.machine.id();
+        while let Some(frame) = self.machine.passed_on(|| link.control_id()) {
+            if link.pass(id, *key, frame).await.is_err() {
+                // The mailbox says so after what is left in it; then all of it is sent again.
+                return;
+            }
+        }
+    }
+
+    fn connected(&mut self, connection: &mut Watch) {
+        let now = connection.borrow_and_update().clone();
+        self.link = match &now {
+            Connection::Online(link) => Some((link.clone(), link.reader())),
+            _ => None,
+        };
+        self.machine.connection(linked(&now));
+    }
+
+    /// The end may have been stored without the runner's word.
+    async fn look_while_away(&mut self) -> Result<(), PortError> {
+        let (operations, id) = (&self.ports.operations, self.machine.id());
+        let found = patiently(|| operations.find(id)).await?;
+        if let Some(outcome) = found.and_then(|found| found.outcome) {
+            self.machine.ended_elsewhere(outcome);
+        }
+        Ok(())
+    }
+
+    async fn over_the_link(&mut self, step: Step) -> Result<(), Gone> {
+        let (link, key) = self.link.as_ref().ok_or(Gone)?;
+        let id = self.machine.id();
+        match step {
+            Step::Cancel => link.cancel_unheard(id, self.machine.holder()).await?,
+            Step::Taken(stream, up_to) => {
+                if let Some(up_to) = self.mailbox.taken(stream, up_to) {
+                    // If the link is gone, the mailbox says so after what is left in it.
+                    let _ = link.grant(id, *key, stream, up_to).await;
+                }
+            }
+            _ => {
+                let (post, offsets) = self.mailbox.attach();
+                let expects: Option<wire::Expects> = self.machine.request().map(wire::expected);
+                let reader = Reader {
+                    key: *key,
+                    post,
+                    yields: expects.is_none(),
+                    // How it can end is not known where the request is not.
+                    expects: expects.unwrap_or(|_| true),
+                };
+                let now = self.ports.clock.boot_moment();
+                let frame = self.machine.frame(offsets, &now);
+                link.attach(id, frame, reader).await?;
+                self.machine.attached();
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the runner say that it never starts what it does not know; says whether it did.
+    async fn fence(&mut self) -> bool {
+        let Some((link, _)) = &self.link else {
+            return false;
+        };
+        let answered = link.cancel(self.machine.id(), self.machine.holder()).await;
+        matches!(answered, Ok(Ok(CancelAnswer::NeverStarted)))
+    }
+
+    /// What is not told here is said by the next inventory's verdict.
+    async fn forget(&mut self, connection: &mut Watch) {
+        if !self.is_remembered {
+            return;
+        }
+        if let Connection::Online(link) = linked_or_not(connection).await {
+            let _ = link.forget(self.machine.id()).await;
+        }
+    }
+
+    fn note_what_cannot_be_kept(&mut self) {
+        if self.keeping.has_given_up() && self.look_for_room_at.is_none() {
+            self.look_for_room_later();
+            if let Audience::Board(board) = &self.audience {
+                board.cannot_keep();
+            }
+        }
+    }
+
+    fn look_for_room_later(&mut self) {
+        let again_after = self.ports.links.options().keep_again_after;
+        self.look_for_room_at = Some(Instant::now() + again_after);
+    }
+
+    async fn until_there_is_room(&mut self) {
+        let again_after = self.ports.links.options().keep_again_after;
+        loop {
+            sleep(again_after).await;
+            if self.keeping.can_go_on().await {
+                return;
+            }
+        }
+    }
+
+    /// Asks for the operation once more, behind what is kept. Says whether it is still stored.
+    async fn begin_again(&mut self) -> Result<bool, PortError> {
+        let (operations, id) = (&self.ports.operations, self.machine.id());
+        let Some(intent) = patiently(|| operations.find(id)).await? else {
+            return Ok(false);
+        };
+        let kept = self.keeping.resume().await;
+        let asked = self.wishes.asked.borrow().clone();
+        self.machine = server::Follow::new(id, asked, intent, None, kept);
+        self.mailbox = Mailbox::starting_at(kept);
+        self.waiters.clear();
+        self.look_for_room_at = None;
+        if let Audience::Board(board) = &self.audience {
+            board.begin_again(kept);
+        }
+        self.note_what_cannot_be_kept();
+        Ok(true)
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Asks the store until it answers, a bounded number of times.
+async fn patiently<T, F>(mut ask: impl FnMut() -> F) -> Result<T, PortError>
+where
+    F: Future<Output = Result<T, PortError>>,
+{
+    let mut pause = STORE_PAUSE;
+    for _ in 1..STORE_ATTEMPTS {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => tracing::warn!(%error, "the store did not answer; asking again"),
+        }
+        sleep(pause).await;
+        pause *= 2;
+    }
+    ask().await
+}

@@ -1,0 +1,233 @@
+//! Where one reader of an operation stands, and what it is told next.
+
+use std::{fmt, mem::take, pin::Pin, sync::Arc};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use shared_sandbox::{EndToken, Events, OperationEvent, OutputStream};
+use shared_types::Timestamp;
+use tokio::sync::watch;
+
+use super::board::Board;
+use crate::ports::PortError;
+
+/// Both streams, in this order everywhere.
+const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
+
+type Kept = Result<Option<(u64, Bytes)>, PortError>;
+
+type Fetching = Pin<Box<dyn Future<Output = Kept> + Send>>;
+
+/// Reads one operation, from where it stands to its end: first what is kept, then what comes. A reader that
+/// is dropped stops nothing, and a slow one holds up nothing.
+pub struct Reading {
+    board: Arc<Board>,
+    changed: watch::Receiver<()>,
+    /// Below this it was told of stdout and stderr.
+    told: [u64; 2],
+    /// The stream whose turn it is, so that neither waits for the other.
+    turn: usize,
+    told_accepted: bool,
+    told_unreachable: Option<Timestamp>,
+    told_input: Option<u64>,
+    told_end: bool,
+    fetching: Option<(OutputStream, Fetching)>,
+    /// Its right to be given the end before that is stored.
+    claim: Option<u64>,
+    token: Option<EndToken>,
+}
+
+/// What a reader does next.
+enum Next {
+    Tell(OperationEvent),
+    Fetch(OutputStream),
+    Wait,
+    Over,
+}
+
+impl Reading {
+    pub(super) fn new(board: Arc<Board>, from: [u64; 2]) -> Self {
+        Self {
+            changed: board.changed.subscribe(),
+            board,
+            told: from,
+            turn: 0,
+            told_accepted: false,
+            told_unreachable: None,
+            told_input: None,
+            told_end: false,
+            fetching: None,
+            claim: None,
+            token: None,
+        }
+    }
+
+    /// The reader that may store the end; an earlier one may no more. It is told all of the output.
+    pub(super) fn claiming(board: Arc<Board>) -> Self {
+        let claim = board.claim();
+        let mut reading = Self::new(board, [0, 0]);
+        reading.claim = Some(claim);
+        reading
+    }
+
+    /// What happens next; nothing after the end. Where the server gives an operation up, because its
+    /// own store does not answer for instance, there is no end: read again later. Cancel-safe.
+    pub async fn next(&mut self) -> Option<OperationEvent> {
+        loop {
+            if let Some((stream, fetching)) = &mut self.fetching {
+                let (stream, kept) = (*stream, fetching.await);
+                self.fetching = None;
+                match kept.map(|kept| self.piece(stream, kept)) {
+                    Ok(Some(event)) => return Some(event),
+                    Ok(None) => self.until_changed().await,
+                    Err(error) => {
+                        tracing::warn!(operation.id = %self.board.id, %error, "kept output cannot be read");
+                        self.told_end = true;
+                        return None;
+                    }
+                }
+            }
+            self.changed.mark_unchanged();
+            match self.find() {
+                Next::Tell(event) => return Some(event),
+                Next::Over => return None,
+                Next::Fetch(stream) => self.fetch(stream),
+                Next::Wait => self.until_changed().await,
+            }
+        }
+    }
+
+    async fn until_changed(&mut self) {
+        // The sender is the board's, which we hold.
+        let _ = self.changed.changed().await;
+    }
+
+    /// What is small first, the end last.
+    fn find(&mut self) -> Next {
+        let board = Arc::clone(&self.board);
+        let mut known = board.lock();
+        if self.told_end {
+            return Next::Over;
+        }
+        if known.accepted && !self.told_accepted {
+            self.told_accepted = true;
+            return Next::Tell(OperationEvent::Accepted);
+        }
+        if known.unreachable != self.told_unreachable {
+            self.told_unreachable = known.unreachable;
+            return Next::Tell(match known.unreachable {
+                Some(since) => OperationEvent::Unreachable { since },
+                None => OperationEvent::Reachable,
+            });
+        }
+        if let Some(up_to) = known.input_taken
+            && self.told_input != Some(up_to)
+        {
+            self.told_input = Some(up_to);
+            return Next::Tell(OperationEvent::InputTaken(up_to));
+        }
+        for index in [self.turn, 1 - self.turn] {
+            let (stream, from) = (STREAMS[index], self.told[index]);
+            if from >= known.came[index] {
+                continue;
+            }
+            self.turn = 1 - index;
+            return match known.recent_at(stream, from) {
+                Some(data) => {
+                    self.told[index] = from + data.len() as u64;
+                    Next::Tell(OperationEvent::Output {
+                        stream,
+                        offset: from,
+                        data,
+                    })
+                }
+                None => Next::Fetch(stream),
+            };
+        }
+        let ended = match known.take_offered(self.claim) {
+            Some((outcome, token)) => {
+                self.token = Some(token);
+                Some(outcome)
+            }
+            None => known.ended.clone(),
+        };
+        match ended {
+            Some(outcome) => {
+                self.told_end = true;
+                Next::Tell(OperationEvent::Ended(outcome))
+            }
+            None if known.closed => Next::Over,
+            None => Next::Wait,
+        }
+    }
+
+    fn fetch(&mut self, stream: OutputStream) {
+        let (outputs, id) = (Arc::clone(&self.board.outputs), self.board.id);
+        let from = self.told[stream as usize];
+        let reading = Box::pin(async move { outputs.read(id, stream, from).await });
+        self.fetching = Some((stream, reading));
+    }
+
+    /// What the reader is told of what is kept where it stands; of what is not kept, that it is missing,
+    /// unless it may still be kept.
+    fn piece(
+        &mut self,
+        stream: OutputStream,
+        kept: Option<(u64, Bytes)>,
+    ) -> Option<OperationEvent> {
+        let known = self.board.lock();
+        let came = known.came[stream as usize];
+        let told = &mut self.told[stream as usize];
+        let from = *told;
+        match kept {
+            Some((offset, mut data)) if offset == from => {
+                let room = usize::try_from(came.saturating_sub(from)).unwrap_or(usize::MAX);
+                data.truncate(room);
+                *told = from + data.len() as u64;
+                (!data.is_empty()).then_some(OperationEvent::Output {
+                    stream,
+                    offset,
+                    data,
+                })
+            }
+            _ if known.may_still_be_kept(stream, from) => None,
+            later => {
+                *told = later.map_or(came, |(offset, _)| offset.min(came)).max(from);
+                let to = *told;
+                (from < to).then_some(OperationEvent::Gap { stream, from, to })
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Events for Reading {
+    async fn recv(&mut self) -> Option<OperationEvent> {
+        self.next().await
+    }
+
+    fn came(&self) -> [u64; 2] {
+        self.board.lock().came
+    }
+
+    fn end_token(&mut self) -> Option<EndToken> {
+        take(&mut self.token)
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim {
+            self.board.unclaim(claim);
+        }
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading")
+            .field("operation", &self.board.id)
+            .field("told", &self.told)
+            .finish_non_exhaustive()
+    }
+}

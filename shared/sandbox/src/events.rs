@@ -1,0 +1,75 @@
+//! What a reader of an operation is told, and who stores its end.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::OperationEvent;
+
+/// What happens to one operation, as one reader is told it. Dropping it stops nothing.
+#[async_trait]
+pub trait Events: Send + fmt::Debug {
+    /// The next event. Nothing after the end, and nothing where the sandbox gives the stream up before it:
+    /// ask for the operation again. Cancel-safe.
+    async fn recv(&mut self) -> Option<OperationEvent>;
+
+    /// How much of stdout and stderr is known to have come, also where this reader stands behind that.
+    fn came(&self) -> [u64; 2];
+
+    /// Takes the right to store the end that was told. Nothing where the end is stored already, or is
+    /// another reader's to store.
+    fn end_token(&mut self) -> Option<EndToken>;
+}
+
+/// A channel's end: what comes through it is stored by its sender.
+#[async_trait]
+impl Events for mpsc::Receiver<OperationEvent> {
+    async fn recv(&mut self) -> Option<OperationEvent> {
+        mpsc::Receiver::recv(self).await
+    }
+
+    fn came(&self) -> [u64; 2] {
+        [0, 0]
+    }
+
+    fn end_token(&mut self) -> Option<EndToken> {
+        None
+    }
+}
+
+/// The right to store the end of one operation, together with what its holder concludes from it. While it
+/// is held the sandbox does not store the end. Dropped, it goes back: then the sandbox stores the end alone.
+#[derive(Debug)]
+#[must_use = "dropped, the sandbox stores the end"]
+pub struct EndToken(oneshot::Sender<()>);
+
+/// The sandbox's side of an [`EndToken`].
+#[derive(Debug)]
+pub struct EndTokenGiven(oneshot::Receiver<()>);
+
+impl EndToken {
+    /// A token, and what tells what became of it.
+    pub fn give() -> (Self, EndTokenGiven) {
+        let (token, given) = oneshot::channel();
+        (Self(token), EndTokenGiven(given))
+    }
+
+    /// The holder has stored the very end that it was told.
+    pub fn spend(self) {
+        // A sandbox that is gone finds the end where it is stored.
+        let _ = self.0.send(());
+    }
+}
+
+impl EndTokenGiven {
+    /// Waits until the token is spent (`true`) or dropped. Cancel-safe.
+    pub async fn is_spent(&mut self) -> bool {
+        (&mut self.0).await.is_ok()
+    }
+
+    /// Whether it is spent by now.
+    pub fn is_spent_by_now(&mut self) -> bool {
+        self.0.try_recv().is_ok()
+    }
+}
