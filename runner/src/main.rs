@@ -241,7 +241,7 @@ mod tests {
         let unit = include_str!("../../deploy/gantry-runner.service");
         let prevented = format!("RestartPreventExitStatus={TO_BE_ENROLLED}\n");
         assert!(unit.contains(&prevented), "{unit}");
-        assert!(cli::EXIT_CODES.contains(&format!("{TO_BE_ENROLLED} the runner")));
+        assert!(cli::EXIT_CODES.contains(&format!("{TO_BE_ENROLLED} not enrolled")));
         let removed = anyhow::Error::new(DaemonError::NotEnrolled).context("serve");
         assert_eq!(exit_code(&removed), ExitCode::from(TO_BE_ENROLLED));
         let broken = anyhow::Error::new(DaemonError::Broken("link"));
