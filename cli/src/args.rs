@@ -92,7 +92,7 @@ pub(crate) enum Command {
     Ps(Ps),
     /// Stop an operation, or send it a signal
     Kill(Kill),
-    /// Copy a file between here and a runner
+    /// Copy a file or folder between here and a runner
     Cp(Copy),
     /// Print an operation's stored output
     Output {

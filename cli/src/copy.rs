@@ -1,5 +1,6 @@
-//! Copying a file between here and a runner. Its SHA-256 is compared at the end, and until then the
-//! target is what it was before. A lost connection or runner only interrupts it.
+//! Copying files and folders between here and a runner. The digest of everything that passes is
+//! compared, a file takes the place of another one only once all of it is there, and a lost connection
+//! or runner only interrupts it.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,20 +8,21 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use shared_api::OperationEnd;
-use shared_client::{Attached, Client, ClientError};
-use shared_types::{Digest, OperationId};
+use shared_client::Client;
 
 use crate::{args, exit::Exit, remote::Signals, screen::Screen};
 
+mod archive;
+mod copying;
 mod download;
+mod folder;
+mod local;
 mod progress;
+mod there;
 mod upload;
 
+use copying::Copying;
 use progress::Progress;
-
-/// Bytes that are read from a file at once.
-const PIECE_BYTES: usize = 64 * 1024;
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +50,16 @@ impl FromStr for Place {
     }
 }
 
-/// Copies a file one way or the other.
+/// Copies a file or folder one way or the other.
 pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> anyhow::Result<Exit> {
     match (args.source, args.target) {
         (Place::Here(source), Place::There { runner, path }) => {
-            upload::run(client, screen, &source, runner, path).await
+            let copying = Copying::new(client, runner, Progress::new(screen));
+            until_interrupted(&copying, upload::run(&copying, &source, &path)).await
         }
         (Place::There { runner, path }, Place::Here(target)) => {
-            download::run(client, screen, runner, path, &target).await
+            let copying = Copying::new(client, runner, Progress::new(screen));
+            until_interrupted(&copying, download::run(&copying, &path, &target)).await
         }
         (Place::Here(_), Place::Here(_)) => {
             bail!("one of the two has to be on a runner: write it as NAME:PATH")
@@ -68,77 +72,47 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Copy) -> any
     }
 }
 
-/// The last part of a path, where it names a file.
-fn file_name(path: &Path) -> anyhow::Result<&str> {
-    path.file_name()
-        .and_then(std::ffi::OsStr::to_str)
-        .with_context(|| format!("{} names no file", path.display()))
-}
-
-/// What both ways do with what is no data: the operation's id once it is known, or its end.
-fn follow(
-    item: Option<Result<Attached, ClientError>>,
-    id: &mut Option<OperationId>,
-    progress: &mut Progress,
-) -> anyhow::Result<Option<OperationEnd>> {
-    match item.context("the operation ended without a word")?? {
-        Attached::Operation(operation) => *id = Some(operation.id),
-        Attached::Unreachable { .. } => {
-            progress.note("the runner cannot be reached; waiting for it")
-        }
-        Attached::Reachable => progress.note("the runner is back"),
-        Attached::Lost { .. } => progress.note("connection lost; trying again"),
-        Attached::Recovered => progress.note("connected again"),
-        Attached::Problem(problem) => progress.note(&problem.detail),
-        Attached::Gap { from, .. } => bail!("the file is not kept from byte {from} on"),
-        Attached::Ended(operation) => {
-            return Ok(Some(
-                operation
-                    .end
-                    .context("the operation ended without a word")?,
-            ));
-        }
-        Attached::Output { .. } | Attached::InputTaken { .. } | Attached::InputWanted { .. } => {}
-    }
-    Ok(None)
-}
-
-/// Checks that the runner has, or had, the very same file.
-fn check(end: &OperationEnd, ours: Digest, our_bytes: u64) -> anyhow::Result<()> {
-    let (bytes, digest) = match end {
-        OperationEnd::Done { bytes, digest, .. } => (bytes, digest),
-        end => bail!("{}", end.words()),
-    };
-    if bytes.is_some_and(|bytes| bytes != our_bytes) || digest.is_some_and(|digest| digest != ours)
-    {
-        bail!(
-            "the two files differ: {our_bytes} bytes with SHA-256 {ours} here, {} with {} on the runner; copy it again",
-            bytes.map_or("unknown".to_owned(), |bytes| bytes.to_string()),
-            digest.map_or("unknown".to_owned(), |digest| digest.to_string()),
-        );
-    }
-    Ok(())
-}
-
-/// Does something that a signal may interrupt, and stops its operation where it was not done: a copy
-/// is of no use without this end.
+/// Copies until a signal comes, and stops what is under way then: a copy is of no use without this end.
 async fn until_interrupted(
-    client: &Client,
-    id: &mut Option<OperationId>,
-    copy: impl AsyncFnOnce(&mut Option<OperationId>) -> anyhow::Result<()>,
+    copying: &Copying,
+    copy: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen().context("failed to listen for signals")?;
     let result = tokio::select! {
-        done = copy(id) => done.map(|()| Exit::Done),
+        done = copy => done.map(|()| copying.finish()),
         code = signals.ended() => Ok(Exit::Code(code)),
     };
-    if !matches!(result, Ok(Exit::Done))
-        && let Some(id) = *id
-    {
-        // What went wrong before says more than why this may fail.
-        let _ = client.cancel_operation(id).await;
-    }
+    copying.stop_all().await;
     result
+}
+
+/// The name that a path has in its folder; none of what is named by `.` or `..` or by nothing, whose
+/// content is meant.
+fn own_name(path: &Path) -> anyhow::Result<Option<&str>> {
+    let text = path.as_os_str().as_encoded_bytes();
+    if text.ends_with(b"/.") || text == b"." {
+        return Ok(None);
+    }
+    let Some(name) = path.file_name() else {
+        return Ok(None);
+    };
+    let name = name.to_str();
+    name.map(Some).with_context(|| {
+        format!(
+            "the name of {} is not UTF-8, and only such names can be copied; rename it",
+            path.display()
+        )
+    })
+}
+
+/// A path on a runner with something beneath it.
+fn beneath(folder: &str, below: &str) -> String {
+    match (folder.trim_end_matches('/'), below) {
+        ("", below) if folder.starts_with('/') => format!("/{below}"),
+        ("", below) => below.to_owned(),
+        (folder, "") => folder.to_owned(),
+        (folder, below) => format!("{folder}/{below}"),
+    }
 }
 
 #[cfg(test)]
@@ -160,21 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_another_one_on_the_runner_is_no_copy() {
-        let digest = Digest::of(b"here");
-        let done = |bytes, digest| OperationEnd::Done {
-            words: String::new(),
-            bytes: Some(bytes),
-            digest: Some(digest),
-            entry: None,
-            listing: None,
-        };
-        assert!(check(&done(4, digest), digest, 4).is_ok());
-        assert!(check(&done(5, digest), digest, 4).is_err());
-        let other = check(&done(4, Digest::of(b"other")), digest, 4).expect_err("it differs");
-        assert!(
-            other.to_string().contains("the two files differ"),
-            "{other}"
-        );
+    fn a_path_that_ends_in_a_dot_has_no_name_of_its_own() {
+        let name = |path: &str| own_name(Path::new(path)).expect("text").map(str::to_owned);
+        for named in ["a", "a/", "b/a", "/a"] {
+            assert_eq!(name(named).as_deref(), Some("a"), "{named}");
+        }
+        for unnamed in ["", ".", "./", "a/.", "..", "a/..", "/"] {
+            assert_eq!(name(unnamed), None, "{unnamed}");
+        }
+        assert_eq!(beneath("", "a"), "a");
+        assert_eq!(beneath("b/", "a"), "b/a");
+        assert_eq!(beneath("/", "a"), "/a");
     }
 }

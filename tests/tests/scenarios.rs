@@ -20,6 +20,7 @@ mod scenarios {
     mod entries;
     mod ephemeral;
     mod exec;
+    mod folders;
     mod hidden;
     mod journal;
     mod kills;

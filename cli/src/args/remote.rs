@@ -100,11 +100,22 @@ pub(crate) struct Kill {
     pub(crate) signal: Option<shared_api::Signal>,
 }
 
+/// How `gantry cp` finds its target, told in its help text.
+const COPIES: &str = "\
+A folder is copied with everything in it. Where the target is a folder, the copy lies in it; otherwise
+the target is the copy, and folders that are missing above it are made. A target that ends in / is a
+folder. FOLDER/. stands for what is in FOLDER. NAME: is the runner's workspace.
+
+Files that are there are replaced and keep their permissions; others get those of the source, less the
+umask. Links in a folder are copied as links where they lead to something in it. What is left out is
+named, and the exit code is 1 then.";
+
 #[derive(Debug, Arguments)]
+#[command(after_help = COPIES)]
 pub(crate) struct Copy {
-    /// A file here, or NAME:PATH on the runner NAME
+    /// A file or folder here, or NAME:PATH on the runner NAME
     pub(crate) source: Place,
-    /// The file or folder that it goes to, here or on a runner
+    /// The file or folder that it becomes, or the folder that it goes to, here or on a runner
     pub(crate) target: Place,
 }
 

@@ -1,130 +1,116 @@
-//! A file from a runner to here. It grows beside its target, and takes its place once it is whole.
+//! From a runner to here.
 
-use std::{
-    fs::{self, File},
-    io::Write as _,
-    path::{Path, PathBuf},
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use shared_api::{Download, StartOperation};
+
+use super::{
+    copying::{Copying, Data, check},
+    folder,
+    local::{ALGORITHM, Part},
+    own_name, there,
 };
 
-use anyhow::Context as _;
-use sha2::{Digest as _, Sha256};
-use shared_api::{Download, StartOperation, StreamName};
-use shared_client::{Attach, Attached, Client, Controls};
-use shared_types::{Digest, OperationId};
+pub(super) async fn run(copying: &Copying, source: &str, target: &Path) -> anyhow::Result<()> {
+    let failed = || format!("failed to copy {}", copying.place(source));
+    let entry = there::look(copying, source).await.with_context(failed)?;
+    let entry = entry.with_context(|| format!("{} does not exist", copying.place(source)))?;
+    let name = own_name(Path::new(source))?;
+    match (entry.kind.as_str(), name) {
+        ("directory", name) => {
+            let target = folder_target(name, target)?;
+            folder::download(copying, source, &target)
+                .await
+                .with_context(failed)
+        }
+        ("file", Some(name)) => {
+            let target = file_target(name, target)?;
+            copying.progress(|progress| progress.file(name, Some(entry.bytes)));
+            let received = receive(copying, source, &target, entry.mode).await;
+            received.with_context(failed)
+        }
+        _ => Err(anyhow::anyhow!("it is neither a file nor a folder")).with_context(failed),
+    }
+}
 
-use super::{Progress, check, file_name, follow, until_interrupted};
-use crate::{exit::Exit, screen::Screen};
-
-/// How many bytes are written before the server hears of it.
-const TOLD_EVERY: u64 = 1024 * 1024;
-
-pub(super) async fn run(
-    client: Client,
-    screen: Screen,
-    runner: String,
-    path: String,
-    target: &Path,
-) -> anyhow::Result<Exit> {
-    let name = file_name(Path::new(&path))?.to_owned();
-    let target = match target.is_dir() {
-        true => target.join(&name),
+/// Where a file goes: into the folder that is named, which a slash at its end makes, or to the path
+/// itself.
+fn file_target(name: &str, target: &Path) -> anyhow::Result<PathBuf> {
+    let is_folder = target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let target = match is_folder || target.is_dir() {
+        true => target.join(name),
         false => target.to_owned(),
     };
-    let mut part = Part::create(&target)?;
-    let mut progress = Progress::new(screen, &name, None);
-    let failed = format!("failed to copy {runner}:{path}");
+    make_parents(&target)?;
+    Ok(target)
+}
+
+/// Where a folder goes, as [`super::upload`] has it.
+fn folder_target(name: Option<&str>, target: &Path) -> anyhow::Result<PathBuf> {
+    match (target.metadata(), name) {
+        (Ok(found), Some(name)) if found.is_dir() => Ok(target.join(name)),
+        (Ok(found), _) if !found.is_dir() => bail!(
+            "{} is a file, and a folder does not take its place; name another path",
+            target.display()
+        ),
+        _ => Ok(target.to_owned()),
+    }
+}
+
+/// Makes the folders above a path that are missing.
+pub(super) fn make_parents(path: &Path) -> anyhow::Result<()> {
+    let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))
+}
+
+/// Receives a whole file.
+pub(super) async fn receive(
+    copying: &Copying,
+    path: &str,
+    target: &Path,
+    mode: u32,
+) -> anyhow::Result<()> {
+    let mut receiving = Receiving {
+        copying: copying.clone(),
+        part: Part::create(target, mode)?,
+    };
     let request = StartOperation {
-        runner: Some(runner),
-        download: Some(Download { path }),
+        download: Some(Download {
+            path: path.to_owned(),
+            digest: Some(ALGORITHM),
+        }),
         ..StartOperation::default()
     };
-    let mut id = None;
-    let done = until_interrupted(&client, &mut id, async |id| {
-        receive(client.start(request), &mut part, id, &mut progress).await
-    });
-    let exit = done.await.context(failed)?;
-    if exit == Exit::Done {
-        part.finish(&target)?;
-    }
-    Ok(exit)
+    let end = copying.perform(request, &mut receiving).await?;
+    let part = receiving.part;
+    check(&end, part.digest(), part.bytes)?;
+    part.finish()?;
+    copying.progress(|progress| progress.files(1));
+    Ok(())
 }
 
-async fn receive(
-    (mut attach, controls): (Attach, Controls),
-    part: &mut Part,
-    id: &mut Option<OperationId>,
-    progress: &mut Progress,
-) -> anyhow::Result<()> {
-    let mut told = 0;
-    loop {
-        match attach.next().await {
-            Some(Ok(Attached::Output {
-                stream: StreamName::Stdout,
-                data,
-                ..
-            })) => {
-                part.write(&data)?;
-                progress.reached(part.bytes);
-                if part.bytes - told >= TOLD_EVERY {
-                    told = part.bytes;
-                    controls.stored(told);
-                }
-            }
-            item => {
-                if let Some(end) = follow(item, id, progress)? {
-                    check(&end, part.digest()?, part.bytes)?;
-                    progress.done(part.bytes);
-                    return Ok(());
-                }
-            }
-        }
-    }
+struct Receiving {
+    copying: Copying,
+    part: Part,
 }
 
-/// The file as far as it came; removed when it is dropped before it is whole.
-struct Part {
-    file: File,
-    path: PathBuf,
-    hasher: Sha256,
-    bytes: u64,
-}
-
-impl Part {
-    fn create(target: &Path) -> anyhow::Result<Self> {
-        let name = file_name(target)?;
-        let path = target.with_file_name(format!(".{name}.gantry-part"));
-        let file = File::create(&path);
-        Ok(Self {
-            file: file.with_context(|| format!("failed to write {}", path.display()))?,
-            path,
-            hasher: Sha256::new(),
-            bytes: 0,
-        })
+impl Data for Receiving {
+    fn begin(&mut self) -> anyhow::Result<()> {
+        let bytes = self.part.bytes;
+        self.copying.progress(|progress| progress.take_back(bytes));
+        self.part.begin_again()
     }
 
-    fn write(&mut self, data: &[u8]) -> anyhow::Result<()> {
-        self.file
-            .write_all(data)
-            .with_context(|| format!("failed to write {}", self.path.display()))?;
-        self.hasher.update(data);
-        self.bytes += data.len() as u64;
-        Ok(())
-    }
-
-    fn digest(&self) -> anyhow::Result<Digest> {
-        let digest = self.hasher.clone().finalize();
-        Digest::from_slice(&digest).context("a SHA-256 has 32 bytes")
-    }
-
-    fn finish(self, target: &Path) -> anyhow::Result<()> {
-        fs::rename(&self.path, target)
-            .with_context(|| format!("failed to write {}", target.display()))
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // After a rename there is none.
-        let _ = fs::remove_file(&self.path);
+    fn receive(&mut self, data: &[u8]) -> anyhow::Result<u64> {
+        self.part.write(data)?;
+        self.copying
+            .progress(|progress| progress.bytes(data.len() as u64));
+        Ok(self.part.bytes)
     }
 }

@@ -13,7 +13,7 @@ mod stored;
 
 use serde::{Deserialize, Serialize};
 use shared_sandbox::{EntryKind, Outcome};
-use shared_types::{Digest, Refusal};
+use shared_types::{DigestAlgorithm, FileDigest, Refusal};
 use tokio::sync::oneshot;
 
 use self::stored::Stored;
@@ -28,8 +28,8 @@ pub struct Change {
     /// What it does, path by path; at least one.
     pub effects: Vec<Effect>,
     /// The name, in the directory of the first effect's path, under which something stands only
-    /// while the change is made: new content until it is renamed into place, or a directory that was
-    /// removed until all that is in it is gone.
+    /// while the change is made: new content until it is renamed into place, a directory of it, or a
+    /// directory that was removed until all that is in it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<String>,
     /// The outcome of the request that made it.
@@ -54,9 +54,11 @@ pub enum There {
     /// Nothing.
     Nothing,
     /// A file whose content has this digest.
-    Content(Digest),
+    Content(FileDigest),
     /// A directory.
     Directory,
+    /// A symbolic link that leads to this path.
+    Link(String),
     /// This very file, directory or link, whatever is in it.
     This(Identity),
 }
@@ -77,8 +79,8 @@ pub struct Identity {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Digests {
     /// Absent where there is no file.
-    pub(crate) before: Option<Digest>,
-    pub(crate) after: Digest,
+    pub(crate) before: Option<FileDigest>,
+    pub(crate) after: FileDigest,
 }
 
 /// What became of a change whose maker died.
@@ -171,16 +173,25 @@ impl Change {
 }
 
 impl Effect {
-    /// Whether it gives a file other content.
-    pub(crate) fn is_of_content(&self) -> bool {
-        let content = |there: &There| matches!(there, There::Content(_));
-        content(&self.before) || content(&self.after)
+    /// What the digests of the file are made with to which it gives other content.
+    pub(crate) fn algorithm(&self) -> Option<DigestAlgorithm> {
+        [&self.after, &self.before]
+            .into_iter()
+            .find_map(|there| match there {
+                There::Content(digest) => Some(digest.algorithm),
+                There::Nothing | There::Directory | There::Link(_) | There::This(_) => None,
+            })
+    }
+
+    /// Whether it makes a symbolic link.
+    pub(crate) fn is_of_link(&self) -> bool {
+        matches!(self.after, There::Link(_))
     }
 }
 
 impl There {
     /// A file with this content; without one, nothing.
-    pub(crate) fn content(digest: Option<Digest>) -> Self {
+    pub(crate) fn content(digest: Option<FileDigest>) -> Self {
         digest.map_or(Self::Nothing, Self::Content)
     }
 

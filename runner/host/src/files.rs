@@ -12,11 +12,13 @@ mod grep;
 mod list;
 mod make_directory;
 mod moving;
+mod pack;
 mod read;
 mod remove;
 mod replace;
 mod settle;
 mod stat;
+mod unpack;
 mod upload;
 mod walk;
 mod write;
@@ -24,7 +26,7 @@ mod write;
 use std::{sync::Arc, time::Duration};
 
 use rustix::io::Errno;
-use shared_sandbox::{Download, EntryKind, FileFailure, Outcome, Request};
+use shared_sandbox::{Download, EntryKind, FileFailure, Outcome, Pack, Request, Skipped};
 use shared_types::{Clock, Refusal, RefusalCode, limits::MAX_INLINE_FILE_BYTES};
 
 use crate::{
@@ -36,7 +38,8 @@ use crate::{
 pub(crate) use announce::Announcer;
 pub use download::OpenFile;
 pub(crate) use settle::settle;
-pub(crate) use upload::{put, receive};
+pub(crate) use unpack::unpack;
+pub(crate) use upload::{Announcement, put, receive};
 
 /// Most entries of one result, whatever is asked for.
 const MAX_RESULTS: usize = 10_000;
@@ -74,12 +77,14 @@ pub(crate) fn perform(
         Request::Remove(remove) => {
             remove::remove(&remove, workspace, allowance, announcer).map(Outcome::Removed)
         }
-        Request::Exec(_) | Request::Download(_) | Request::Upload(_) => {
-            Err(Failure::Refused(Refusal::new(
-                RefusalCode::Unsupported,
-                "this is not an operation on files that has its result at once",
-            )))
-        }
+        Request::Exec(_)
+        | Request::Download(_)
+        | Request::Upload(_)
+        | Request::Pack(_)
+        | Request::Unpack(_) => Err(Failure::Refused(Refusal::new(
+            RefusalCode::Unsupported,
+            "this is not an operation on files that has its result at once",
+        ))),
     };
     match outcome {
         Ok(changed) if !only_reads => changed,
@@ -119,7 +124,11 @@ pub(crate) fn changed(request: &Request) -> Vec<Changed> {
         | Request::Grep(_)
         | Request::Stat(_) => Vec::new(),
         // They have ways of their own.
-        Request::Exec(_) | Request::Download(_) | Request::Upload(_) => Vec::new(),
+        Request::Exec(_)
+        | Request::Download(_)
+        | Request::Upload(_)
+        | Request::Pack(_)
+        | Request::Unpack(_) => Vec::new(),
     }
 }
 
@@ -133,6 +142,18 @@ pub(crate) fn download(
     let outcome = download::download(download, workspace, allowance, hand_over);
     let outcome = outcome.map_err(|failure| failure.in_workspace(workspace));
     outcome.map_or_else(Outcome::from, Outcome::Downloaded)
+}
+
+/// Serves many files in an archive.
+pub(crate) fn pack(
+    pack: &Pack,
+    workspace: &Workspace,
+    allowance: &Allowance,
+    hand_over: impl FnOnce(OpenFile),
+) -> Outcome {
+    let outcome = pack::pack(pack, workspace, allowance, hand_over);
+    let outcome = outcome.map_err(|failure| failure.in_workspace(workspace));
+    outcome.map_or_else(Outcome::from, Outcome::Packed)
 }
 
 /// Why a file operation has no result.
@@ -271,6 +292,11 @@ fn bytes(size: i64) -> u64 {
 /// As many results as were asked for, within the bound.
 fn wanted(asked: u32) -> usize {
     usize::try_from(asked).map_or(MAX_RESULTS, |asked| asked.min(MAX_RESULTS))
+}
+
+/// What an entry that was left out takes in a result.
+fn skipped_bytes(skipped: &Skipped) -> usize {
+    skipped.path.len() + skipped.failure.to_string().len()
 }
 
 /// Drops what goes beyond the bound in bytes; says whether anything did.

@@ -174,6 +174,13 @@ impl Workspace {
         self.open_directory_with(asked, OFlags::PATH)
     }
 
+    /// Opens whatever is there, only to be looked at: it need not be readable.
+    pub(crate) fn open_any(&self, asked: &str) -> Result<OwnedFd, FileFailure> {
+        let path = self.relative(asked)?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        open_beneath(&self.handle, &path, flags, Links::Follow).map_err(|e| failure(asked, e))
+    }
+
     /// The root as a place to be in, if that is what is asked for and it was not removed. Waits
     /// for no disk and no network: the kernel says what it knows.
     pub(crate) fn place_at_once(&self, asked: &str) -> Option<OwnedFd> {

@@ -107,12 +107,19 @@ impl OperationsService {
                 None => self.prepare(id, exec, times),
             },
             Request::Upload(upload) => {
-                let Uploading { performing, pieces } = self.host.upload(upload, times.run_for);
-                let upload = Upload::begin(performing.stop, pieces);
-                self.perform(id, Work::Upload(Box::new(upload)), performing.events);
+                let uploading = self.host.upload(upload, times.run_for);
+                self.perform_upload(id, uploading);
+            }
+            Request::Unpack(unpack) => {
+                let uploading = self.host.unpack(unpack, times.run_for);
+                self.perform_upload(id, uploading);
             }
             Request::Download(download) => {
                 let performing = self.host.download(download, times.run_for);
+                self.perform(id, Work::Files(performing.stop), performing.events);
+            }
+            Request::Pack(pack) => {
+                let performing = self.host.pack(pack, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
             request => {
@@ -120,6 +127,12 @@ impl OperationsService {
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
         }
+    }
+
+    fn perform_upload(&mut self, id: OperationId, uploading: Uploading) {
+        let Uploading { performing, pieces } = uploading;
+        let upload = Upload::begin(performing.stop, pieces);
+        self.perform(id, Work::Upload(Box::new(upload)), performing.events);
     }
 
     fn perform(&mut self, id: OperationId, work: Work, events: mpsc::Receiver<HostEvent>) {

@@ -514,7 +514,7 @@ pub(crate) fn written() -> Outcome {
     Outcome::Written(Written {
         bytes: 2,
         before: None,
-        after: Digest::of(b"hi"),
+        after: Digest::of(b"hi").into(),
     })
 }
 

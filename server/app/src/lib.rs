@@ -256,6 +256,7 @@ impl App {
             area: outputs,
             links: links.clone(),
             waiting: Default::default(),
+            starting: Default::default(),
             sessions: sessions.clone(),
             hub,
             allowance,

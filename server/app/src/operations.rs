@@ -9,6 +9,7 @@ mod asked;
 mod output;
 mod ports;
 mod resume;
+mod starting;
 mod view;
 
 use std::{sync::Arc, time::Duration};
@@ -28,6 +29,7 @@ use self::{
     alone::{Alone, Closing, Waiting},
     asked::{Asked, is_key, request},
     ports::{CallerFleet, CallerIntents},
+    starting::Starting,
     view::shown,
 };
 pub use self::{
@@ -70,6 +72,7 @@ pub struct Operations {
     pub(crate) area: OutputArea,
     pub(crate) links: Links,
     pub(crate) waiting: Waiting,
+    pub(crate) starting: Starting,
     pub(crate) sessions: Sessions,
     pub(crate) hub: LiveHub,
     pub(crate) allowance: Allowance,
@@ -125,8 +128,11 @@ impl Operations {
         };
         let operation = asked.operation(start.request, epoch, run_for);
         let id = operation.id;
+        let first = self.starting.first(id);
+        // Another request may have started it since this one looked for the key.
+        let is_new = first.is_some() && self.store.operation(ctx.tenant, id).await.is_err();
         match self.run(&asked, operation).await {
-            Ok(()) => Ok((self.view(ctx, id).await?, true)),
+            Ok(()) => Ok((self.view(ctx, id).await?, is_new)),
             // The same request came twice at the same time, or the same key with two.
             Err(AppError::Conflict(why)) => match self.store.operation(ctx.tenant, id).await {
                 Ok(row) if row.asked_by == asked.asked_by() => {

@@ -449,9 +449,8 @@ impl Drop for Cell<'_> {
 /// reader.
 pub fn is_kept_nowhere(request: &Request) -> bool {
     match request {
-        Request::Download(_) => true,
         Request::Exec(exec) => exec.retention == Retention::None,
-        _ => false,
+        request => request.is_download(),
     }
 }
 

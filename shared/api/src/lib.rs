@@ -28,8 +28,8 @@ pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use operation::{
     Download, Entry, Exec, InputKind, InputTaken, List, ListedEntry, Listing, MakeDirectory, Move,
     Operation, OperationClientMessage, OperationEnd, OperationRunner, OperationServerMessage,
-    OperationState, Operations, Remove, SendSignal, Signal, StartOperation, Stat, TerminalSize,
-    Upload,
+    OperationState, Operations, Pack, Remove, SendSignal, Signal, Skipped, StartOperation, Stat,
+    TerminalSize, Unpack, Upload,
 };
 #[cfg(feature = "openapi")]
 pub use operation::{EntryKind, ExitCause};

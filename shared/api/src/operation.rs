@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use shared_types::{Digest, OperationId, RunnerId, SessionId, Timestamp, TurnId};
+use shared_types::{
+    DigestAlgorithm, FileDigest, OperationId, RunnerId, SessionId, Timestamp, TurnId,
+};
 
 use crate::{Problem, StreamName};
 
 messages! {
-    /// Starts an operation: exactly one of the requests from `exec` to `remove`.
+    /// Starts an operation: exactly one of the requests from `exec` to `unpack`.
     #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct StartOperation {
@@ -41,6 +43,12 @@ messages! {
         /// Remove a file or directory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub remove: Option<Remove>,
+        /// Read many files of a directory: a tar archive of them is the operation's stdout.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub pack: Option<Pack>,
+        /// Write many files, directories and links: a tar archive of them is the operation's input.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub unpack: Option<Unpack>,
         /// How long it may run, in milliseconds, from 1000 (1 s) to 86400000 (24 h); absent for
         /// 24 hours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +108,9 @@ messages! {
         /// The file, relative to the workspace.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 4096))]
         pub path: String,
+        /// What the digest in the operation's end is made with; absent for SHA-256.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub digest: Option<DigestAlgorithm>,
     }
 
     /// Writes a whole file of any size. Until all of it has come and fits the digest, nothing is
@@ -112,8 +123,44 @@ messages! {
         /// Its size.
         #[cfg_attr(feature = "openapi", schema(maximum = 68719476736_u64))]
         pub bytes: u64,
-        /// The SHA-256 of its content.
-        pub digest: Digest,
+        /// The digest of its content.
+        pub digest: FileDigest,
+        /// The permissions of a new file, as `chmod` takes them, less the umask of the runner; absent
+        /// for those of an ordinary file. A file that is there keeps its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(maximum = 511))]
+        pub mode: Option<u32>,
+    }
+
+    /// Reads many small files of a directory at once. What cannot be read is left out of the archive and
+    /// told in the operation's end.
+    #[serde(deny_unknown_fields)]
+    pub struct Pack {
+        /// The directory, relative to the workspace; empty for the workspace itself.
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub path: String,
+        /// The files, as paths beneath the directory: at most 1024, and 16 MiB together.
+        #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 1024))]
+        pub entries: Vec<String>,
+        /// What the digest of the archive is made with; absent for SHA-256.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub digest: Option<DigestAlgorithm>,
+    }
+
+    /// Writes many small files, directories and symbolic links beneath a directory at once. Until all of
+    /// the archive has come and fits the digest, nothing is changed. What cannot be written is left out
+    /// and told in the operation's end.
+    #[serde(deny_unknown_fields)]
+    pub struct Unpack {
+        /// The directory, relative to the workspace; empty for the workspace itself. It is made where it
+        /// is missing.
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub path: String,
+        /// The size of the archive, of at most 1024 entries.
+        #[cfg_attr(feature = "openapi", schema(maximum = 16777216))]
+        pub bytes: u64,
+        /// The digest of the archive.
+        pub digest: FileDigest,
     }
 
     /// Lists a directory by name.
@@ -126,14 +173,25 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 1000))]
         pub limit: Option<u32>,
+        /// Whether what lies in the directories beneath it is listed as well. Names are paths beneath the
+        /// directory then, each directory comes before what is in it, and links are not followed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub tree: bool,
+        /// Only entries behind this one, to go on where another list was cut; empty for all.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub after: String,
     }
 
-    /// Tells what is at a path: of a symbolic link itself, not of what it leads to.
+    /// Tells what is at a path: of a symbolic link itself, unless it is to be followed.
     #[serde(deny_unknown_fields)]
     pub struct Stat {
         /// The path, relative to the workspace; empty for the workspace itself.
         #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
         pub path: String,
+        /// Whether to tell of what a symbolic link leads to, where that is in the workspace.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub follow: bool,
     }
 
     /// Makes a directory with its missing parents. One that is there already is no failure.
@@ -195,16 +253,38 @@ messages! {
         pub more: bool,
     }
 
+    /// An entry that was left out.
+    #[derive(Eq)]
+    pub struct Skipped {
+        /// Its path beneath the directory.
+        pub path: String,
+        /// Why, in one line.
+        pub words: String,
+    }
+
     /// An entry of a directory.
     #[derive(Eq)]
     pub struct ListedEntry {
-        /// Its name.
+        /// Its name; in a tree its path beneath the directory. Bytes that are no UTF-8 are replaced.
         pub name: String,
         /// `file`, `directory`, `link`, or `other` for a device, pipe or socket.
         #[cfg_attr(feature = "openapi", schema(value_type = EntryKind))]
         pub kind: String,
         /// Its size in bytes; 0 of what is no file.
         pub bytes: u64,
+        /// Its permissions: the twelve lowest bits of `st_mode`.
+        #[serde(default)]
+        pub mode: u32,
+        /// The path that a symbolic link leads to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub leads_to: Option<String>,
+        /// Whether bytes of the name, or of where the link leads to, were replaced: it cannot be asked for
+        /// by this name.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub is_replaced: bool,
+        /// Whether it is a directory of a tree that the runner may not read.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pub is_unreadable: bool,
     }
 
     /// Operations, the newest first.
@@ -327,21 +407,27 @@ pub enum OperationEnd {
     Done {
         /// The end in one line.
         words: String,
-        /// The size of the file, of a download, an upload or a write.
+        /// The size of the file, of a download, an upload or a write, or of a pack's archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
-        /// The SHA-256 of the file, of a download, an upload or a write.
+        /// The digest of the file, of a download, an upload or a write, or of a pack's archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        digest: Option<Digest>,
+        digest: Option<FileDigest>,
         /// What is at the path, of a stat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entry: Option<Entry>,
         /// What is in the directory, of a list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         listing: Option<Listing>,
+        /// What was left out, of a pack or an unpack.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<Skipped>,
     },
     /// A file operation could not be done; nothing was changed.
     Failed {
+        /// A stable word for programs, such as `not_found`, `not_a_directory` or `denied`.
+        #[serde(default)]
+        reason: String,
         /// The end in one line.
         words: String,
     },
@@ -363,7 +449,7 @@ impl OperationEnd {
         match self {
             Self::Exited { words, .. }
             | Self::Done { words, .. }
-            | Self::Failed { words }
+            | Self::Failed { words, .. }
             | Self::Refused { words }
             | Self::Lost { words } => words,
         }

@@ -4,13 +4,14 @@
 
 use std::num::NonZeroU64;
 
-use shared_types::{Digest, Refusal, RefusalCode};
+use shared_types::{Digest, DigestAlgorithm, FileDigest, Refusal, RefusalCode};
 
 use crate::{
     Command, Download, Downloaded, Edit, Edited, EntryKind, Exec, ExitCause, ExitRecord,
     ExitStatus, FileFailure, Found, Glob, Globbed, Grep, GrepMatch, Grepped, List, Listed,
-    ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Read, ReadContent,
-    Remove, Removed, Request, Retention, Stat, StreamEnd, TerminalSize, Upload, Write, Written,
+    ListedEntry, MadeDirectory, MakeDirectory, Move, Moved, NotStarted, Outcome, Pack, Packed,
+    Read, ReadContent, Remove, Removed, Request, Retention, Skipped, Stat, StreamEnd, TerminalSize,
+    Unpack, Unpacked, Upload, Write, Written,
 };
 
 /// Makes a function that gives examples of each variant; one without any does not compile.
@@ -69,10 +70,20 @@ examples! {
             new: text("two"),
             every: true,
         })],
-        Request::List(_) => [Request::List(List {
-            path: path(),
-            max_entries: 4,
-        })],
+        Request::List(_) => [
+            Request::List(List {
+                path: path(),
+                max_entries: 4,
+                tree: false,
+                after: String::new(),
+            }),
+            Request::List(List {
+                path: path(),
+                max_entries: 4,
+                tree: true,
+                after: text("a/last"),
+            }),
+        ],
         Request::Glob(_) => [Request::Glob(Glob {
             path: path(),
             pattern: text("**/*.rs"),
@@ -85,13 +96,25 @@ examples! {
             ignore_case: true,
             max_matches: 6,
         })],
-        Request::Download(_) => [Request::Download(Download { path: path() })],
-        Request::Upload(_) => [Request::Upload(Upload {
-            path: path(),
-            bytes: 7,
-            digest: Digest::of(b"content"),
-        })],
-        Request::Stat(_) => [Request::Stat(Stat { path: path() })],
+        Request::Download(_) => [
+            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Sha256 }),
+            Request::Download(Download { path: path(), algorithm: DigestAlgorithm::Blake3 }),
+        ],
+        Request::Upload(_) => [
+            Request::Upload(Upload {
+                path: path(),
+                bytes: 7,
+                digest: digest(),
+                mode: Some(0o755),
+            }),
+            Request::Upload(Upload {
+                path: path(),
+                bytes: 7,
+                digest: Digest::of(b"content").into(),
+                mode: None,
+            }),
+        ],
+        Request::Stat(_) => [Request::Stat(Stat { path: path(), follow: true })],
         Request::MakeDirectory(_) => [Request::MakeDirectory(MakeDirectory { path: path() })],
         Request::Move(_) => [Request::Move(Move {
             from: path(),
@@ -101,6 +124,16 @@ examples! {
         Request::Remove(_) => [Request::Remove(Remove {
             path: path(),
             tree: true,
+        })],
+        Request::Pack(_) => [Request::Pack(Pack {
+            path: path(),
+            entries: vec![text("one"), text("two/three")],
+            algorithm: DigestAlgorithm::Blake3,
+        })],
+        Request::Unpack(_) => [Request::Unpack(Unpack {
+            path: path(),
+            bytes: 9,
+            digest: digest(),
         })],
     }
 
@@ -121,12 +154,12 @@ examples! {
             Outcome::Written(Written {
                 bytes: 7,
                 before: None,
-                after: Digest::of(b"content"),
+                after: digest(),
             }),
             Outcome::Written(Written {
                 bytes: 7,
-                before: Some(Digest::of(b"before")),
-                after: Digest::of(b"content"),
+                before: Some(Digest::of(b"before").into()),
+                after: Digest::of(b"content").into(),
             }),
         ],
         Outcome::Edited(_) => [Outcome::Edited(Edited {
@@ -155,7 +188,7 @@ examples! {
         })],
         Outcome::Downloaded(_) => [Outcome::Downloaded(Downloaded {
             bytes: 7,
-            digest: Digest::of(b"content"),
+            digest: digest(),
         })],
         Outcome::Found(_) => [
             Outcome::Found(Found {
@@ -179,6 +212,15 @@ examples! {
             replaced: true,
         })],
         Outcome::Removed(_) => [Outcome::Removed(Removed { kind: EntryKind::Link })],
+        Outcome::Packed(_) => [Outcome::Packed(Packed {
+            bytes: 11,
+            digest: digest(),
+            skipped: vec![skipped()],
+        })],
+        Outcome::Unpacked(_) => [Outcome::Unpacked(Unpacked {
+            entries: 12,
+            skipped: vec![skipped()],
+        })],
         Outcome::Failed(_) => [Outcome::Failed(FileFailure::DiskFull)],
         Outcome::Refused(_) => [Outcome::Refused(
             Refusal::new(RefusalCode::ResourceExhausted, "later"),
@@ -307,7 +349,22 @@ fn entry(kind: EntryKind) -> ListedEntry {
         name: format!("{kind:?}"),
         kind,
         bytes: 4,
+        mode: 0o755,
+        leads_to: (kind == EntryKind::Link).then(path),
+        is_replaced: kind == EntryKind::Other,
+        is_unreadable: kind == EntryKind::Directory,
     }
+}
+
+fn skipped() -> Skipped {
+    Skipped {
+        path: path(),
+        failure: FileFailure::Changed { path: path() },
+    }
+}
+
+fn digest() -> FileDigest {
+    DigestAlgorithm::Blake3.of(b"content")
 }
 
 fn path() -> String {

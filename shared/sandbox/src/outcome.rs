@@ -4,7 +4,7 @@ mod download;
 mod exit;
 
 use serde::{Deserialize, Serialize};
-use shared_types::{Digest, Refusal};
+use shared_types::{Digest, FileDigest, Refusal};
 
 use crate::OutputStream;
 
@@ -39,6 +39,10 @@ pub enum Outcome {
     Moved(Moved),
     /// Something was removed.
     Removed(Removed),
+    /// Entries of a directory were read as output.
+    Packed(Packed),
+    /// Entries of a directory were written.
+    Unpacked(Unpacked),
     /// A file operation could not be done; nothing was changed, unless the failure says so.
     Failed(FileFailure),
     /// It did not start, or what became of it is not known ([`shared_types::RefusalCode::Lost`]).
@@ -54,13 +58,15 @@ impl Outcome {
             | Self::Edited(_)
             | Self::MadeDirectory(_)
             | Self::Moved(_)
-            | Self::Removed(_) => true,
+            | Self::Removed(_)
+            | Self::Unpacked(_) => true,
             Self::Read(_)
             | Self::Listed(_)
             | Self::Globbed(_)
             | Self::Grepped(_)
             | Self::Downloaded(_)
             | Self::Found(_)
+            | Self::Packed(_)
             | Self::Failed(_)
             | Self::Refused(_) => false,
         }
@@ -74,6 +80,7 @@ impl Outcome {
                 (OutputStream::Stderr, record.stderr.offset),
             ],
             Self::Downloaded(downloaded) => vec![(OutputStream::Stdout, downloaded.bytes)],
+            Self::Packed(packed) => vec![(OutputStream::Stdout, packed.bytes)],
             Self::Read(_)
             | Self::Written(_)
             | Self::Edited(_)
@@ -84,6 +91,7 @@ impl Outcome {
             | Self::MadeDirectory(_)
             | Self::Moved(_)
             | Self::Removed(_)
+            | Self::Unpacked(_)
             | Self::Failed(_)
             | Self::Refused(_) => Vec::new(),
         }
@@ -111,9 +119,9 @@ pub struct Written {
     /// Its new size in bytes.
     pub bytes: u64,
     /// The digest of what was there before; absent where there was nothing.
-    pub before: Option<Digest>,
+    pub before: Option<FileDigest>,
     /// The digest of what is there now.
-    pub after: Digest,
+    pub after: FileDigest,
 }
 
 /// A file was read as output.
@@ -123,7 +131,36 @@ pub struct Downloaded {
     pub bytes: u64,
     /// The digest of all of it. Where that of what arrived is another, the file was changed
     /// meanwhile ([`DownloadCheck`]).
-    pub digest: Digest,
+    pub digest: FileDigest,
+}
+
+/// Entries of a directory were read as output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packed {
+    /// The size of the archive in bytes.
+    pub bytes: u64,
+    /// The digest of the archive.
+    pub digest: FileDigest,
+    /// What is not in it.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Entries of a directory were written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpacked {
+    /// How many are there now.
+    pub entries: u32,
+    /// What was not written.
+    pub skipped: Vec<Skipped>,
+}
+
+/// An entry that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its path beneath the directory.
+    pub path: String,
+    /// Why.
+    pub failure: FileFailure,
 }
 
 /// A file was edited.
@@ -151,12 +188,25 @@ pub struct Listed {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedEntry {
-    /// Its name, with bytes that are not UTF-8 replaced.
+    /// Its name, with bytes that are not UTF-8 replaced; in a tree its path beneath the directory.
     pub name: String,
     /// What it is.
     pub kind: EntryKind,
     /// Its size in bytes (files only).
     pub bytes: u64,
+    /// Who may do what with it: the twelve lowest bits of `st_mode`.
+    #[serde(default)]
+    pub mode: u32,
+    /// What a symbolic link leads to, with bytes that are not UTF-8 replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<String>,
+    /// Whether bytes of the name or of where the link leads to were replaced, so that it cannot be asked
+    /// for by that name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_replaced: bool,
+    /// Whether it is a directory that may not be read (trees only).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unreadable: bool,
 }
 
 /// What an entry of a directory is.
@@ -384,4 +434,16 @@ pub enum FileFailure {
         /// The system's words.
         reason: String,
     },
+}
+
+impl FileFailure {
+    /// The name of its kind, as it is stored and as the API says it.
+    pub fn kind(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(kind)) => kind,
+            Ok(serde_json::Value::Object(kinds)) => kinds.keys().cloned().collect(),
+            // A failure holds only texts and numbers, so it is always JSON with a name.
+            Ok(_) | Err(_) => String::new(),
+        }
+    }
 }

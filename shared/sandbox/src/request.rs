@@ -5,7 +5,7 @@ mod kinds;
 use std::{collections::BTreeMap, num::NonZeroU64};
 
 use serde::{Deserialize, Serialize};
-use shared_types::Digest;
+use shared_types::{Digest, DigestAlgorithm, FileDigest};
 
 /// One request to one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,10 @@ pub enum Request {
     Move(Move),
     /// Remove a file, directory or link.
     Remove(Remove),
+    /// Read many files, directories and links of a directory, as output.
+    Pack(Pack),
+    /// Write many files, directories and links to a directory.
+    Unpack(Unpack),
 }
 
 impl Request {
@@ -165,6 +169,13 @@ pub struct List {
     pub path: String,
     /// At most this many entries.
     pub max_entries: u32,
+    /// Also what lies in the directories beneath it, whose entries then have paths instead of names.
+    /// Links are not followed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tree: bool,
+    /// Only entries behind this one; empty is all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after: String,
 }
 
 /// Find files by name, newest first; what `.gitignore` names is left out.
@@ -199,6 +210,9 @@ pub struct Grep {
 pub struct Download {
     /// The file.
     pub path: String,
+    /// What its digest is made with.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub algorithm: DigestAlgorithm,
 }
 
 /// Write a whole file of any size: its bytes are the operation's input, which has to end exactly
@@ -211,14 +225,21 @@ pub struct Upload {
     /// Its size.
     pub bytes: u64,
     /// Of its whole new content.
-    pub digest: Digest,
+    pub digest: FileDigest,
+    /// The permissions of a new file, less what the host's umask takes away; absent for those of an
+    /// ordinary file. A file that is there keeps its own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mode: Option<u32>,
 }
 
-/// Tell what is at a path: of a symbolic link itself, not of what it leads to.
+/// Tell what is at a path: of a symbolic link itself, unless it is to be followed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
     /// The path; empty is the root.
     pub path: String,
+    /// Tell of what a link leads to, where that is in the workspace.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub follow: bool,
 }
 
 /// Make a directory, with its missing parents. One that is there already is no failure.
@@ -247,6 +268,33 @@ pub struct Remove {
     pub path: String,
     /// Remove a directory with all that is in it.
     pub tree: bool,
+}
+
+/// Read many small files, directories and links of a directory at once: a tar archive of them is the
+/// operation's stdout. The end carries its digest, and what could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pack {
+    /// The directory; empty is the root.
+    pub path: String,
+    /// What is read, as paths beneath the directory.
+    pub entries: Vec<String>,
+    /// What the archive's digest is made with.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub algorithm: DigestAlgorithm,
+}
+
+/// Write many files, directories and links beneath a directory at once, which is made with its missing
+/// parents: a tar archive of them is the operation's input. Until all of it has come and fits the
+/// digest, nothing is changed. Then each file is put in place as by [`Upload`]. The end tells what could
+/// not be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpack {
+    /// The directory; empty is the root.
+    pub path: String,
+    /// The size of the archive.
+    pub bytes: u64,
+    /// Of the archive.
+    pub digest: FileDigest,
 }
 
 /// What is as it always was is left out of the canonical form, whose digest so stays the same.

@@ -11,6 +11,7 @@ pub mod clock;
 mod duration_text;
 pub mod entropy;
 pub mod event;
+pub mod file_digest;
 pub mod human;
 pub mod ids;
 pub mod isolation;
@@ -26,6 +27,7 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use duration_text::{NotADuration, parse_duration};
 pub use entropy::{Entropy, OsEntropy};
 pub use event::{Event, SessionEvent};
+pub use file_digest::{DigestAlgorithm, FileDigest, FileHasher};
 pub use ids::*;
 pub use isolation::Isolation;
 pub use operation::{

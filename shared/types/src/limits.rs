@@ -26,6 +26,12 @@ pub const MAX_CONTROLS_WAITING: usize = 16;
 /// Largest file that is sent either way, in bytes.
 pub const MAX_TRANSFER_BYTES: u64 = 64 * 1024 * 1024 * 1024;
 
+/// Largest archive that many entries of a directory are sent in at once, in bytes.
+pub const MAX_ARCHIVE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Most entries in one such archive.
+pub const MAX_ARCHIVE_ENTRIES: usize = 1024;
+
 /// Largest piece of output in one frame, in bytes.
 pub const OUTPUT_CHUNK_BYTES: usize = 64 * 1024;
 

@@ -5,7 +5,7 @@ use utoipa::{
     openapi::{KnownFormat, Object, ObjectBuilder, RefOr, Schema, SchemaFormat, schema::Type},
 };
 
-use crate::{Digest, Event, SessionEvent, Timestamp};
+use crate::{Digest, Event, FileDigest, SessionEvent, Timestamp};
 
 pub(crate) fn text(
     pattern: Option<&str>,
@@ -33,6 +33,18 @@ impl PartialSchema for Digest {
 }
 
 impl ToSchema for Digest {}
+
+impl PartialSchema for FileDigest {
+    fn schema() -> RefOr<Schema> {
+        text(
+            Some("^((sha256|blake3):)?[0-9a-fA-F]{64}$"),
+            None,
+            "The digest of a file: its algorithm, a colon and hexadecimal digits. Digits alone are a SHA-256.",
+        )
+    }
+}
+
+impl ToSchema for FileDigest {}
 
 impl PartialSchema for SessionEvent {
     /// One flat object for each kind of event, with its place in the log.

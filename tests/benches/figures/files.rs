@@ -1,7 +1,7 @@
 //! A file of 1 GiB each way over TLS, against `scp` over a kept connection of the same machine.
 //!
-//! Ours is checked and `scp`'s is not: the runner and this side each compute its SHA-256 while it
-//! passes. An upload is on the disk when its end is told, which `scp` does not promise either, so
+//! Ours is checked and `scp`'s is not: the runner and this side each compute its digest while it
+//! passes, BLAKE3 or SHA-256. An upload is on the disk when its end is told, which `scp` does not promise either, so
 //! there is a line in which its file is synced as well. The digest of what goes up is known before,
 //! as of all that a server keeps; the file that is read is in the kernel's memory for both.
 
@@ -14,11 +14,10 @@ use std::{
 
 use bytes::Bytes;
 use rustix::buffer::spare_capacity;
-use sha2::{Digest as _, Sha256};
 use shared_sandbox::{
     Controls, Download, DownloadCheck, Input, OperationEvent, Outcome, Request, Upload,
 };
-use shared_types::Digest;
+use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
 use tempfile::TempDir;
 use tests::door::Door;
 
@@ -34,40 +33,50 @@ const BYTES: u64 = 1 << 30;
 /// What a sender reads at a time.
 const PIECE_BYTES: u64 = 256 * 1024;
 const NAME: &str = "file";
+const ALGORITHMS: [DigestAlgorithm; 2] = [DigestAlgorithm::Blake3, DigestAlgorithm::Sha256];
 
 /// Both ways, and the memory that the runner takes for them.
 pub(crate) async fn figures(door: &Door, ssh: &Ssh, watch: &Stopwatch) -> Vec<Figure> {
     let local = Local::new();
-    let figure = |what: &str, goal| Figure::new(what, Unit::BytesPerSecond, goal);
-    let mut up = figure(
-        "1 GiB file to the runner, TLS link (peer: scp)",
-        Goal::RatioAtLeast(3.0),
-    );
-    let mut synced = figure("the same (peer: scp, and its file synced)", Goal::None);
-    let mut down = figure(
-        "1 GiB file from the runner, TLS link (peer: scp)",
-        Goal::RatioAtLeast(3.0),
-    );
     let there = door.runner.workspace();
     peak_from_here(door.runner.pid());
-    for _ in 0..ROUNDS {
-        let ours = watch.time(upload(door, &local)).await.0;
+    let mut figures = Vec::new();
+    for algorithm in ALGORITHMS {
+        let digest = algorithm.name();
+        let figure = |what: String, goal| Figure::new(what, Unit::BytesPerSecond, goal);
+        let mut up = figure(
+            format!("1 GiB file to the runner, {digest}, TLS link (peer: scp)"),
+            goal(algorithm),
+        );
+        let mut synced = figure(
+            "the same (peer: scp, and its file synced)".to_owned(),
+            Goal::None,
+        );
+        let mut down = figure(
+            format!("1 GiB file from the runner, {digest}, TLS link (peer: scp)"),
+            goal(algorithm),
+        );
+        for _ in 0..ROUNDS {
+            let ours = watch.time(upload(door, &local, algorithm)).await.0;
+            gone(&there.join(NAME));
+            let copied = there.join("copied");
+            let scp = watch.time_here(|| ssh.upload(&local.source, &copied)).0;
+            let sync = watch.time_here(|| sync(&copied)).0;
+            gone(&copied);
+            up.round(speed(ours), speed(scp));
+            synced.round(speed(ours), speed(scp + sync));
+        }
+        upload(door, &local, algorithm).await;
+        for _ in 0..ROUNDS {
+            let ours = watch.time(download(door, &local, algorithm)).await.0;
+            gone(&local.target);
+            let from = there.join(NAME);
+            let scp = watch.time_here(|| ssh.download(&from, &local.target)).0;
+            gone(&local.target);
+            down.round(speed(ours), speed(scp));
+        }
         gone(&there.join(NAME));
-        let copied = there.join("copied");
-        let scp = watch.time_here(|| ssh.upload(&local.source, &copied)).0;
-        let sync = watch.time_here(|| sync(&copied)).0;
-        gone(&copied);
-        up.round(speed(ours), speed(scp));
-        synced.round(speed(ours), speed(scp + sync));
-    }
-    upload(door, &local).await;
-    for _ in 0..ROUNDS {
-        let ours = watch.time(download(door, &local)).await.0;
-        gone(&local.target);
-        let from = there.join(NAME);
-        let scp = watch.time_here(|| ssh.download(&from, &local.target)).0;
-        gone(&local.target);
-        down.round(speed(ours), speed(scp));
+        figures.extend([up, synced, down]);
     }
     let peak = Figure::alone(
         "memory of the runner at most meanwhile",
@@ -75,21 +84,31 @@ pub(crate) async fn figures(door: &Door, ssh: &Ssh, watch: &Stopwatch) -> Vec<Fi
         Goal::AtMost(64.0 * MIB),
         memory(door.runner.pid(), "VmHWM"),
     );
-    vec![up, synced, down, peak]
+    figures.push(peak);
+    figures
 }
 
-async fn upload(door: &Door, local: &Local) {
+/// Only the fastest is to be as fast as `scp`.
+fn goal(algorithm: DigestAlgorithm) -> Goal {
+    match algorithm {
+        DigestAlgorithm::Blake3 => Goal::RatioAtLeast(1.0),
+        DigestAlgorithm::Sha256 => Goal::None,
+    }
+}
+
+async fn upload(door: &Door, local: &Local, algorithm: DigestAlgorithm) {
     let hands = Hands::of(door);
     let request = Request::Upload(Upload {
         path: NAME.to_owned(),
         bytes: BYTES,
-        digest: local.digest,
+        digest: local.digest(algorithm),
+        mode: None,
     });
     let (id, mut running) = hands.start(request).await;
     let controls = Arc::clone(&running.controls);
     let end = hands.follow(id, &mut running, |_| {});
     match tokio::join!(end, feed(&*controls, &local.source)).0 {
-        Outcome::Written(written) => assert_eq!(written.after, local.digest),
+        Outcome::Written(written) => assert_eq!(written.after, local.digest(algorithm)),
         other => panic!("expected a written file, got {other:?}"),
     }
     hands.forget(id).await;
@@ -113,12 +132,14 @@ async fn feed(controls: &dyn Controls, source: &Path) {
     }
 }
 
-async fn download(door: &Door, local: &Local) {
+async fn download(door: &Door, local: &Local, algorithm: DigestAlgorithm) {
     let hands = Hands::of(door);
     let path = NAME.to_owned();
-    let (id, mut running) = hands.start(Request::Download(Download { path })).await;
+    let (id, mut running) = hands
+        .start(Request::Download(Download { path, algorithm }))
+        .await;
     let mut target = File::create(&local.target).expect("it can be created");
-    let mut check = DownloadCheck::new();
+    let mut check = DownloadCheck::new(algorithm);
     let each = |event| {
         check.event(&event);
         if let OperationEvent::Output { data, .. } = event {
@@ -128,7 +149,7 @@ async fn download(door: &Door, local: &Local) {
     match hands.follow(id, &mut running, each).await {
         Outcome::Downloaded(downloaded) => {
             check.end(NAME, &downloaded).expect("the same bytes");
-            assert_eq!(downloaded.digest, local.digest);
+            assert_eq!(downloaded.digest, local.digest(algorithm));
         }
         other => panic!("expected a file's end, got {other:?}"),
     }
@@ -138,7 +159,7 @@ async fn download(door: &Door, local: &Local) {
 /// This side's files, in a folder of their own.
 struct Local {
     source: PathBuf,
-    digest: Digest,
+    digests: [FileDigest; 2],
     target: PathBuf,
     _folder: TempDir,
 }
@@ -148,20 +169,28 @@ impl Local {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, target) = (folder.path().join("source"), folder.path().join("target"));
         let mut file = File::create(&source).expect("it can be created");
-        let mut hasher = Sha256::new();
+        let mut hashers = ALGORITHMS.map(FileHasher::new);
         let piece = noise();
         for _ in 0..BYTES / PIECE_BYTES {
-            hasher.update(&piece);
+            hashers.iter_mut().for_each(|hasher| hasher.update(&piece));
             file.write_all(&piece).expect("there is room");
         }
         // So that its writing is no part of what follows.
         file.sync_all().expect("it can be synced");
         Self {
             source,
-            digest: Digest::from_slice(&hasher.finalize()).expect("32 bytes"),
+            digests: hashers.map(FileHasher::finish),
             target,
             _folder: folder,
         }
+    }
+}
+
+impl Local {
+    fn digest(&self, algorithm: DigestAlgorithm) -> FileDigest {
+        let mut digests = self.digests.into_iter();
+        let ours = digests.find(|digest| digest.algorithm == algorithm);
+        ours.expect("there is one of each algorithm")
     }
 }
 

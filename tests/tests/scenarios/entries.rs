@@ -45,6 +45,7 @@ async fn a_folder_is_made_filled_told_moved_and_removed_over_a_link() {
     assert_eq!(outcome(&door, rename(false)).await, moved);
     let stat = Request::Stat(Stat {
         path: text("c/file"),
+        follow: false,
     });
     let Outcome::Found(found) = outcome(&door, stat).await else {
         panic!("nothing is found");

@@ -80,8 +80,11 @@ fn asks() -> [Ask; 9] {
         ("Write", json!({ "path": "a", "content": "" }), |n| {
             Outcome::Written(v1::Written {
                 bytes: n,
-                before: Vec::new(),
-                after: vec![7; 32],
+                before: None,
+                after: Some(v1::FileDigest {
+                    algorithm: v1::file_digest::Algorithm::Sha256.into(),
+                    value: vec![7; 32],
+                }),
             })
         }),
         (
@@ -102,6 +105,7 @@ fn asks() -> [Ask; 9] {
                     name: "a".to_owned(),
                     kind: listed_entry::Kind::File.into(),
                     bytes: n,
+                    ..v1::ListedEntry::default()
                 }],
                 more: false,
             })

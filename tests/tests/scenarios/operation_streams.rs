@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use shared_api::{BinaryFrame, Channel, StreamName};
-use shared_types::Digest;
+use shared_types::{Digest, FileDigest};
 use tests::{
     gantry::Gantry,
     proxy::Proxy,
@@ -243,7 +243,7 @@ async fn a_file_that_goes_up_as_input_is_there_with_its_digest() {
     let file: Vec<u8> = (0..2_000_000_u32)
         .map(|number| (number / 3) as u8)
         .collect();
-    let digest = Digest::of(&file).to_string();
+    let digest = FileDigest::from(Digest::of(&file)).to_string();
     let upload = json!({ "path": "a/file", "bytes": file.len(), "digest": digest });
     let path = start(&gantry, json!({ "upload": upload })).await;
     let mut client = Client::open(&gantry, &path).await;
@@ -264,7 +264,7 @@ async fn a_file_comes_down_as_output_and_waits_for_its_reader() {
     let file: Vec<u8> = (0..2_000_000_u32)
         .map(|number| (number / 3) as u8)
         .collect();
-    let digest = Digest::of(&file).to_string();
+    let digest = FileDigest::from(Digest::of(&file)).to_string();
     std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
     let download = json!({ "download": { "path": "file" } });
     let path = start(&gantry, download).await;
@@ -362,7 +362,7 @@ async fn a_file_comes_down_as_output_and_waits_for_its_reader_over_a_cut() {
     let file: Vec<u8> = (0..2_000_000_u32)
         .map(|number| (number / 3) as u8)
         .collect();
-    let digest = Digest::of(&file).to_string();
+    let digest = FileDigest::from(Digest::of(&file)).to_string();
     std::fs::write(runner.workspace().join("file"), &file).expect("it can be written");
     let download = json!({ "download": { "path": "file" } });
     let path = start(&gantry, download).await;

@@ -4,12 +4,11 @@
 use std::{fs::File, io::Read as _, os::unix::fs::FileExt as _, sync::Arc};
 
 use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
 use shared_sandbox::{
     Command, Control, Download, DownloadCheck, Exec, ExitStatus, Input, OperationEvent, Outcome,
     OutputStream, Request, Retention, Running, Sandbox as _, TerminalSize, Upload, Written,
 };
-use shared_types::Digest;
+use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
 use tests::{
     door::{Door, operation},
     footprint::{peak_from_here, peak_of},
@@ -63,14 +62,14 @@ impl Content {
         }
     }
 
-    fn digest(&self) -> Digest {
-        let (mut hasher, mut at) = (Sha256::new(), 0);
+    fn digest(&self) -> FileDigest {
+        let (mut hasher, mut at) = (FileHasher::new(DigestAlgorithm::Blake3), 0);
         while at < self.bytes {
             let piece = self.piece(at);
             hasher.update(&piece.data);
             at += piece.data.len() as u64;
         }
-        Digest::from_slice(&hasher.finalize()).expect("32 bytes")
+        hasher.finish()
     }
 }
 
@@ -126,12 +125,15 @@ fn cut_now_and_then(proxy: &Arc<Proxy>, bytes: u64, times: u64) -> tokio::task::
     })
 }
 
-fn digest_of(file: &std::path::Path) -> Digest {
-    let (mut file, mut hasher) = (File::open(file).expect("a file"), Sha256::new());
+fn digest_of(file: &std::path::Path) -> FileDigest {
+    let (mut file, mut hasher) = (
+        File::open(file).expect("a file"),
+        FileHasher::new(DigestAlgorithm::Blake3),
+    );
     let mut buffer = vec![0; MIB as usize];
     loop {
         match file.read(&mut buffer).expect("readable") {
-            0 => return Digest::from_slice(&hasher.finalize()).expect("32 bytes"),
+            0 => return hasher.finish(),
             length => hasher.update(&buffer[..length]),
         }
     }
@@ -151,6 +153,7 @@ async fn two_gibibytes_go_up_and_down_whole_over_lost_links_and_fill_no_memory()
         path: "new/large".to_owned(),
         bytes: content.bytes,
         digest,
+        mode: None,
     });
     let mut running = started(&door, upload).await;
     let outcome = written(&mut running, &content, async |_| {}).await;
@@ -166,8 +169,15 @@ async fn two_gibibytes_go_up_and_down_whole_over_lost_links_and_fill_no_memory()
 
     let cuts = cut_now_and_then(&proxy, LARGE_BYTES / 4, 3);
     let path = || "new/large".to_owned();
-    let mut running = started(&door, Request::Download(Download { path: path() })).await;
-    let mut check = DownloadCheck::new();
+    let mut running = started(
+        &door,
+        Request::Download(Download {
+            path: path(),
+            algorithm: DigestAlgorithm::Blake3,
+        }),
+    )
+    .await;
+    let mut check = DownloadCheck::new(DigestAlgorithm::Blake3);
     let downloaded = loop {
         let event = running.events.recv().await.expect("an end");
         check.event(&event);
@@ -197,6 +207,7 @@ async fn an_upload_whose_runner_is_killed_starts_over_and_leaves_nothing_else_be
         path: "file".to_owned(),
         bytes: content.bytes,
         digest,
+        mode: None,
     });
     let mut running = started(&door, upload).await;
     let (mut killed, mut over) = (false, false);
@@ -235,7 +246,7 @@ async fn what_goes_into_cat_comes_out_of_it_over_lost_links() {
     });
     let mut running = started(&door, cat).await;
     let controls = Arc::clone(&running.controls);
-    let (mut hasher, mut read) = (Sha256::new(), 0);
+    let (mut hasher, mut read) = (FileHasher::new(DigestAlgorithm::Blake3), 0);
     let outcome = written(&mut running, &content, async |event| match event {
         OperationEvent::Output { offset, data, .. } => {
             assert_eq!(*offset, read, "nothing is lost or repeated");
@@ -252,8 +263,7 @@ async fn what_goes_into_cat_comes_out_of_it_over_lost_links() {
         panic!("{outcome:?}");
     };
     assert_eq!((record.status, read), (ExitStatus::Code(0), content.bytes));
-    let digest = Digest::from_slice(&hasher.finalize());
-    assert_eq!(digest, Some(content.digest()));
+    assert_eq!(hasher.finish(), content.digest());
 }
 
 /// Types a line and waits for what it makes the terminal show.
@@ -321,9 +331,10 @@ async fn a_file_that_changes_while_it_is_downloaded_is_not_taken_for_whole() {
     file.set_len(FILE_BYTES).expect("a sparse file");
     let request = Request::Download(Download {
         path: "file".to_owned(),
+        algorithm: DigestAlgorithm::Blake3,
     });
     let mut running = started(&door, request).await;
-    let mut check = DownloadCheck::new();
+    let mut check = DownloadCheck::new(DigestAlgorithm::Blake3);
     let mut changed = false;
     let whole = loop {
         let event = running.events.recv().await.expect("an end");

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use shared_sandbox::Outcome;
-use shared_types::Digest;
+use shared_types::FileDigest;
 
 use super::{Change, Effect, There};
 
@@ -40,9 +40,9 @@ impl TryFrom<Stored> for Change {
 }
 
 fn only_effect(path: String, done: &Outcome) -> Option<Effect> {
-    let (before, after): (Option<Digest>, _) = match done {
+    let (before, after): (Option<FileDigest>, _) = match done {
         Outcome::Written(written) => (written.before, written.after),
-        Outcome::Edited(edited) => (Some(edited.before), edited.after),
+        Outcome::Edited(edited) => (Some(edited.before.into()), edited.after.into()),
         _ => return None,
     };
     Some(Effect {

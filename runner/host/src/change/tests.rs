@@ -1,11 +1,12 @@
 //! What is read of a change, and what is judged of it.
 
 use shared_sandbox::{Edited, Written};
+use shared_types::Digest;
 
 use super::*;
 
-fn digest(text: &str) -> Digest {
-    Digest::of(text.as_bytes())
+fn digest(text: &str) -> FileDigest {
+    Digest::of(text.as_bytes()).into()
 }
 
 fn content(text: &str) -> There {
@@ -33,11 +34,13 @@ fn change(files: usize) -> Change {
 #[test]
 fn a_change_that_an_earlier_runner_wrote_down_is_read() {
     let (old, new) = (digest("old"), digest("new"));
+    // Without the algorithm.
+    let (old_hex, new_hex) = (old.value, new.value);
     let written = format!(
-        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"written":{{"bytes":3,"before":null,"after":"{new}"}}}}}}"#
+        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"written":{{"bytes":3,"before":null,"after":"{new_hex}"}}}}}}"#
     );
     let edited = format!(
-        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"edited":{{"line":1,"replaced":1,"before":"{old}","after":"{new}"}}}}}}"#
+        r#"{{"path":"a/b","unfinished":".gantry-1-2","done":{{"edited":{{"line":1,"replaced":1,"before":"{old_hex}","after":"{new_hex}"}}}}}}"#
     );
     let written_done = Outcome::Written(Written {
         bytes: 3,
@@ -47,8 +50,8 @@ fn a_change_that_an_earlier_runner_wrote_down_is_read() {
     let edited_done = Outcome::Edited(Edited {
         line: 1,
         replaced: 1,
-        before: old,
-        after: new,
+        before: old.value,
+        after: new.value,
     });
     let cases = [
         (written, There::Nothing, written_done),

@@ -5,8 +5,7 @@ use std::{
     path::Path,
 };
 
-use sha2::{Digest as _, Sha256};
-use shared_types::Digest;
+use shared_types::{DigestAlgorithm, FileDigest, FileHasher};
 
 use super::{Allowance, Failure, failure, io_failure};
 use crate::workspace::{Links, Target, open_ordinary};
@@ -18,11 +17,12 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub(super) fn digest(
     target: &Target,
     asked: &str,
+    algorithm: DigestAlgorithm,
     allowance: &Allowance,
-) -> Result<Digest, Failure> {
+) -> Result<FileDigest, Failure> {
     let (mut file, _) = open_ordinary(&target.directory, Path::new(&target.name), Links::Refuse)
         .map_err(|errno| failure(asked, errno))?;
-    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; BUFFER_BYTES]);
+    let (mut hasher, mut buffer) = (FileHasher::new(algorithm), vec![0; BUFFER_BYTES]);
     loop {
         allowance.check()?;
         match file.read(&mut buffer) {
@@ -32,5 +32,5 @@ pub(super) fn digest(
             Err(error) => return Err(io_failure(asked, &error)),
         }
     }
-    Ok(Digest::from_slice(&hasher.finalize()).expect("SHA-256 has 32 bytes"))
+    Ok(hasher.finish())
 }

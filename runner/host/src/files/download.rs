@@ -9,9 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use rustix::{buffer::spare_capacity, fs::Stat};
-use sha2::{Digest as _, Sha256};
 use shared_sandbox::{Download, Downloaded, FileFailure};
-use shared_types::Digest;
+use shared_types::FileHasher;
 
 use super::{Allowance, Failure, bytes, io_failure};
 use crate::workspace::Workspace;
@@ -27,6 +26,12 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
+    /// A file that nobody writes to any more.
+    pub(super) fn new(file: File, bytes: u64) -> Self {
+        let file = Arc::new(file);
+        Self { file, bytes }
+    }
+
     /// Its size when it was opened; nothing is read beyond.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -56,16 +61,13 @@ pub(super) fn download(
     hand_over: impl FnOnce(OpenFile),
 ) -> Result<Downloaded, Failure> {
     let (file, before) = workspace.open_file(&download.path)?;
-    let file = OpenFile {
-        file: Arc::new(file),
-        bytes: bytes(before.st_size),
-    };
+    let file = OpenFile::new(file, bytes(before.st_size));
     hand_over(file.clone());
     let failed = |error: io::Error| io_failure(&download.path, &error);
     let changed = || FileFailure::Changed {
         path: download.path.clone(),
     };
-    let (mut hasher, mut at) = (Sha256::new(), 0);
+    let (mut hasher, mut at) = (FileHasher::new(download.algorithm), 0);
     while at < file.bytes {
         allowance.check()?;
         match file.read(at, BUFFER_BYTES) {
@@ -84,12 +86,12 @@ pub(super) fn download(
     }
     Ok(Downloaded {
         bytes: file.bytes,
-        digest: Digest::from_slice(&hasher.finalize()).expect("SHA-256 has 32 bytes"),
+        digest: hasher.finish(),
     })
 }
 
 /// What differs once a file was written to, unless somebody hides it. That it was renamed or
 /// removed meanwhile is no difference.
-fn state(stat: &Stat) -> [i64; 3] {
+pub(super) fn state(stat: &Stat) -> [i64; 3] {
     [stat.st_size, stat.st_mtime, stat.st_mtime_nsec as i64]
 }

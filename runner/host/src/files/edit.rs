@@ -58,8 +58,8 @@ pub(super) fn edit(
             workspace.path_of_change(&edit.path),
             unfinished.clone(),
             Digests {
-                before: Some(done.before),
-                after: done.after,
+                before: Some(done.before.into()),
+                after: done.after.into(),
             },
             Outcome::Edited(done.clone()),
         ),

@@ -15,7 +15,7 @@ use crate::workspace::{Target, handle_path, stat_entry, sync_directory};
 
 /// What a file keeps when its content is replaced. Set-user-id and the like are dropped, as the
 /// kernel drops them when a file is written to.
-const KEPT_MODE: u32 = 0o777;
+pub(super) const KEPT_MODE: u32 = 0o777;
 
 /// What a new file allows, less what the umask takes away.
 pub(super) const NEW_MODE: u32 = 0o666;
@@ -119,7 +119,7 @@ fn fill(mut file: File, content: &[u8], before: Option<&Stat>) -> io::Result<()>
     file.sync_all()
 }
 
-fn keep_owner_and_mode(file: &File, before: &Stat) -> Result<(), Errno> {
+pub(super) fn keep_owner_and_mode(file: &File, before: &Stat) -> Result<(), Errno> {
     let now = rustix::fs::fstat(file)?;
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
         let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));

@@ -69,16 +69,22 @@ fn now(effect: &Effect, workspace: &Workspace, allowance: &Allowance) -> Result<
     };
     match entry::look(&target).map_err(failed)? {
         None => Ok(There::Nothing),
-        Some(entry) if effect.is_of_content() && entry.identity.kind == EntryKind::File => {
-            content::digest(&target, &effect.path, allowance).map(There::Content)
-        }
-        Some(entry) => Ok(There::This(entry.identity)),
+        Some(entry) => match (entry.identity.kind, effect.algorithm()) {
+            (EntryKind::File, Some(algorithm)) => {
+                let digest = content::digest(&target, &effect.path, algorithm, allowance);
+                digest.map(There::Content)
+            }
+            (EntryKind::Link, None) if effect.is_of_link() => {
+                target.leads_to().map(There::Link).map_err(failed)
+            }
+            _ => Ok(There::This(entry.identity)),
+        },
     }
 }
 
 /// Where the effect is: of content in the file that its path leads to, else the entry itself.
 fn target(effect: &Effect, workspace: &Workspace) -> Result<Option<Target>, FileFailure> {
-    match effect.is_of_content() {
+    match effect.algorithm().is_some() {
         true => workspace.locate(&effect.path, Parents::Expect).map(Some),
         false => workspace.entry(&effect.path),
     }

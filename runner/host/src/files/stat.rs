@@ -6,10 +6,18 @@ use shared_sandbox::{EntryKind, Found, Stat};
 use super::{Failure, failure};
 use crate::workspace::{Workspace, entry};
 
-/// What is there: of a symbolic link the link itself.
+/// What is there: of a symbolic link the link itself, unless it is to be followed.
 pub(super) fn stat(stat: &Stat, workspace: &Workspace) -> Result<Found, Failure> {
     let failed = |errno| failure(&stat.path, errno);
-    let (found, leads_to) = match workspace.entry(&stat.path)? {
+    let named = match stat.follow {
+        true => None,
+        false => workspace.entry(&stat.path)?,
+    };
+    let (found, leads_to) = match named {
+        None if stat.follow => (
+            entry::look_at(workspace.open_any(&stat.path)?).map_err(failed)?,
+            None,
+        ),
         // The root, or a directory by way of `.` or `..`.
         None => (
             entry::look_at(workspace.open_place(&stat.path)?).map_err(failed)?,

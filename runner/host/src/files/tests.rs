@@ -199,12 +199,12 @@ async fn a_write_makes_the_file_and_its_parents() {
         Written {
             bytes: 3,
             before: None,
-            after: Digest::of(b"new")
+            after: Digest::of(b"new").into()
         }
     );
     assert_eq!(scene.text("a/b/c/file"), "new");
     let written = scene.write(write("a/b/../b/c/file", b"newer")).await;
-    assert_eq!(written.before, Some(Digest::of(b"new")));
+    assert_eq!(written.before, Some(Digest::of(b"new").into()));
     assert_eq!(scene.text("a/b/c/file"), "newer");
     let names: Vec<_> = fs::read_dir(scene.path("a/b/c"))
         .expect("a folder")
@@ -269,6 +269,8 @@ async fn whatever_is_asked_of_a_workspace_that_was_removed_says_so() {
     let list = List {
         path: String::new(),
         max_entries: 10,
+        tree: false,
+        after: String::new(),
     };
     for failure in [
         scene.failure(whole("file")).await,
@@ -366,6 +368,8 @@ async fn a_list_is_sorted_and_says_what_each_entry_is() {
     let list = |path: &str, max_entries| List {
         path: path.to_owned(),
         max_entries,
+        tree: false,
+        after: String::new(),
     };
     let Outcome::Listed(listed) = scene.outcome(list("", 10)).await else {
         panic!("expected a list");

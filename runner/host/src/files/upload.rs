@@ -11,11 +11,10 @@ use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
 };
-use sha2::{Digest as _, Sha256};
-use shared_sandbox::{FileFailure, Input, Upload, Written};
+use shared_sandbox::{FileFailure, Input, Unpack, Upload, Written};
 use shared_types::{
-    Digest, Refusal, RefusalCode,
-    limits::{INPUT_WINDOW_BYTES, MAX_TRANSFER_BYTES},
+    FileDigest, FileHasher, Refusal, RefusalCode,
+    limits::{INPUT_WINDOW_BYTES, MAX_ARCHIVE_BYTES, MAX_TRANSFER_BYTES},
 };
 use tokio::{runtime::Handle, sync::mpsc, time::sleep};
 
@@ -34,31 +33,77 @@ const TAKEN_EVERY: u64 = INPUT_WINDOW_BYTES / 4;
 
 /// A file without a name that has all of its content.
 #[derive(Debug)]
-pub(crate) struct Staged(File);
+pub(crate) struct Staged(pub(super) File);
+
+/// What is to come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Announcement<'a> {
+    /// What it is for, as it was asked for.
+    pub(crate) path: &'a str,
+    pub(crate) bytes: u64,
+    pub(crate) digest: FileDigest,
+    /// What the file of it allows, less what the umask takes away.
+    mode: u32,
+    /// The most that can come.
+    limit: u64,
+    /// Whether it is put beside other things in the directory, or replaces what is there.
+    is_directory: bool,
+}
+
+impl<'a> From<&'a Upload> for Announcement<'a> {
+    fn from(upload: &'a Upload) -> Self {
+        Self {
+            path: &upload.path,
+            bytes: upload.bytes,
+            digest: upload.digest,
+            mode: upload
+                .mode
+                .map_or(replace::NEW_MODE, |mode| mode & replace::KEPT_MODE),
+            limit: MAX_TRANSFER_BYTES,
+            is_directory: false,
+        }
+    }
+}
+
+impl<'a> From<&'a Unpack> for Announcement<'a> {
+    fn from(unpack: &'a Unpack) -> Self {
+        Self {
+            path: &unpack.path,
+            bytes: unpack.bytes,
+            digest: unpack.digest,
+            // It is read once, here.
+            mode: 0o600,
+            limit: MAX_ARCHIVE_BYTES,
+            is_directory: true,
+        }
+    }
+}
 
 /// Takes the pieces, which follow one another, up to the end of the input. `taken` hears how far.
 pub(crate) fn receive(
-    upload: &Upload,
+    announced: Announcement<'_>,
     mut pieces: mpsc::Receiver<Input>,
     workspace: &Workspace,
     allowance: &Allowance,
     mut taken: impl FnMut(u64),
 ) -> Result<Staged, Failure> {
-    if upload.bytes > MAX_TRANSFER_BYTES {
-        let (path, bytes, limit) = (upload.path.clone(), upload.bytes, MAX_TRANSFER_BYTES);
+    let (path, bytes, limit) = (announced.path, announced.bytes, announced.limit);
+    if bytes > limit {
+        let path = path.to_owned();
         return Err(FileFailure::TooLarge { path, bytes, limit }.into());
     }
-    let failed = |error: std::io::Error| io_failure(&upload.path, &error);
-    let mut file = unnamed(&beside(upload, workspace)?, upload)?;
-    let (mut hasher, mut received, mut told) = (Sha256::new(), 0, 0);
+    let failed = |error: std::io::Error| io_failure(path, &error);
+    let mut file = unnamed(&beside(announced, workspace)?, announced)?;
+    let mut hasher = FileHasher::new(announced.digest.algorithm);
+    let (mut received, mut told) = (0, 0);
     loop {
         let piece = next(&mut pieces, allowance)?;
         if piece.offset != received {
             return Err(invalid("a piece of the file is missing; send it again"));
         }
         received += piece.data.len() as u64;
-        if received > upload.bytes || (piece.end && received < upload.bytes) {
-            let (path, bytes) = (upload.path.clone(), upload.bytes);
+        if received > bytes || (piece.end && received < bytes) {
+            let path = path.to_owned();
             return Err(FileFailure::OtherSize { path, bytes }.into());
         }
         file.write_all(&piece.data).map_err(failed)?;
@@ -71,8 +116,8 @@ pub(crate) fn receive(
             break;
         }
     }
-    if Digest::from_slice(&hasher.finalize()) != Some(upload.digest) {
-        let path = upload.path.clone();
+    if hasher.finish() != announced.digest {
+        let path = path.to_owned();
         return Err(FileFailure::OtherDigest { path }.into());
     }
     file.sync_all().map_err(failed)?;
@@ -125,35 +170,39 @@ fn next(pieces: &mut mpsc::Receiver<Input>, allowance: &Allowance) -> Result<Inp
 }
 
 /// The directory where the file is to be, or the nearest one above it that is there.
-fn beside(upload: &Upload, workspace: &Workspace) -> Result<OwnedFd, Failure> {
-    match workspace.locate(&upload.path, Parents::Expect) {
-        Ok(target) => {
-            replace::existing(&target, &upload.path)?;
-            return Ok(target.directory);
+fn beside(announced: Announcement<'_>, workspace: &Workspace) -> Result<OwnedFd, Failure> {
+    let asked = announced.path;
+    if !announced.is_directory {
+        match workspace.locate(asked, Parents::Expect) {
+            Ok(target) => {
+                replace::existing(&target, asked)?;
+                return Ok(target.directory);
+            }
+            Err(FileFailure::NotFound { .. }) => {}
+            Err(failure) => return Err(failure.into()),
         }
-        Err(FileFailure::NotFound { .. }) => {}
-        Err(failure) => return Err(failure.into()),
     }
-    let above = Path::new(&upload.path).ancestors().skip(1);
+    let above = Path::new(asked).ancestors();
+    let above = above.skip(usize::from(!announced.is_directory));
     for directory in above.filter_map(Path::to_str) {
         match workspace.open_directory(directory) {
             Err(FileFailure::NotFound { .. }) => {}
             opened => return Ok(opened?),
         }
     }
-    let path = upload.path.clone();
+    let path = asked.to_owned();
     Err(FileFailure::NotFound { path }.into())
 }
 
-fn unnamed(directory: &OwnedFd, upload: &Upload) -> Result<File, Failure> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(replace::NEW_MODE);
+fn unnamed(directory: &OwnedFd, announced: Announcement<'_>) -> Result<File, Failure> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(announced.mode);
     match rustix::fs::openat(directory, ".", flags, mode) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => Err(Failure::Refused(Refusal::new(
             RefusalCode::Unsupported,
             "the workspace's file system has no unnamed files; put the workspace on a local disk",
         ))),
-        Err(errno) => Err(failure(&upload.path, errno)),
+        Err(errno) => Err(failure(announced.path, errno)),
     }
 }

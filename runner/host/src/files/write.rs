@@ -2,7 +2,7 @@
 
 use rustix::fs::Stat;
 use shared_sandbox::{FileFailure, Outcome, Write, Written};
-use shared_types::{Digest, limits::MAX_INLINE_FILE_BYTES};
+use shared_types::{DigestAlgorithm, FileDigest, limits::MAX_INLINE_FILE_BYTES};
 
 use super::{
     Allowance, Announcer, Failure, content,
@@ -25,7 +25,7 @@ pub(super) fn write(
     if write.content.len() > MAX_INLINE_FILE_BYTES {
         return Err(too_large(&write.path, bytes).into());
     }
-    let after = Digest::of(&write.content);
+    let after = DigestAlgorithm::Sha256.of(&write.content);
     let announced = announced(&write.path, bytes, after, workspace, allowance, announcer)?;
     let (target, existing) = match announced.found {
         Some(found) => found,
@@ -57,14 +57,14 @@ pub(super) struct Announced {
 pub(super) fn announced(
     path: &str,
     bytes: u64,
-    after: Digest,
+    after: FileDigest,
     workspace: &Workspace,
     allowance: &Allowance,
     announcer: &Announcer,
 ) -> Result<Announced, Failure> {
     let found = find(path, workspace)?;
     let before = match &found {
-        Some((target, Some(_))) => Some(content::digest(target, path, allowance)?),
+        Some((target, Some(_))) => Some(content::digest(target, path, after.algorithm, allowance)?),
         _ => None,
     };
     let written = Written {

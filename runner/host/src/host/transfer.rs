@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use shared_sandbox::{Download, Input, Outcome, Upload};
+use shared_sandbox::{Download, Input, Outcome, Pack, Unpack, Upload};
 use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
 use tracing::Instrument as _;
 
@@ -22,25 +22,44 @@ impl Host {
     pub fn download(&self, download: Download, run_for: Duration) -> Performing {
         let host = self.clone();
         perform("download", |events, stopping| async move {
-            host.downloaded(download, run_for, events, stopping).await
+            let served = Served::Download(download);
+            host.served(served, run_for, events, stopping).await
+        })
+    }
+
+    /// Serves many files in an archive: tells when it is whole, then its digest. As [`Host::perform`].
+    pub fn pack(&self, pack: Pack, run_for: Duration) -> Performing {
+        let host = self.clone();
+        perform("pack", |events, stopping| async move {
+            let served = Served::Pack(pack);
+            host.served(served, run_for, events, stopping).await
         })
     }
 
     /// Takes a whole file. As [`Host::perform`]; it ends early once nobody can send pieces.
     pub fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
+        self.take("upload", Taken::Upload(upload), run_for)
+    }
+
+    /// Takes many files in an archive. As [`Host::upload`].
+    pub fn unpack(&self, unpack: Unpack, run_for: Duration) -> Uploading {
+        self.take("unpack", Taken::Unpack(unpack), run_for)
+    }
+
+    fn take(&self, kind: &'static str, taken: Taken, run_for: Duration) -> Uploading {
         let host = self.clone();
         let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
-        let performing = perform("upload", |events, stopping| async move {
-            let done = host.uploaded(upload, run_for, waiting, events, stopping);
+        let performing = perform(kind, |events, stopping| async move {
+            let done = host.taken(taken, run_for, waiting, events, stopping);
             done.await
                 .unwrap_or_else(|failure| Outcome::from(failure).into())
         });
         Uploading { performing, pieces }
     }
 
-    async fn downloaded(
+    async fn served(
         &self,
-        download: Download,
+        served: Served,
         run_for: Duration,
         events: mpsc::Sender<HostEvent>,
         stopping: Stopping,
@@ -53,19 +72,25 @@ impl Host {
         let allowance = Allowance::new(Arc::clone(&self.clock), run_for, stopping);
         let workspace = Arc::clone(&self.workspace);
         settled(spawn_blocking(move || {
-            let outcome = files::download(&download, &workspace, &allowance, |file| {
+            let hand_over = |file| {
                 // Nobody may be listening any more, and that changes nothing.
                 let _ = events.blocking_send(HostEvent::Opened(file));
-            });
+            };
+            let outcome = match &served {
+                Served::Download(download) => {
+                    files::download(download, &workspace, &allowance, hand_over)
+                }
+                Served::Pack(pack) => files::pack(pack, &workspace, &allowance, hand_over),
+            };
             drop(turn);
             outcome.into()
         }))
         .await
     }
 
-    async fn uploaded(
+    async fn taken(
         &self,
-        upload: Upload,
+        taken: Taken,
         run_for: Duration,
         pieces: mpsc::Receiver<Input>,
         events: mpsc::Sender<HostEvent>,
@@ -75,15 +100,16 @@ impl Host {
         let announcer = Announcer::new(events.clone());
         let workspace = Arc::clone(&self.workspace);
         let received = spawn_blocking(move || {
-            let staged = files::receive(&upload, pieces, &workspace, &allowance, |up_to| {
+            let announced = taken.announced();
+            let staged = files::receive(announced, pieces, &workspace, &allowance, |up_to| {
                 let _ = events.blocking_send(HostEvent::InputTaken(up_to));
             });
             match staged {
-                Ok(staged) => Ok((staged, upload, workspace, allowance)),
+                Ok(staged) => Ok((staged, taken, workspace, allowance)),
                 Err(failure) => Err(failure.in_workspace(&workspace)),
             }
         });
-        let (staged, upload, workspace, allowance) = match received.await {
+        let (staged, taken, workspace, allowance) = match received.await {
             Ok(received) => received?,
             Err(error) => {
                 tracing::error!(%error, "failed to receive a file");
@@ -93,7 +119,7 @@ impl Host {
         let turn = in_time(
             self.changes.turn(
                 &self.workspace,
-                vec![files::Changed::File(upload.path.clone())],
+                vec![files::Changed::File(taken.announced().path.to_owned())],
             ),
             run_for,
             stopping,
@@ -101,13 +127,43 @@ impl Host {
         let held = turn.await?;
         let turn = held.clone();
         let put = spawn_blocking(move || {
-            let put = files::put(&upload, &staged, &workspace, &allowance, &announcer);
+            let put = match &taken {
+                Taken::Upload(upload) => {
+                    files::put(upload, &staged, &workspace, &allowance, &announcer)
+                        .map(Outcome::Written)
+                }
+                Taken::Unpack(unpack) => {
+                    files::unpack(unpack, &staged, &workspace, &allowance, &announcer)
+                        .map(Outcome::Unpacked)
+                }
+            };
             drop(turn);
             let put = put.map_err(|failure| failure.in_workspace(&workspace));
-            put.map_or_else(Outcome::from, Outcome::Written).into()
+            put.unwrap_or_else(Outcome::from).into()
         });
         let end = settled(put).await;
         Ok(End { held, ..end })
+    }
+}
+
+/// What is read as output.
+enum Served {
+    Download(Download),
+    Pack(Pack),
+}
+
+/// What is made of input.
+enum Taken {
+    Upload(Upload),
+    Unpack(Unpack),
+}
+
+impl Taken {
+    fn announced(&self) -> files::Announcement<'_> {
+        match self {
+            Self::Upload(upload) => upload.into(),
+            Self::Unpack(unpack) => unpack.into(),
+        }
     }
 }
 

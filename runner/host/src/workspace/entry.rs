@@ -51,6 +51,18 @@ impl Workspace {
         self.path_beneath(&self.place_of_entry(asked), asked)
     }
 
+    /// Finds an entry by its name in its directory, which is made where it is missing.
+    pub(crate) fn make_parent(&self, asked: &str) -> Result<Target, FileFailure> {
+        let failed = |errno| failure(asked, errno);
+        let path = self.relative(asked)?;
+        let name = path.file_name().ok_or(Errno::ISDIR).map_err(failed)?;
+        let parent = path.parent().unwrap_or(Path::new(""));
+        Ok(Target {
+            directory: self.parent(parent, Parents::Make).map_err(failed)?,
+            name: name.to_owned(),
+        })
+    }
+
     /// Makes a directory with its missing parents.
     pub(crate) fn make_directory(&self, asked: &str) -> Result<(), FileFailure> {
         let path = self.relative(asked)?;

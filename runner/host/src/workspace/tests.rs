@@ -82,6 +82,8 @@ async fn no_path_leads_out_of_the_workspace() {
         let list = List {
             path: path.to_owned(),
             max_entries: 10,
+            tree: false,
+            after: String::new(),
         };
         assert!(
             matches!(
@@ -160,6 +162,8 @@ async fn the_root_as_people_know_it_may_begin_a_path() {
     let list = |path: String| List {
         path,
         max_entries: 9,
+        tree: false,
+        after: String::new(),
     };
     for path in [
         format!("{root}"),

@@ -115,7 +115,7 @@ fn records() -> Vec<Record> {
     let written = Written {
         bytes: 7,
         before: None,
-        after: Digest::of(b"content"),
+        after: Digest::of(b"content").into(),
     };
     let failed = FileFailure::NotFound {
         path: "a/\u{1f980}".to_owned(),

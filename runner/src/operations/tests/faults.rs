@@ -162,6 +162,8 @@ impl Bench {
                 let list = Request::List(shared_sandbox::List {
                     path: String::new(),
                     max_entries: 9,
+                    tree: false,
+                    after: String::new(),
                 });
                 self.ask_under(Epoch(2), number, list).await;
                 self.read_all().await;
@@ -213,7 +215,8 @@ impl Bench {
         let upload = Request::Upload(Upload {
             path: "uploaded".to_owned(),
             bytes: content.len() as u64,
-            digest: Digest::of(content),
+            digest: Digest::of(content).into(),
+            mode: None,
         });
         self.ask_under(Epoch(2), number, upload).await;
         let piece = Order::Input {

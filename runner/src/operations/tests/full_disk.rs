@@ -26,6 +26,8 @@ async fn on_a_small_disk_that_is_nearly_full_what_would_write_is_refused_as_with
     let list = Request::List(shared_sandbox::List {
         path: String::new(),
         max_entries: 9,
+        tree: false,
+        after: String::new(),
     });
     bench.ask(2, list, 0).await;
     assert_eq!(code(&bench.read_all().await.1), None, "it is still read");

@@ -53,8 +53,8 @@ fn accepted(number: u128, request: &Request) -> Entry {
 fn written(before: Option<&[u8]>, after: &[u8]) -> Written {
     Written {
         bytes: after.len() as u64,
-        before: before.map(Digest::of),
-        after: Digest::of(after),
+        before: before.map(|before| Digest::of(before).into()),
+        after: Digest::of(after).into(),
     }
 }
 
@@ -94,7 +94,9 @@ fn expired(number: u128) -> Entry {
 async fn found_by(bench: &mut Bench) -> Option<Digest> {
     bench.ask(1, write("file", FIRST), 0).await;
     match bench.read_all().await.1 {
-        v1::ended::Outcome::Written(written) => Digest::from_slice(&written.before),
+        v1::ended::Outcome::Written(written) => written
+            .before
+            .and_then(|before| Digest::from_slice(&before.value)),
         other => panic!("it is no change: {other:?}"),
     }
 }

@@ -43,6 +43,8 @@ impl Tool for ListTool {
             Request::List(List {
                 path: arguments.text("path").to_owned(),
                 max_entries: MAX_ENTRIES,
+                tree: false,
+                after: String::new(),
             }),
         ))
     }

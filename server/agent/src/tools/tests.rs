@@ -125,11 +125,11 @@ fn an_end_that_does_not_fit_the_request_is_a_failure() {
 #[test]
 fn writes_and_edits_say_what_they_changed() {
     let (old, new) = (Digest::of(b"old"), Digest::of(b"new"));
-    let write = |before| {
+    let write = |before: Option<Digest>| {
         let written = Written {
             bytes: 3,
-            before,
-            after: new,
+            before: before.map(Into::into),
+            after: new.into(),
         };
         told(
             "Write",
@@ -190,6 +190,10 @@ fn searches_and_lists_show_lines_and_say_when_there_are_more() {
         name: name.to_owned(),
         kind,
         bytes: 7,
+        mode: 0,
+        leads_to: None,
+        is_replaced: false,
+        is_unreadable: false,
     };
     let entries = vec![
         entry("d", EntryKind::Directory),

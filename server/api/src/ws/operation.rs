@@ -144,7 +144,7 @@ impl Following {
             ctx,
             doors,
             id: view.id,
-            is_download: view.kind == "download",
+            is_download: matches!(view.kind.as_str(), "download" | "pack"),
             reading,
             hands: Hands::of(controls.clone()),
             controls,

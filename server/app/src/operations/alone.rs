@@ -98,6 +98,7 @@ impl Alone {
                 OperationEvent::Ended(outcome) => {
                     let written = match &outcome {
                         Outcome::Downloaded(downloaded) => downloaded.bytes,
+                        Outcome::Packed(packed) => packed.bytes,
                         _ => 0,
                     };
                     let _ = self.end.set(written);

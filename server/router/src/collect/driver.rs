@@ -247,7 +247,7 @@ impl Driver {
     /// The bytes of a file that is downloaded are nowhere but in that file: without its reader they would
     /// be read for nothing, and be gone. The next reader goes on, who attaches anew.
     fn waits_for_its_reader(&self) -> bool {
-        self.audience.has_left() && matches!(self.machine.request(), Some(Request::Download(_)))
+        self.audience.has_left() && self.machine.request().is_some_and(Request::is_download)
     }
 
     /// Keeps it and tells it. What is kept nowhere waits for its reader; that holds up nothing that is

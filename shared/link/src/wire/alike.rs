@@ -1,8 +1,8 @@
 //! What has a message of its own on the wire, with both directions in one place.
 
-use proto::v1::listed_entry;
+use proto::v1::{self, file_digest, listed_entry};
 use shared_sandbox::EntryKind;
-use shared_types::{Digest, Refusal};
+use shared_types::{Digest, DigestAlgorithm, FileDigest, Refusal};
 
 use super::{Malformed, invalid};
 
@@ -81,17 +81,50 @@ impl Field<Vec<u8>> for Digest {
     }
 }
 
-/// An absent one has no bytes.
-impl Field<Vec<u8>> for Option<Digest> {
-    fn put(self) -> Vec<u8> {
-        self.map_or_else(Vec::new, Field::put)
+impl Field<i32> for DigestAlgorithm {
+    fn put(self) -> i32 {
+        match self {
+            Self::Sha256 => file_digest::Algorithm::Sha256,
+            Self::Blake3 => file_digest::Algorithm::Blake3,
+        }
+        .into()
     }
 
-    fn take(wire: Vec<u8>) -> Result<Self, Unread> {
-        match wire.is_empty() {
-            true => Ok(None),
-            false => Digest::take(wire).map(Some),
+    fn take(wire: i32) -> Result<Self, Unread> {
+        match file_digest::Algorithm::try_from(wire) {
+            Ok(file_digest::Algorithm::Sha256) => Ok(Self::Sha256),
+            Ok(file_digest::Algorithm::Blake3) => Ok(Self::Blake3),
+            Ok(file_digest::Algorithm::Unspecified) | Err(_) => {
+                Err(Unread("algorithm of a digest"))
+            }
         }
+    }
+}
+
+impl Field<Option<v1::FileDigest>> for FileDigest {
+    fn put(self) -> Option<v1::FileDigest> {
+        Some(v1::FileDigest {
+            algorithm: self.algorithm.put(),
+            value: self.value.put(),
+        })
+    }
+
+    fn take(wire: Option<v1::FileDigest>) -> Result<Self, Unread> {
+        let wire = wire.ok_or(Unread("digest"))?;
+        Ok(Self {
+            algorithm: DigestAlgorithm::take(wire.algorithm)?,
+            value: Digest::take(wire.value)?,
+        })
+    }
+}
+
+impl Field<Option<v1::FileDigest>> for Option<FileDigest> {
+    fn put(self) -> Option<v1::FileDigest> {
+        self.and_then(Field::put)
+    }
+
+    fn take(wire: Option<v1::FileDigest>) -> Result<Self, Unread> {
+        wire.map(|wire| FileDigest::take(Some(wire))).transpose()
     }
 }
 

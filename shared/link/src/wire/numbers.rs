@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_larger_one_makes_a_read_invalid_and_a_change_lost() {
-        let (bytes, digest) = (MAX_NUMBER + 1, Digest::of(b"a"));
+        let (bytes, digest) = (MAX_NUMBER + 1, Digest::of(b"a").into());
         let written = Outcome::Written(Written {
             bytes,
             before: None,

@@ -1,12 +1,14 @@
 //! How operations end, in both directions. Lists that would not fit into a frame are cut, and say so.
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
-use shared_sandbox::{Globbed, Grepped, Listed, Outcome, Request};
+use shared_sandbox::{
+    FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Request, Skipped, Unpacked,
+};
 use shared_types::{OperationId, Refusal, limits::MAX_FRAME_BYTES};
 
 use super::{
     Malformed,
-    alike::{OnWire, alike},
+    alike::{Field, OnWire, alike},
     failure,
 };
 
@@ -42,7 +44,7 @@ macro_rules! outcomes {
 
 outcomes! {
     Exited Read Written Edited Listed Globbed Grepped Downloaded Found MadeDirectory Moved Removed
-    Failed Refused
+    Packed Unpacked Failed Refused
 }
 
 /// Tells whether an outcome is one that a certain kind of request can have.
@@ -52,7 +54,7 @@ pub type Expects = fn(&Outcome) -> bool;
 pub fn expected(request: &Request) -> Expects {
     use Outcome::{
         Downloaded, Edited, Exited, Failed, Found, Globbed, Grepped, Listed, MadeDirectory, Moved,
-        Read, Refused, Removed, Written,
+        Packed, Read, Refused, Removed, Unpacked, Written,
     };
     match request {
         Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),
@@ -69,6 +71,8 @@ pub fn expected(request: &Request) -> Expects {
         Request::MakeDirectory(_) => |end| matches!(end, MadeDirectory(_) | Failed(_) | Refused(_)),
         Request::Move(_) => |end| matches!(end, Moved(_) | Failed(_) | Refused(_)),
         Request::Remove(_) => |end| matches!(end, Removed(_) | Failed(_) | Refused(_)),
+        Request::Pack(_) => |end| matches!(end, Packed(_) | Failed(_) | Refused(_)),
+        Request::Unpack(_) => |end| matches!(end, Unpacked(_) | Failed(_) | Refused(_)),
     }
 }
 
@@ -102,6 +106,12 @@ pub(super) fn numbers(outcome: &Outcome) -> Vec<(&'static str, u64)> {
         }
         Outcome::Downloaded(downloaded) => vec![("the size of the file", downloaded.bytes)],
         Outcome::Found(found) => vec![("the size of the file", found.bytes)],
+        Outcome::Packed(packed) => {
+            let mut numbers = vec![("the size of the archive", packed.bytes)];
+            numbers.extend(skipped_numbers(&packed.skipped));
+            numbers
+        }
+        Outcome::Unpacked(unpacked) => skipped_numbers(&unpacked.skipped),
         Outcome::Failed(failure) => failure::numbers(failure),
         Outcome::Globbed(_)
         | Outcome::MadeDirectory(_)
@@ -115,7 +125,7 @@ alike! {
     ReadContent { content, first_line, lines, file_bytes, more }
     Written { bytes, before, after }
     Edited { line, replaced, before, after }
-    ListedEntry { name, kind, bytes }
+    ListedEntry { name, kind, bytes, mode, leads_to, is_replaced, is_unreadable }
     GrepMatch { path, line, text }
     Downloaded { bytes, digest }
     Found { kind, bytes, mode, modified_us, leads_to }
@@ -124,11 +134,75 @@ alike! {
     Removed { kind }
 }
 
+fn skipped_numbers(skipped: &[Skipped]) -> Vec<(&'static str, u64)> {
+    let each = skipped.iter().map(|one| &one.failure);
+    each.flat_map(failure::numbers).collect()
+}
+
+impl OnWire<Malformed> for Skipped {
+    type Wire = v1::Skipped;
+
+    fn to_wire(self) -> v1::Skipped {
+        v1::Skipped {
+            path: self.path,
+            failure: Some(self.failure.to_wire()),
+        }
+    }
+
+    fn from_wire(wire: v1::Skipped) -> Result<Self, Malformed> {
+        let unread = || Malformed::new("an entry that was left out carries no failure");
+        Ok(Self {
+            path: wire.path,
+            failure: FileFailure::from_wire(wire.failure.ok_or_else(unread)?)?,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Packed {
+    type Wire = v1::Packed;
+
+    fn to_wire(self) -> v1::Packed {
+        v1::Packed {
+            bytes: self.bytes,
+            digest: Field::put(self.digest),
+            skipped: all_to_wire(self.skipped),
+        }
+    }
+
+    fn from_wire(wire: v1::Packed) -> Result<Self, Malformed> {
+        Ok(Self {
+            bytes: wire.bytes,
+            digest: Field::take(wire.digest)?,
+            skipped: all_from_wire(wire.skipped)?,
+        })
+    }
+}
+
+impl OnWire<Malformed> for Unpacked {
+    type Wire = v1::Unpacked;
+
+    fn to_wire(self) -> v1::Unpacked {
+        v1::Unpacked {
+            entries: self.entries,
+            skipped: all_to_wire(self.skipped),
+        }
+    }
+
+    fn from_wire(wire: v1::Unpacked) -> Result<Self, Malformed> {
+        Ok(Self {
+            entries: wire.entries,
+            skipped: all_from_wire(wire.skipped)?,
+        })
+    }
+}
+
 impl OnWire<Malformed> for Listed {
     type Wire = v1::Listed;
 
     fn to_wire(self) -> v1::Listed {
-        let (entries, cut) = fitting(self.entries, |entry| entry.name.len());
+        let (entries, cut) = fitting(self.entries, |entry| {
+            entry.name.len() + entry.leads_to.as_ref().map_or(0, String::len)
+        });
         v1::Listed {
             entries: all_to_wire(entries),
             more: self.more || cut,

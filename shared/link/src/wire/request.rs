@@ -31,22 +31,25 @@ macro_rules! requests {
 }
 
 requests! {
-    Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove
+    Exec Read Write Edit List Glob Grep Download Upload Stat MakeDirectory Move Remove Pack
+    Unpack
 }
 
 alike! {
     Read { path, first_line, max_lines, max_bytes }
     Write { path, content }
     Edit { path, old, new, every }
-    List { path, max_entries }
+    List { path, max_entries, tree, after }
     Glob { path, pattern, max_paths }
     Grep { path, pattern, files, ignore_case, max_matches }
-    Download { path }
-    Upload { path, bytes, digest }
-    Stat { path }
+    Download { path, algorithm }
+    Upload { path, bytes, digest, mode }
+    Stat { path, follow }
     MakeDirectory { path }
     Move { from, to, replace }
     Remove { path, tree }
+    Pack { path, entries, algorithm }
+    Unpack { path, bytes, digest }
 }
 
 impl OnWire<Refusal> for Exec {

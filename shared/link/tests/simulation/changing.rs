@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared_link::runner::{Accepted, Record, Records, Table};
 use shared_sandbox::{FileFailure, Outcome, Request, Upload, Write, Written};
-use shared_types::{Digest, OperationId, Refusal, RefusalCode};
+use shared_types::{Digest, FileDigest, OperationId, Refusal, RefusalCode};
 
 use super::{
     dice::Dice,
@@ -21,7 +21,7 @@ const CONTENTS: u64 = 3;
 /// The world outside: no crash changes it.
 #[derive(Default)]
 pub(crate) struct Disk {
-    files: BTreeMap<String, Digest>,
+    files: BTreeMap<String, FileDigest>,
     /// What each change that was made came to.
     made: BTreeMap<OperationId, Written>,
     /// What was written by somebody else.
@@ -41,7 +41,7 @@ pub(crate) struct Change {
 #[derive(Clone)]
 pub(crate) struct Mutation {
     path: String,
-    after: Digest,
+    after: FileDigest,
     bytes: u64,
     stage: Stage,
 }
@@ -75,7 +75,8 @@ pub(crate) fn request(number: u64, dice: &mut Dice) -> Request {
         0 => Request::Upload(Upload {
             path,
             bytes: input_length(OperationId::from_u128(number.into())),
-            digest: Digest::of(content.as_bytes()),
+            digest: Digest::of(content.as_bytes()).into(),
+            mode: None,
         }),
         _ => Request::Write(Write {
             path,
@@ -118,7 +119,11 @@ impl Mutation {
         let (path, bytes, after) = match request {
             Request::Write(write) => {
                 let bytes = write.content.len() as u64;
-                (&write.path, bytes, Digest::of(&write.content))
+                (
+                    &write.path,
+                    bytes,
+                    FileDigest::from(Digest::of(&write.content)),
+                )
             }
             Request::Upload(upload) => (&upload.path, upload.bytes, upload.digest),
             _ => return None,
@@ -272,7 +277,7 @@ impl World {
             return;
         }
         let path = format!("file-{}", self.changing.below(FILES));
-        let content = Digest::of(format!("theirs {}", self.fresh()).as_bytes());
+        let content = Digest::of(format!("theirs {}", self.fresh()).as_bytes()).into();
         self.say(format!("somebody writes {path}"));
         let disk = &mut self.runner.host.disk;
         disk.files.insert(path.clone(), content);

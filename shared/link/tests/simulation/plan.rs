@@ -51,9 +51,7 @@ pub(crate) fn operations(
 /// Requests that only read, and have no output.
 fn reads() -> Vec<Request> {
     let mut requests = examples::requests();
-    requests.retain(|request| {
-        request.only_reads() && !matches!(result(request), Outcome::Downloaded(_))
-    });
+    requests.retain(|request| request.only_reads() && !request.is_download());
     requests
 }
 

@@ -1,7 +1,6 @@
 //! Whether a download that arrived is one state of the file.
 
-use sha2::{Digest as _, Sha256};
-use shared_types::Digest;
+use shared_types::{DigestAlgorithm, FileHasher};
 
 use super::{Downloaded, FileFailure};
 use crate::{OperationEvent, OutputStream};
@@ -10,14 +9,17 @@ use crate::{OperationEvent, OutputStream};
 /// digest is computed on both sides.
 #[derive(Debug, Clone, Default)]
 pub struct DownloadCheck {
-    hasher: Sha256,
+    hasher: FileHasher,
     bytes: u64,
 }
 
 impl DownloadCheck {
-    /// A download of which nothing has arrived.
-    pub fn new() -> Self {
-        Self::default()
+    /// A download of which nothing has arrived, with a digest of this algorithm.
+    pub fn new(algorithm: DigestAlgorithm) -> Self {
+        Self {
+            hasher: FileHasher::new(algorithm),
+            bytes: 0,
+        }
     }
 
     /// What happened to the download; only output from its beginning on counts.
@@ -39,8 +41,7 @@ impl DownloadCheck {
     /// # Errors
     /// What arrived is not all of what the file is.
     pub fn end(self, path: &str, downloaded: &Downloaded) -> Result<(), FileFailure> {
-        let digest = Digest::from_slice(&self.hasher.finalize());
-        if self.bytes == downloaded.bytes && digest == Some(downloaded.digest) {
+        if self.bytes == downloaded.bytes && self.hasher.finish() == downloaded.digest {
             return Ok(());
         }
         Err(FileFailure::Changed {
@@ -65,10 +66,10 @@ mod tests {
     fn what_arrived_whole_passes_and_anything_else_says_to_try_again() {
         let downloaded = Downloaded {
             bytes: 6,
-            digest: Digest::of(b"abcdef"),
+            digest: DigestAlgorithm::Blake3.of(b"abcdef"),
         };
         let ends = |events: &[OperationEvent]| {
-            let mut check = DownloadCheck::new();
+            let mut check = DownloadCheck::new(DigestAlgorithm::Blake3);
             events.iter().for_each(|event| check.event(event));
             check.end("file", &downloaded)
         };

@@ -3,7 +3,7 @@
 
 use shared_types::clean::clean_line;
 
-use super::{Command, Exec, Move, Remove, Request};
+use super::{Command, Exec, Move, Pack, Remove, Request};
 
 /// The most bytes of a title.
 const MAX_TITLE_BYTES: usize = 200;
@@ -35,13 +35,14 @@ impl Request {
             | Self::MakeDirectory(_)
             | Self::Move(_)
             | Self::Remove(_) => Nature::Changes,
-            Self::Upload(_) => Nature::Takes,
+            Self::Upload(_) | Self::Unpack(_) => Nature::Takes,
             Self::Read(_)
             | Self::List(_)
             | Self::Glob(_)
             | Self::Grep(_)
             | Self::Download(_)
-            | Self::Stat(_) => Nature::Reads,
+            | Self::Stat(_)
+            | Self::Pack(_) => Nature::Reads,
         }
     }
 
@@ -61,6 +62,8 @@ impl Request {
             Self::MakeDirectory(_) => "make_directory",
             Self::Move(_) => "move",
             Self::Remove(_) => "remove",
+            Self::Pack(_) => "pack",
+            Self::Unpack(_) => "unpack",
         }
     }
 
@@ -83,6 +86,10 @@ impl Request {
             Self::Move(Move { from, to, .. }) => format!("{} to {}", of(kind, from), place(to)),
             Self::Remove(Remove { path, tree: true }) => of("remove all of", path),
             Self::Remove(Remove { path, tree: false }) => of(kind, path),
+            Self::Pack(Pack { path, entries, .. }) => {
+                format!("download {} entries of {}", entries.len(), place(path))
+            }
+            Self::Unpack(unpack) => of("upload entries to", &unpack.path),
         };
         let line = clean_line(upto(&text, MAX_SEEN_BYTES), MAX_TITLE_BYTES);
         match line.len() > MAX_TITLE_BYTES {
@@ -106,6 +113,11 @@ impl Request {
             Nature::Takes => true,
             Nature::Changes | Nature::Reads => false,
         }
+    }
+
+    /// Whether its output is what a file holds, which is kept nowhere else.
+    pub fn is_download(&self) -> bool {
+        matches!(self, Self::Download(_) | Self::Pack(_))
     }
 
     /// Whether it runs in a terminal, whose size can change.
@@ -177,11 +189,14 @@ mod tests {
         let upload = Request::Upload(Upload {
             path: "a/b".to_owned(),
             bytes: 0,
-            digest: shared_types::Digest::of(b""),
+            digest: shared_types::Digest::of(b"").into(),
+            mode: None,
         });
         let list = Request::List(List {
             path: String::new(),
             max_entries: 1,
+            tree: false,
+            after: String::new(),
         });
         let glob = Request::Glob(Glob {
             path: "my folder".to_owned(),

@@ -88,8 +88,8 @@ async fn a_change_is_announced_whole_before_anything_of_it_is_on_the_disk() {
         let change = announced.change.clone();
         let effect = Effect {
             path: "file".to_owned(),
-            before: There::Content(Digest::of(OLD)),
-            after: There::Content(Digest::of(NEW)),
+            before: There::Content(Digest::of(OLD).into()),
+            after: There::Content(Digest::of(NEW).into()),
         };
         assert_eq!(change.effects, [effect]);
         assert_eq!(scene.names(), ["file"]);

@@ -15,7 +15,10 @@ use crate::testing::{Ask, Scene};
 
 fn stat(path: &str) -> Stat {
     let path = path.to_owned();
-    Stat { path }
+    Stat {
+        path,
+        follow: false,
+    }
 }
 
 fn make(path: &str) -> MakeDirectory {

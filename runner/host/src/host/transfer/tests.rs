@@ -2,7 +2,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use bytes::Bytes;
 use shared_sandbox::{Downloaded, FileFailure, Written};
-use shared_types::Digest;
+use shared_types::{Digest, DigestAlgorithm};
 
 use super::*;
 use crate::testing::{LONG, Scene, end};
@@ -15,7 +15,8 @@ fn upload(path: &str, content: &[u8]) -> Upload {
     Upload {
         path: path.to_owned(),
         bytes: content.len() as u64,
-        digest: Digest::of(content),
+        digest: Digest::of(content).into(),
+        mode: None,
     }
 }
 
@@ -47,7 +48,8 @@ async fn a_file_for_a_workspace_that_was_removed_fails_and_says_so() {
     let gone = Outcome::Failed(FileFailure::WorkspaceGone);
     assert_eq!(sent(&scene, upload("file", b"x"), b"x").await, gone);
     let path = "file".to_owned();
-    let downloaded = end(scene.host.download(Download { path }, LONG)).await;
+    let algorithm = DigestAlgorithm::Sha256;
+    let downloaded = end(scene.host.download(Download { path, algorithm }, LONG)).await;
     assert_eq!(downloaded.outcome, gone);
 }
 
@@ -65,8 +67,8 @@ async fn a_file_arrives_whole_under_missing_directories_and_replaces_what_was_th
     let written = |before: Option<&[u8]>, after: &[u8]| {
         Outcome::Written(Written {
             bytes: after.len() as u64,
-            before: before.map(Digest::of),
-            after: Digest::of(after),
+            before: before.map(|before| Digest::of(before).into()),
+            after: Digest::of(after).into(),
         })
     };
     let outcome = sent(&scene, upload("a/b/file", &content), &content).await;
@@ -159,6 +161,7 @@ async fn opened(performing: &mut Performing) -> files::OpenFile {
 fn download(path: &str) -> Download {
     Download {
         path: path.to_owned(),
+        algorithm: DigestAlgorithm::Sha256,
     }
 }
 
@@ -181,7 +184,7 @@ async fn a_download_is_read_anywhere_and_ends_with_its_digest() {
         "{missing:?}"
     );
     let outcome = end(performing).await.outcome;
-    let digest = Digest::of(&content);
+    let digest = Digest::of(&content).into();
     let bytes = 700_000;
     let whole = Outcome::Downloaded(Downloaded { bytes, digest });
     assert_eq!(outcome, whole, "without a name it is the same file");

@@ -5,9 +5,11 @@ use std::{collections::BTreeMap, num::NonZeroU64, time::Duration};
 
 use axum::http::HeaderMap;
 use server_app::{AppError, StartOperation};
-use shared_api::{Download, Exec, List, MakeDirectory, Move, Remove, Stat, Upload};
+use shared_api::{Download, Exec, List, MakeDirectory, Move, Pack, Remove, Stat, Unpack, Upload};
 use shared_sandbox::{Command, Request, Retention};
-use shared_types::limits::{MAX_COMMAND_BYTES, MAX_PATH_BYTES, MAX_TRANSFER_BYTES};
+use shared_types::limits::{
+    MAX_ARCHIVE_BYTES, MAX_ARCHIVE_ENTRIES, MAX_COMMAND_BYTES, MAX_PATH_BYTES, MAX_TRANSFER_BYTES,
+};
 
 use super::input::to_size;
 
@@ -23,6 +25,8 @@ const RUN_FOR_MS: [u64; 2] = [1000, 24 * 60 * 60 * 1000];
 const IDLE_FOR_MS: [u64; 2] = [1, RUN_FOR_MS[1]];
 /// Fewest and most entries of a directory that are listed at once.
 const ENTRIES: [u64; 2] = [1, 1000];
+/// The permissions that a file can be given.
+const MODES: [u64; 2] = [0, 0o777];
 
 /// The idempotency key, if there is one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, AppError> {
@@ -56,11 +60,13 @@ pub(super) fn checked(
         ask.make_directory.map(make_directory),
         ask.r#move.map(move_to),
         ask.remove.map(remove),
+        ask.pack.map(pack),
+        ask.unpack.map(unpack),
     ];
     let mut asked = asked.into_iter().flatten();
     let (Some(request), None) = (asked.next(), asked.next()) else {
         return invalid(
-            "name exactly one of exec, download, upload, list, stat, make_directory, move and remove",
+            "name exactly one of exec, download, upload, list, stat, make_directory, move, remove, pack and unpack",
         );
     };
     let request = request?;
@@ -139,7 +145,10 @@ fn variables(environment: &BTreeMap<String, String>) -> Result<(), AppError> {
 
 fn download(asked: Download) -> Result<Request, AppError> {
     let path = file("download.path", asked.path)?;
-    Ok(Request::Download(shared_sandbox::Download { path }))
+    Ok(Request::Download(shared_sandbox::Download {
+        path,
+        algorithm: asked.digest.unwrap_or_default(),
+    }))
 }
 
 fn upload(asked: Upload) -> Result<Request, AppError> {
@@ -153,21 +162,61 @@ fn upload(asked: Upload) -> Result<Request, AppError> {
         path: file("upload.path", asked.path)?,
         bytes: asked.bytes,
         digest: asked.digest,
+        mode: between("upload.mode", asked.mode.map(u64::from), MODES)?.map(|mode| mode as u32),
+    }))
+}
+
+fn pack(asked: Pack) -> Result<Request, AppError> {
+    within("pack.path", &asked.path, MAX_PATH_BYTES)?;
+    if !(1..=MAX_ARCHIVE_ENTRIES).contains(&asked.entries.len()) {
+        return invalid(format!(
+            "pack.entries has {} paths; name 1 to {MAX_ARCHIVE_ENTRIES}",
+            asked.entries.len()
+        ));
+    }
+    for path in &asked.entries {
+        within("a path of pack.entries", path, MAX_PATH_BYTES)?;
+    }
+    Ok(Request::Pack(shared_sandbox::Pack {
+        path: asked.path,
+        entries: asked.entries,
+        algorithm: asked.digest.unwrap_or_default(),
+    }))
+}
+
+fn unpack(asked: Unpack) -> Result<Request, AppError> {
+    within("unpack.path", &asked.path, MAX_PATH_BYTES)?;
+    if asked.bytes > MAX_ARCHIVE_BYTES {
+        return invalid(format!(
+            "unpack.bytes is {}; an archive has at most {MAX_ARCHIVE_BYTES} bytes: send several",
+            asked.bytes
+        ));
+    }
+    Ok(Request::Unpack(shared_sandbox::Unpack {
+        path: asked.path,
+        bytes: asked.bytes,
+        digest: asked.digest,
     }))
 }
 
 fn list(asked: List) -> Result<Request, AppError> {
     within("list.path", &asked.path, MAX_PATH_BYTES)?;
+    within("list.after", &asked.after, MAX_PATH_BYTES)?;
     let limit = between("list.limit", asked.limit.map(u64::from), ENTRIES)?;
     Ok(Request::List(shared_sandbox::List {
         path: asked.path,
         max_entries: limit.map_or(ENTRIES[1] as u32, |limit| limit as u32),
+        tree: asked.tree,
+        after: asked.after,
     }))
 }
 
 fn stat(asked: Stat) -> Result<Request, AppError> {
     within("stat.path", &asked.path, MAX_PATH_BYTES)?;
-    Ok(Request::Stat(shared_sandbox::Stat { path: asked.path }))
+    Ok(Request::Stat(shared_sandbox::Stat {
+        path: asked.path,
+        follow: asked.follow,
+    }))
 }
 
 fn make_directory(asked: MakeDirectory) -> Result<Request, AppError> {

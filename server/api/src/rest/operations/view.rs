@@ -3,10 +3,10 @@
 use server_app::{OperationView, TakesInput};
 use shared_api::{
     Entry, InputKind, ListedEntry, Listing, Operation, OperationEnd, OperationRunner,
-    OperationState,
+    OperationState, Skipped,
 };
 use shared_sandbox::{EntryKind, ExitCause, ExitRecord, ExitStatus, Found, Listed, Outcome};
-use shared_types::{Digest, RefusalCode, Timestamp, clean::clean_line, limits::MAX_PEER_TEXT};
+use shared_types::{FileDigest, RefusalCode, Timestamp, clean::clean_line, limits::MAX_PEER_TEXT};
 
 /// The operation with its end, where it has one.
 pub(crate) fn to_operation(view: OperationView) -> Operation {
@@ -51,6 +51,25 @@ fn end(outcome: &Outcome) -> OperationEnd {
         Outcome::Globbed(found) => done(format!("found {} paths", found.paths.len()), None),
         Outcome::Grepped(found) => done(format!("found {} lines", found.matches.len()), None),
         Outcome::Downloaded(read) => file("read", read.bytes, read.digest),
+        Outcome::Packed(packed) => OperationEnd::Done {
+            words: left_out("packed", &packed.skipped),
+            bytes: Some(packed.bytes),
+            digest: Some(packed.digest),
+            entry: None,
+            listing: None,
+            skipped: packed.skipped.iter().map(skipped).collect(),
+        },
+        Outcome::Unpacked(unpacked) => OperationEnd::Done {
+            words: left_out(
+                &format!("unpacked {} entries", unpacked.entries),
+                &unpacked.skipped,
+            ),
+            bytes: None,
+            digest: None,
+            entry: None,
+            listing: None,
+            skipped: unpacked.skipped.iter().map(skipped).collect(),
+        },
         Outcome::Found(found) => done_with(
             format!("found a {}", kind(found.kind)),
             (Some(entry(found)), None),
@@ -65,6 +84,7 @@ fn end(outcome: &Outcome) -> OperationEnd {
         Outcome::Moved(_) => done("moved".to_owned(), None),
         Outcome::Removed(_) => done("removed".to_owned(), None),
         Outcome::Failed(failure) => OperationEnd::Failed {
+            reason: failure.kind(),
             words: line(failure),
         },
         Outcome::Refused(refusal) if refusal.code == RefusalCode::Lost => OperationEnd::Lost {
@@ -111,11 +131,26 @@ fn cause(cause: ExitCause) -> &'static str {
     }
 }
 
-fn file(did: &str, bytes: u64, digest: Digest) -> OperationEnd {
+fn left_out(did: &str, skipped: &[shared_sandbox::Skipped]) -> String {
+    match skipped.len() {
+        0 => did.to_owned(),
+        1 => format!("{did}; 1 entry was left out"),
+        entries => format!("{did}; {entries} entries were left out"),
+    }
+}
+
+fn skipped(skipped: &shared_sandbox::Skipped) -> Skipped {
+    Skipped {
+        path: skipped.path.clone(),
+        words: line(&skipped.failure),
+    }
+}
+
+fn file(did: &str, bytes: u64, digest: FileDigest) -> OperationEnd {
     done(format!("{did} {bytes} bytes"), Some((bytes, digest)))
 }
 
-fn done(words: String, file: Option<(u64, Digest)>) -> OperationEnd {
+fn done(words: String, file: Option<(u64, FileDigest)>) -> OperationEnd {
     let (bytes, digest) = file.unzip();
     OperationEnd::Done {
         words,
@@ -123,6 +158,7 @@ fn done(words: String, file: Option<(u64, Digest)>) -> OperationEnd {
         digest,
         entry: None,
         listing: None,
+        skipped: Vec::new(),
     }
 }
 
@@ -133,6 +169,7 @@ fn done_with(words: String, (entry, listing): (Option<Entry>, Option<Listing>)) 
         digest: None,
         entry,
         listing,
+        skipped: Vec::new(),
     }
 }
 
@@ -151,6 +188,10 @@ fn listing(listed: &Listed) -> Listing {
         name: entry.name.clone(),
         kind: kind(entry.kind).to_owned(),
         bytes: entry.bytes,
+        mode: entry.mode,
+        leads_to: entry.leads_to.clone(),
+        is_replaced: entry.is_replaced,
+        is_unreadable: entry.is_unreadable,
     });
     Listing {
         entries: entries.collect(),

@@ -177,6 +177,10 @@ fn lists_that_do_not_fit_into_a_frame_are_cut_and_say_so() {
                 name: "n".repeat(255),
                 kind: EntryKind::File,
                 bytes: u64::MAX,
+                mode: u32::MAX,
+                leads_to: None,
+                is_replaced: false,
+                is_unreadable: false,
             };
             20_000
         ],
@@ -200,6 +204,10 @@ fn lists_that_do_not_fit_into_a_frame_are_cut_and_say_so() {
                 name: "n".into(),
                 kind: EntryKind::Directory,
                 bytes: u64::MAX,
+                mode: u32::MAX,
+                leads_to: None,
+                is_replaced: false,
+                is_unreadable: false,
             };
             200_000
         ],

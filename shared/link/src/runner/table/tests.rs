@@ -178,6 +178,8 @@ fn list() -> Request {
     Request::List(List {
         path: String::new(),
         max_entries: 1,
+        tree: false,
+        after: String::new(),
     })
 }
 

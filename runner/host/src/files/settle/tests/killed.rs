@@ -66,7 +66,9 @@ async fn a_killed_maker_has_changed_the_file_once_or_not_at_all() {
         maker.wait().expect("it ends");
         // It may have come further before the signal.
         let change = changes.last().unwrap_or(first);
-        let found = scene.content("file").map(|content| Digest::of(&content));
+        let found = scene
+            .content("file")
+            .map(|content| Digest::of(&content).into());
         let found = There::content(found);
         let effect = &change.effects[0];
         match scene.settle(&change).await {

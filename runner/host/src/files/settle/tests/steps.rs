@@ -8,7 +8,8 @@ use std::{
     process::Command,
 };
 
-use shared_sandbox::{Input, MakeDirectory, Move, Remove, Upload};
+use shared_sandbox::{Input, MakeDirectory, Move, Remove, Unpack, Upload};
+use shared_types::DigestAlgorithm;
 
 use super::*;
 use crate::testing::{DIES_AT, LONG};
@@ -40,6 +41,16 @@ async fn perform(host: &crate::Host, request: Request) -> Outcome {
             let piece = Input {
                 offset: 0,
                 data: NEW.into(),
+                end: true,
+            };
+            uploading.pieces.send(piece).await.expect("it is taken");
+            uploading.performing
+        }
+        Request::Unpack(unpack) => {
+            let uploading = host.unpack(unpack, LONG);
+            let piece = Input {
+                offset: 0,
+                data: archive().into(),
                 end: true,
             };
             uploading.pieces.send(piece).await.expect("it is taken");
@@ -95,7 +106,8 @@ fn changes() -> Vec<Request> {
         Request::Upload(Upload {
             path: text("file"),
             bytes: NEW.len() as u64,
-            digest: Digest::of(NEW),
+            digest: Digest::of(NEW).into(),
+            mode: None,
         }),
         Request::MakeDirectory(MakeDirectory {
             path: text("new/folder"),
@@ -110,6 +122,28 @@ fn changes() -> Vec<Request> {
         removed("tree/link", false),
         removed("tree", true),
     ]
+}
+
+/// A new folder, a new file in it, another content for a file that is there, and a link.
+fn archive() -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(0);
+    header.set_entry_type(tar::EntryType::Directory);
+    let added = archive.append_data(&mut header, "new/inner", &[][..]);
+    added.expect("there is room");
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_size(NEW.len() as u64);
+    for path in ["new/inner/file", "tree/c"] {
+        let added = archive.append_data(&mut header, path, NEW);
+        added.expect("there is room");
+    }
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    let added = archive.append_link(&mut header, "new/link", "inner/file");
+    added.expect("there is room");
+    archive.into_inner().expect("it is in memory")
 }
 
 /// Everything in the workspace, and what it holds.
@@ -212,4 +246,36 @@ async fn a_tree_that_was_put_aside_is_removed_whatever_is_called_so_now() {
     assert_eq!(settled, Settled::Applied(change.done.clone()));
     assert!(!scene.path(unfinished(&change)).exists());
     assert_eq!(scene.content("tree/new").as_deref(), Some(NEW));
+}
+
+#[tokio::test]
+async fn what_a_killed_unpacking_leaves_is_old_or_new_and_unpacking_again_makes_it_whole() {
+    let archive = archive();
+    let request = Request::Unpack(Unpack {
+        path: String::new(),
+        bytes: archive.len() as u64,
+        digest: DigestAlgorithm::Blake3.of(&archive),
+    });
+    let whole = workspace();
+    perform(&whole.host, request.clone()).await;
+    let everything_after = everything(&whole);
+    assert_eq!(whole.content("new/link").as_deref(), Some(NEW));
+    let mut settled = [0; 3];
+    for step in 0.. {
+        let scene = workspace();
+        let Some(change) = die(&scene, &request, step) else {
+            break;
+        };
+        settled[match scene.settle(&change).await {
+            Settled::Applied(_) => 0,
+            Settled::NotApplied => 1,
+            Settled::Unclear => 2,
+        }] += 1;
+        assert!(!scene.path(unfinished(&change)).exists(), "step {step}");
+        assert!([OLD, NEW].contains(&scene.content("tree/c").expect("a file").as_slice()));
+        let again = perform(&scene.host, request.clone()).await;
+        assert!(matches!(again, Outcome::Unpacked(done) if done.skipped.is_empty()));
+        assert_eq!(everything(&scene), everything_after, "step {step}");
+    }
+    assert!(settled.iter().all(|count| *count > 0), "{settled:?}");
 }

@@ -129,7 +129,8 @@ fn an_upload_that_a_restart_released_starts_over_from_its_beginning() {
     let upload = Request::Upload(Upload {
         path: "file".into(),
         bytes: 6,
-        digest: Digest::of(b"abcdef"),
+        digest: Digest::of(b"abcdef").into(),
+        mode: None,
     });
     ask(&mut scene, 1, upload.clone());
     input(&mut scene, 1, 0, "abc");
@@ -148,6 +149,7 @@ fn a_read_that_is_gone_is_reported_once_whichever_way_it_went() {
     let download = || {
         Request::Download(Download {
             path: "file".into(),
+            algorithm: shared_types::DigestAlgorithm::Sha256,
         })
     };
     let done = || Outcome::Failed(FileFailure::DiskFull);

@@ -1,0 +1,194 @@
+//! Archives of many small files: made and read in memory, because each is small.
+
+use std::{collections::HashMap, io, io::Read as _, os::unix::fs::MetadataExt as _, path::Path};
+
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use shared_api::OperationEnd;
+use shared_client::{Controls, Piece};
+use shared_types::{FileDigest, limits::MAX_ARCHIVE_BYTES};
+
+use super::{
+    copying::{Copying, Data, check},
+    local::{self, ALGORITHM, MODE, Part},
+};
+
+/// Bytes that are handed over at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// How often a file that changes is read before it is left out.
+const ATTEMPTS: usize = 3;
+
+/// An archive that is being made.
+pub(super) struct Packing(tar::Builder<Vec<u8>>);
+
+impl Packing {
+    pub(super) fn new() -> Self {
+        Self(tar::Builder::new(Vec::new()))
+    }
+
+    pub(super) fn directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
+        let mut header = header(tar::EntryType::Directory, mode);
+        self.0.append_data(&mut header, path, io::empty())
+    }
+
+    pub(super) fn link(&mut self, path: &str, to: &str) -> io::Result<()> {
+        let mut header = header(tar::EntryType::Symlink, MODE);
+        self.0.append_link(&mut header, path, to)
+    }
+
+    /// Adds the file `from`; its size.
+    ///
+    /// # Errors
+    /// It cannot be read, or changes all the time.
+    pub(super) fn file(&mut self, path: &str, from: &Path) -> anyhow::Result<u64> {
+        for _ in 0..ATTEMPTS {
+            let (mut file, before) = local::open_itself(from)?;
+            if !before.is_file() {
+                bail!("it is no regular file any more");
+            }
+            let mut content = Vec::with_capacity(usize::try_from(before.len()).unwrap_or(0));
+            (&mut file)
+                .take(MAX_ARCHIVE_BYTES)
+                .read_to_end(&mut content)?;
+            let is_changed = local::is_changed(&before, &file.metadata()?);
+            if is_changed || content.len() as u64 != before.len() {
+                continue;
+            }
+            let mut header = header(tar::EntryType::Regular, before.mode() & MODE);
+            header.set_size(before.len());
+            self.0.append_data(&mut header, path, content.as_slice())?;
+            return Ok(before.len());
+        }
+        bail!("it was changed while it was copied; copy it again");
+    }
+
+    pub(super) fn finish(self) -> io::Result<Packed> {
+        let bytes = self.0.into_inner()?;
+        let digest = ALGORITHM.of(&bytes);
+        Ok(Packed {
+            bytes: bytes.into(),
+            digest,
+            at: 0,
+        })
+    }
+}
+
+fn header(kind: tar::EntryType, mode: u32) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode & MODE);
+    header.set_size(0);
+    header.set_mtime(0);
+    header
+}
+
+/// An archive that is sent.
+pub(super) struct Packed {
+    pub(super) bytes: Bytes,
+    pub(super) digest: FileDigest,
+    at: usize,
+}
+
+impl Data for Packed {
+    fn go_to(&mut self, offset: u64) -> anyhow::Result<()> {
+        self.at = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
+        Ok(())
+    }
+
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.go_to(0)
+    }
+
+    async fn send(&mut self, controls: &Controls) -> anyhow::Result<std::convert::Infallible> {
+        while self.at < self.bytes.len() {
+            let Some(room) = controls.room().await else {
+                break;
+            };
+            let end = self.bytes.len().min(self.at + PIECE_BYTES);
+            room.fill(Piece {
+                at: Some(self.at as u64),
+                data: self.bytes.slice(self.at..end),
+                end: end == self.bytes.len(),
+            });
+            self.at = end;
+        }
+        std::future::pending().await
+    }
+}
+
+/// An archive that is received.
+#[derive(Default)]
+pub(super) struct Unpacking(Vec<u8>);
+
+impl Data for Unpacking {
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn receive(&mut self, data: &[u8]) -> anyhow::Result<u64> {
+        // Each entry has a head and is filled up, and a long name has an entry of its own.
+        if (self.0.len() + data.len()) as u64 > 2 * MAX_ARCHIVE_BYTES {
+            bail!("the runner sends more than was asked for");
+        }
+        self.0.extend_from_slice(data);
+        Ok(self.0.len() as u64)
+    }
+}
+
+impl Unpacking {
+    /// Writes the files that were asked for, whose permissions are known, into a folder.
+    pub(super) fn finish(
+        self,
+        copying: &Copying,
+        end: &OperationEnd,
+        folder: &Path,
+        mut asked: HashMap<String, u32>,
+    ) -> anyhow::Result<()> {
+        check(end, ALGORITHM.of(&self.0), self.0.len() as u64)?;
+        let mut archive = tar::Archive::new(self.0.as_slice());
+        for entry in archive.entries().context("failed to read what came")? {
+            let mut entry = entry.context("failed to read what came")?;
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let Some(mode) = asked.remove(&path) else {
+                bail!("the runner sends what was not asked for: {path:?}");
+            };
+            match write(&mut entry, &folder.join(&path), mode) {
+                Ok(bytes) => copying.progress(|progress| {
+                    progress.bytes(bytes);
+                    progress.files(1);
+                }),
+                Err(error) if super::copying::is_fatal(&error) => return Err(error),
+                Err(error) => copying.failed(&path, &format!("{error:#}")),
+            }
+        }
+        if let OperationEnd::Done { skipped, .. } = end {
+            for skipped in skipped {
+                if asked.remove(&skipped.path).is_some() {
+                    copying.failed(&skipped.path, &skipped.words);
+                }
+            }
+        }
+        for path in asked.keys() {
+            copying.failed(path, "the runner does not say why");
+        }
+        Ok(())
+    }
+}
+
+fn write(entry: &mut impl io::Read, target: &Path, mode: u32) -> anyhow::Result<u64> {
+    let mut part = Part::create(target, mode)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        match entry.read(&mut piece).context("failed to read what came")? {
+            0 => break,
+            read => part.write(&piece[..read])?,
+        }
+    }
+    let bytes = part.bytes;
+    part.finish()?;
+    Ok(bytes)
+}
