@@ -203,7 +203,10 @@ async fn directories_are_made_listed_moved_and_removed() {
     };
     let made = does(json!({ "make_directory": { "path": "a/b" } })).await;
     assert_eq!(made["kind"], "done", "{made}");
-    std::fs::write(runner.workspace().join("a/b/file"), "12345").expect("it can be written");
+    let file = runner.workspace().join("a/b/file");
+    std::fs::write(&file, "12345").expect("it can be written");
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&file, readable).expect("it is ours");
     let found = does(json!({ "stat": { "path": "a/b/file" } })).await;
     let entry = &found["entry"];
     assert_eq!(
@@ -213,7 +216,7 @@ async fn directories_are_made_listed_moved_and_removed() {
     let moved = does(json!({ "move": { "from": "a/b", "to": "c" } })).await;
     assert_eq!(moved["kind"], "done", "{moved}");
     let listed = does(json!({ "list": { "path": "c" } })).await;
-    let file = json!({ "name": "file", "kind": "file", "bytes": 5 });
+    let file = json!({ "name": "file", "kind": "file", "bytes": 5, "mode": 0o644 });
     assert_eq!(
         listed["listing"],
         json!({ "entries": [file], "more": false })
