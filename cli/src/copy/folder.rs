@@ -4,7 +4,7 @@
 //! goes by itself. What cannot be copied is said, and the rest is copied all the same.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, DirBuilder},
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, symlink},
     path::{Component, Path, PathBuf},
@@ -35,6 +35,9 @@ const BATCH_PATH_BYTES: usize = 128 * 1024;
 
 /// What a folder allows at least, so that what is in it can be written.
 const FOLDER_MODE: u32 = 0o700;
+
+/// Why an entry is not copied whose folder is not there.
+const NO_FOLDER: &str = "the folder that it lies in could not be made here";
 
 /// All that is in a folder, by paths beneath it; each folder before what is in it.
 #[derive(Debug, Default)]
@@ -105,14 +108,10 @@ pub(super) async fn download(copying: &Copying, source: &str, target: &Path) -> 
     let mut tree = Tree::there(copying, entries);
     tree.announce(copying, Path::new(source));
     download::make_parents(target)?;
-    make_folder(target, MODE)?;
-    tree.folders.retain(|(path, mode)| {
-        let made = make_folder(&target.join(path), *mode);
-        if let Err(error) = &made {
-            copying.failed(path, &format!("{error:#}"));
-        }
-        made.is_ok()
-    });
+    if !target.is_dir() {
+        make_folder(target, MODE)?;
+    }
+    tree.make_folders(copying, target);
     let receiving = Arc::new(Receiving {
         copying: copying.clone(),
         source: source.to_owned(),
@@ -245,6 +244,31 @@ impl Tree {
         Ok(())
     }
 
+    /// Makes the folders here. Entries stay only where each folder above them is a folder and no link: an
+    /// earlier copy may have left links, through which a runner could reach other places.
+    fn make_folders(&mut self, copying: &Copying, target: &Path) {
+        let mut made = HashSet::from([String::new()]);
+        for (path, mode) in std::mem::take(&mut self.folders) {
+            let done = match made.contains(above(&path)) {
+                true => make_folder(&target.join(&path), mode),
+                false => Err(anyhow::anyhow!("{NO_FOLDER}")),
+            };
+            match done {
+                Ok(()) => drop(made.insert(path)),
+                Err(error) => copying.failed(&path, &format!("{error:#}")),
+            }
+        }
+        let lies = |path: &str| {
+            let lies = made.contains(above(path));
+            if !lies {
+                copying.failed(path, NO_FOLDER);
+            }
+            lies
+        };
+        self.files.retain(|file| lies(&file.path));
+        self.links.retain(|(path, _)| lies(path));
+    }
+
     /// A link is copied as such where it leads to something in the folder.
     fn link(&mut self, path: &str, to: &str) -> anyhow::Result<()> {
         if !stays_inside(path, to) {
@@ -262,14 +286,21 @@ impl Tree {
     }
 }
 
-/// Whether a link at this path leads to something in the folder, by its text.
+/// The folder in which a path lies, empty for the one that is copied.
+fn above(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(above, _)| above)
+}
+
+/// Whether a link at this path leads to something in the folder, by its text. It may go up only at its
+/// beginning: behind a name, which may be a link itself, `..` could lead anywhere.
 fn stays_inside(path: &str, to: &str) -> bool {
     let mut depth = Path::new(path).components().count().saturating_sub(1);
+    let mut goes_down = false;
     for part in Path::new(to).components() {
         match part {
-            Component::Normal(_) => depth += 1,
+            Component::Normal(_) => goes_down = true,
             Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir if depth > 0 && !goes_down => depth -= 1,
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
         }
     }
@@ -496,13 +527,13 @@ fn all(
     }
 }
 
-/// Makes a folder here, unless it is there.
+/// Makes a folder here, unless it is there. A link to one is none.
 fn make_folder(path: &Path, mode: u32) -> anyhow::Result<()> {
     match DirBuilder::new()
         .mode(mode & MODE | FOLDER_MODE)
         .create(path)
     {
-        Err(_) if path.is_dir() => Ok(()),
+        Err(_) if path.symlink_metadata().is_ok_and(|there| there.is_dir()) => Ok(()),
         made => made.with_context(|| format!("failed to make {}", path.display())),
     }
 }
@@ -548,7 +579,7 @@ mod tests {
         for (path, to) in [
             ("a", "b"),
             ("d/a", "../b"),
-            ("a", "./d/../b"),
+            ("a", "./d/b"),
             ("d/e/a", "../../b"),
         ] {
             assert!(stays_inside(path, to), "{path} to {to}");
@@ -558,10 +589,22 @@ mod tests {
             ("a", "/b"),
             ("d/a", "../../b"),
             ("a", "d/../../b"),
+            // `d` may be a link.
+            ("a", "d/../b"),
             ("a", ""),
         ] {
             assert!(!stays_inside(path, to), "{path} to {to}");
         }
+    }
+
+    #[test]
+    fn no_folder_is_made_through_a_link() {
+        let here = tempfile::tempdir().expect("a directory");
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let link = here.path().join("folder");
+        symlink(elsewhere.path(), &link).expect("a link");
+        assert!(make_folder(&link, MODE).is_err());
+        assert!(make_folder(here.path(), MODE).is_ok(), "it is there");
     }
 
     #[test]
