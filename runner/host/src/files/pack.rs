@@ -40,7 +40,7 @@ pub(super) fn pack(
             "too many entries are asked for at once; ask for a part of them",
         ));
     }
-    let failed = |error: &io::Error| Failure::from(io_failure(&asked.path, error));
+    let failed = |error: &io::Error| io_failure(&asked.path, error);
     let directory = workspace.open_directory(&asked.path)?;
     let file = scratch(workspace).map_err(|error| failed(&error))?;
     let archive = Archive {
