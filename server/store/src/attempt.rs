@@ -12,7 +12,7 @@ use shared_types::{Timestamp, limits::MAX_NAME_BYTES};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, Row},
+    database::{Connection, Row, query},
     error::bounded,
 };
 
@@ -21,6 +21,9 @@ pub const ATTEMPTS_KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many attempts are remembered; the oldest are forgotten first.
 pub const ATTEMPTS_KEPT_AT_MOST: u64 = 10_000;
+
+/// Why these statements have no tenant.
+const NO_TENANT: &str = "who tries has not said who they are";
 
 /// What somebody tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -46,7 +49,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         bounded("the address", address, MAX_NAME_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write_any(NO_TENANT).await?;
         record(&mut tx, kind, address, now).await?;
         tx.commit().await
     }
@@ -87,12 +90,12 @@ impl Store {
             bounded("the address", place, MAX_NAME_BYTES)?;
         }
         // Those that a flood consists of write nothing, and wait for no writer.
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read_any(NO_TENANT).await?;
         if !all_within(&mut connection, counted, since, at_most).await? {
             return Ok(false);
         }
         drop(connection);
-        let mut tx = self.write().await?;
+        let mut tx = self.write_any(NO_TENANT).await?;
         if !all_within(&mut tx, counted, since, at_most).await? {
             return Ok(false);
         }
@@ -112,7 +115,7 @@ impl Store {
         address: &str,
         since: Timestamp,
     ) -> Result<u64, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read_any(NO_TENANT).await?;
         count(&mut connection, kind, address, since).await
     }
 }
@@ -139,14 +142,14 @@ async fn record(
 ) -> Result<(), StoreError> {
     let kept_for = i64::try_from(ATTEMPTS_KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
     let row: Row =
-        sqlx::query("INSERT INTO attempts (kind, address, at) VALUES ($1, $2, $3) RETURNING id")
+        query("INSERT INTO attempts (kind, address, at) VALUES ($1, $2, $3) RETURNING id")
             .bind(word(&kind))
             .bind(address)
             .bind(now.as_micros())
             .fetch_one(&mut *tx)
             .await?;
     let newest = row.count("id")?;
-    sqlx::query("DELETE FROM attempts WHERE at < $1 OR id <= $2")
+    query("DELETE FROM attempts WHERE at < $1 OR id <= $2")
         .bind(now.as_micros().saturating_sub(kept_for))
         .bind(integer(newest.saturating_sub(ATTEMPTS_KEPT_AT_MOST)))
         .execute(tx)
@@ -160,7 +163,7 @@ async fn count(
     address: &str,
     since: Timestamp,
 ) -> Result<u64, StoreError> {
-    let row: Row = sqlx::query(
+    let row: Row = query(
         "SELECT COUNT(*) AS attempts FROM attempts
          WHERE kind = $1 AND address = $2 AND at >= $3",
     )

@@ -4,12 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 use shared_types::{RunnerId, TenantId, Timestamp, UserId};
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, Row, page},
+    database::{Connection, FromRow, Row, page, query, query_as},
 };
 
 /// Who did something.
@@ -75,7 +74,7 @@ impl Store {
         entry: AuditEntry,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let seq = record(&mut tx, tenant, &entry, now).await?;
         tx.commit().await?;
         Ok(seq)
@@ -91,14 +90,14 @@ impl Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let rows = sqlx::query_as(
+        let rows = query_as(
             "SELECT seq, at, actor, kind, subject, detail FROM audit
              WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
         )
         .bind(tenant.to_string())
         .bind(integer(after))
         .bind(page(limit))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -111,14 +110,13 @@ pub(crate) async fn record(
     entry: &AuditEntry,
     now: Timestamp,
 ) -> Result<u64, StoreError> {
-    let row: Row = sqlx::query(
-        "UPDATE tenants SET audit_seq = audit_seq + 1 WHERE id = $1 RETURNING audit_seq",
-    )
-    .bind(tenant.to_string())
-    .fetch_one(&mut *tx)
-    .await?;
+    let row: Row =
+        query("UPDATE tenants SET audit_seq = audit_seq + 1 WHERE id = $1 RETURNING audit_seq")
+            .bind(tenant.to_string())
+            .fetch_one(&mut *tx)
+            .await?;
     let seq = row.count("audit_seq")?;
-    sqlx::query(
+    query(
         "INSERT INTO audit (tenant_id, seq, at, actor, kind, subject, detail)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
@@ -134,7 +132,7 @@ pub(crate) async fn record(
     Ok(seq)
 }
 
-impl FromRow<'_, Row> for AuditRow {
+impl FromRow for AuditRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             seq: row.count("seq")?,

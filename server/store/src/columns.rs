@@ -5,16 +5,19 @@ use std::{error::Error, str::FromStr};
 
 use serde::{Serialize, de::DeserializeOwned};
 use shared_types::{Digest, Timestamp};
-use sqlx::Row as _;
 
 use crate::database::Row;
 
 type Name = &'static str;
 
 pub(crate) trait Columns {
-    fn text(&self, name: Name) -> Result<String, sqlx::Error>;
     fn maybe_text(&self, name: Name) -> Result<Option<String>, sqlx::Error>;
     fn maybe_integer(&self, name: Name) -> Result<Option<i64>, sqlx::Error>;
+
+    fn text(&self, name: Name) -> Result<String, sqlx::Error> {
+        let text = self.maybe_text(name)?;
+        text.ok_or_else(|| damaged(name, Missing))
+    }
 
     /// A counter; never negative.
     fn count(&self, name: Name) -> Result<u64, sqlx::Error> {
@@ -69,16 +72,12 @@ pub(crate) trait Columns {
 }
 
 impl Columns for Row {
-    fn text(&self, name: Name) -> Result<String, sqlx::Error> {
-        self.try_get(name)
-    }
-
     fn maybe_text(&self, name: Name) -> Result<Option<String>, sqlx::Error> {
-        self.try_get(name)
+        self.get_text(name)
     }
 
     fn maybe_integer(&self, name: Name) -> Result<Option<i64>, sqlx::Error> {
-        self.try_get(name)
+        self.get_integer(name)
     }
 }
 

@@ -9,12 +9,11 @@ use serde_json::json;
 use shared_types::{
     CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
 };
-use sqlx::FromRow;
 
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::{Columns as _, word},
-    database::{Connection, MAX_PAGE, Row, page},
+    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
     error::bounded,
 };
 
@@ -81,7 +80,7 @@ impl Store {
         credential: &NewCredential,
         now: Timestamp,
     ) -> Result<CredentialRow, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         if let Some(maker) = credential.made_by {
             require_maker(&mut tx, tenant, maker).await?;
         }
@@ -101,13 +100,13 @@ impl Store {
         &self,
         hash: &TokenHash,
     ) -> Result<Option<CredentialRow>, StoreError> {
-        let row: Option<Row> = sqlx::query(
+        let row: Option<Row> = query(
             "SELECT tenant_id, id, user_id, kind, name, hash, created_at, last_used_at,
                  made_by
              FROM credentials WHERE hash = $1 AND revoked_at IS NULL",
         )
         .bind(hash.to_string())
-        .fetch_optional(self.readers())
+        .fetch_optional(&mut self.read_any("a credential yields its tenant").await?)
         .await?;
         let Some(row) = row else { return Ok(None) };
         // The index found it; this comparison takes the same time for every hash.
@@ -124,13 +123,13 @@ impl Store {
         tenant: TenantId,
         credential: CredentialId,
     ) -> Result<CredentialRow, StoreError> {
-        let row = sqlx::query_as(
+        let row = query_as(
             "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
              FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
         )
         .bind(tenant.to_string())
         .bind(credential.to_string())
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         Ok(row)
     }
@@ -144,7 +143,7 @@ impl Store {
         tenant: TenantId,
         user: UserId,
     ) -> Result<Vec<CredentialRow>, StoreError> {
-        let rows = sqlx::query_as(
+        let rows = query_as(
             "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
              FROM credentials WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL
              ORDER BY created_at DESC, id DESC LIMIT $3",
@@ -152,7 +151,7 @@ impl Store {
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(page(MAX_PAGE))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -167,16 +166,15 @@ impl Store {
         credential: CredentialId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        let used = sqlx::query(
-            "UPDATE credentials SET last_used_at = $1 WHERE tenant_id = $2 AND id = $3",
-        )
-        .bind(now.as_micros())
-        .bind(tenant.to_string())
-        .bind(credential.to_string())
-        .execute(&mut *tx)
-        .await?;
-        if used.rows_affected() == 0 {
+        let mut tx = self.write(tenant).await?;
+        let used =
+            query("UPDATE credentials SET last_used_at = $1 WHERE tenant_id = $2 AND id = $3")
+                .bind(now.as_micros())
+                .bind(tenant.to_string())
+                .bind(credential.to_string())
+                .execute(&mut tx)
+                .await?;
+        if used == 0 {
             return Err(StoreError::NotFound);
         }
         tx.commit().await
@@ -194,8 +192,8 @@ impl Store {
         by: UserId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        let revoked: Vec<Row> = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let revoked: Vec<Row> = query(
             "WITH RECURSIVE ended (id, kind) AS (
                  SELECT id, kind FROM credentials
                  WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
@@ -211,7 +209,7 @@ impl Store {
         .bind(credential.to_string())
         .bind(word(&CredentialKind::ApiKey))
         .bind(now.as_micros())
-        .fetch_all(&mut *tx)
+        .fetch_all(&mut tx)
         .await?;
         if revoked.is_empty() {
             return Err(StoreError::NotFound);
@@ -240,13 +238,12 @@ async fn require_maker(
     tenant: TenantId,
     maker: CredentialId,
 ) -> Result<(), StoreError> {
-    let holds: Option<Row> = sqlx::query(
-        "SELECT id FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
-    )
-    .bind(tenant.to_string())
-    .bind(maker.to_string())
-    .fetch_optional(tx)
-    .await?;
+    let holds: Option<Row> =
+        query("SELECT id FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
+            .bind(tenant.to_string())
+            .bind(maker.to_string())
+            .fetch_optional(tx)
+            .await?;
     match holds {
         Some(_) => Ok(()),
         None => Err(StoreError::Conflict(
@@ -260,7 +257,7 @@ async fn require_room(
     tenant: TenantId,
     user: UserId,
 ) -> Result<(), StoreError> {
-    let row: Row = sqlx::query(
+    let row: Row = query(
         "SELECT COUNT(*) AS keys FROM credentials
          WHERE tenant_id = $1 AND user_id = $2 AND kind = $3 AND revoked_at IS NULL",
     )
@@ -285,7 +282,7 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<CredentialRow, StoreError> {
     bounded("the credential's name", &credential.name, MAX_NAME_BYTES)?;
-    sqlx::query(
+    query(
         "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at, made_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
@@ -318,7 +315,7 @@ pub(crate) async fn insert(
     })
 }
 
-impl FromRow<'_, Row> for CredentialRow {
+impl FromRow for CredentialRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             tenant: row.parsed("tenant_id")?,

@@ -1,78 +1,64 @@
-//! The database file: how it is opened, and who reads and writes it.
+//! The database: which one it is, and who reads and writes it.
 //!
-//! SQLite has one writer at a time. One connection writes, so that writers wait in this process
-//! (in order, for a bounded time) instead of running into each other's locks, and share commits
-//! (`writer`); a few others only read, and see what was last committed. Commits are synced
-//! (`synchronous = FULL`): an intent is on disk before it is sent. The types that name the database
-//! stand only here.
+//! Everything above this module runs [`query`]s on a [`Connection`], for one tenant: [`Store::read`] and
+//! [`Store::write`] take it. What must be asked or done before a tenant is known, or for all of them,
+//! says why ([`Store::read_any`], [`Store::write_any`]). The types of the drivers stand only here.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    future::ready,
-    io,
-    os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
+    ops::{Deref, DerefMut},
+    path::Path,
     time::Duration,
 };
 
-use sqlx::{
-    ConnectOptions as _, Connection as _,
-    migrate::{Migrate as _, MigrateError, Migrator},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
-};
+use shared_types::TenantId;
+use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
 
 use crate::{OpenError, StoreError};
 
-mod writer;
+mod query;
+mod sqlite;
 
-use writer::Writer;
-
-pub(crate) type Pool = sqlx::SqlitePool;
-pub(crate) type Row = sqlx::sqlite::SqliteRow;
-pub(crate) type Connection = sqlx::SqliteConnection;
-pub(crate) use writer::Transaction;
+pub(crate) use query::{FromRow, Row, query, query_as};
 
 /// Most rows that one page of a list carries, whatever the caller asks for.
 pub const MAX_PAGE: u32 = 1000;
 
-/// Connections that read.
-const READERS: u32 = 4;
-
 /// How long a read or write waits for a connection before it fails.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
-
-/// How long a write waits for another process that writes, such as a backup.
-const LOCK_WITHIN: Duration = Duration::from_secs(5);
-
-/// The write-ahead log is cut back to this size, in bytes, when it was copied into the database.
-const LOG_KEPT_BYTES: &str = "67108864";
-
-/// Takes the writer's place at once: a transaction that began as a reader could not become one.
-const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
-
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Debug, Clone)]
 pub struct Store {
-    writer: Writer,
-    readers: Pool,
-    /// Held by a server; an operator's short job has none.
-    lock: Option<Arc<File>>,
+    database: Database,
+}
+
+#[derive(Debug, Clone)]
+enum Database {
+    Sqlite(sqlite::Database),
+}
+
+/// What statements run on: a connection that reads, or a transaction.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    SqliteReader(PoolConnection<Sqlite>),
+    SqliteWriter(sqlx::Transaction<'static, Sqlite>),
+}
+
+/// One piece of work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
+#[derive(Debug)]
+pub(crate) enum Transaction {
+    Sqlite(sqlite::Transaction),
 }
 
 impl Store {
-    /// Opens the database, makes it where there is none, and brings its schema up to date. The
+    /// Opens the database file, makes it where there is none, and brings its schema up to date. The
     /// folder must exist. A lock file beside it (`….lock`) keeps a second server away.
     ///
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let lock = Arc::new(lock(path)?);
-        create_private(path)?;
-        migrate(path).await?;
-        Self::connect(path, Some(lock)).await
+        let database = Database::Sqlite(sqlite::Database::open(path).await?);
+        Ok(Self { database })
     }
 
     /// Opens the database of a server that may be running, for one short job of an operator at the
@@ -81,55 +67,15 @@ impl Store {
     /// # Errors
     /// If there is no database, or it is not this program's.
     pub async fn open_beside(path: &Path) -> Result<Self, OpenError> {
-        let found = path
-            .try_exists()
-            .map_err(|source| unwritable(path, source))?;
-        if !found {
-            return Err(OpenError::Missing { path: path.into() });
-        }
-        require_schema(path).await?;
-        Self::connect(path, None).await
+        let database = Database::Sqlite(sqlite::Database::open_beside(path).await?);
+        Ok(Self { database })
     }
 
-    /// Every connection is opened at once: what the server holds does not depend on how many once read
-    /// at the same time.
-    ///
-    /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
-    /// believing that it is in one: it could never begin another, so it is replaced.
-    async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
-        let open = |options, connections| {
-            SqlitePoolOptions::new()
-                .min_connections(connections)
-                .max_connections(connections)
-                .acquire_timeout(CONNECTION_WITHIN)
-                .idle_timeout(None)
-                .max_lifetime(None)
-                .test_before_acquire(false)
-                .before_acquire(|connection, _| {
-                    Box::pin(ready(Ok(!connection.is_in_transaction())))
-                })
-                .connect_with(options)
-        };
-        let opened = async {
-            let writer = open(writing(path), 1).await?;
-            let readers = open(reading(path), READERS).await?;
-            Ok((writer, readers))
-        };
-        let (writer, readers) = opened.await.map_err(|error| cannot_open(path, error))?;
-        Ok(Self {
-            writer: Writer::new(writer),
-            readers,
-            lock,
-        })
-    }
-
-    /// Waits for what is under way, copies the log into the database and closes it. Later calls,
-    /// also of clones, fail; another server may open it.
+    /// Waits for what is under way, and closes the database. Later calls, also of clones, fail;
+    /// another server may open it.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
-        if let Some(Err(error)) = self.lock.as_ref().map(|lock| lock.unlock()) {
-            tracing::warn!(%error, "the database stays locked until this process ends");
+        match &self.database {
+            Database::Sqlite(database) => database.close().await,
         }
     }
 
@@ -138,163 +84,77 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`] if it does not.
     pub async fn check(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.readers).await?;
+        let mut connection = self.read_any("whether the database answers").await?;
+        query("SELECT 1").execute(&mut connection).await?;
         Ok(())
     }
 
-    /// For one statement that reads.
-    pub(crate) fn readers(&self) -> &Pool {
-        &self.readers
+    /// For statements that read rows of one tenant.
+    pub(crate) async fn read(&self, _tenant: TenantId) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.read().await,
+        }
     }
 
-    /// For everything that writes; nothing is written before its `commit`.
-    pub(crate) async fn write(&self) -> Result<Transaction, StoreError> {
-        self.writer.begin().await
+    /// For statements that read before the tenant is known, or rows of all of them: `why` says so.
+    pub(crate) async fn read_any(&self, _why: &'static str) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.read().await,
+        }
+    }
+
+    /// For everything that writes rows of one tenant; nothing is written before its `commit`.
+    pub(crate) async fn write(&self, _tenant: TenantId) -> Result<Transaction, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => Ok(Transaction::Sqlite(database.write().await?)),
+        }
+    }
+
+    /// As [`Store::write`], before the tenant is known, or for rows of all of them: `why` says so.
+    pub(crate) async fn write_any(&self, _why: &'static str) -> Result<Transaction, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => Ok(Transaction::Sqlite(database.write().await?)),
+        }
+    }
+}
+
+impl Transaction {
+    /// Returns once the work is synced to disk.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(work) => work.commit().await,
+        }
+    }
+}
+
+impl Deref for Transaction {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match self {
+            Self::Sqlite(work) => work,
+        }
+    }
+}
+
+impl DerefMut for Transaction {
+    fn deref_mut(&mut self) -> &mut Connection {
+        match self {
+            Self::Sqlite(work) => work,
+        }
+    }
+}
+
+impl Connection {
+    fn sqlite(&mut self) -> &mut SqliteConnection {
+        match self {
+            Self::SqliteReader(connection) => connection,
+            Self::SqliteWriter(transaction) => transaction,
+        }
     }
 }
 
 /// The bound of a page, as SQL wants it.
 pub(crate) fn page(limit: u32) -> i64 {
     i64::from(limit.min(MAX_PAGE))
-}
-
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = private().open(PathBuf::from(name));
-    let file = file.map_err(|source| unwritable(path, source))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.into() }),
-        Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
-    }
-}
-
-/// Makes the file for its owner only; SQLite gives the files beside it the same mode. It must be
-/// closed again before SQLite opens it, because closing any handle of a file drops SQLite's locks.
-fn create_private(path: &Path) -> Result<(), OpenError> {
-    let created = private().read(true).open(path);
-    created.map(drop).map_err(|source| unwritable(path, source))
-}
-
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options
-}
-
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .busy_timeout(LOCK_WITHIN)
-        .foreign_keys(true)
-        .disable_statement_logging()
-}
-
-fn writing(path: &Path) -> SqliteConnectOptions {
-    options(path)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("journal_size_limit", LOG_KEPT_BYTES)
-}
-
-fn reading(path: &Path) -> SqliteConnectOptions {
-    options(path).read_only(true)
-}
-
-/// On a connection of its own without foreign keys, because a table that is built anew is dropped
-/// on the way; so all of them are checked afterwards.
-async fn migrate(path: &Path) -> Result<(), OpenError> {
-    let failed = |error| cannot_open(path, error);
-    let options = writing(path).foreign_keys(false);
-    let mut connection = options.connect().await.map_err(failed)?;
-    MIGRATIONS
-        .run(&mut connection)
-        .await
-        .map_err(|error| cannot_migrate(path, error))?;
-    let dangling = sqlx::query("PRAGMA foreign_key_check")
-        .fetch_optional(&mut connection)
-        .await
-        .map_err(failed)?;
-    if dangling.is_some() {
-        return Err(OpenError::Unusable {
-            path: path.into(),
-            source: "a row refers to one that does not exist; restore a backup".into(),
-        });
-    }
-    connection.close().await.map_err(failed)
-}
-
-/// A server of another version may be using it, so nothing is changed.
-async fn require_schema(path: &Path) -> Result<(), OpenError> {
-    let failed = |error| cannot_open(path, error);
-    let mut connection = reading(path).connect().await.map_err(failed)?;
-    let applied = connection
-        .list_applied_migrations(&MIGRATIONS.table_name)
-        .await
-        .map_err(|error| cannot_migrate(path, error))?;
-    for applied in &applied {
-        let version = applied.version;
-        let known = MIGRATIONS.iter().find(|known| known.version == version);
-        match known {
-            None => return Err(cannot_migrate(path, MigrateError::VersionMissing(version))),
-            Some(known) if known.checksum != applied.checksum => {
-                return Err(cannot_migrate(path, MigrateError::VersionMismatch(version)));
-            }
-            Some(_) => {}
-        }
-    }
-    if applied.len() < MIGRATIONS.iter().count() {
-        return Err(OpenError::Older { path: path.into() });
-    }
-    connection.close().await.map_err(failed)
-}
-
-fn cannot_migrate(path: &Path, error: MigrateError) -> OpenError {
-    let known = MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or_default();
-    match error {
-        MigrateError::VersionMissing(found) if found > known => OpenError::Newer {
-            path: path.into(),
-            found,
-            known,
-        },
-        MigrateError::VersionMissing(schema) | MigrateError::VersionMismatch(schema) => {
-            OpenError::Foreign {
-                path: path.into(),
-                schema,
-            }
-        }
-        MigrateError::Execute(error) => cannot_open(path, error),
-        error => OpenError::Unusable {
-            path: path.into(),
-            source: Box::new(error),
-        },
-    }
-}
-
-fn cannot_open(path: &Path, error: sqlx::Error) -> OpenError {
-    // The primary result code is the low byte (https://www.sqlite.org/rescode.html).
-    let code = error
-        .as_database_error()
-        .and_then(|error| error.code()?.parse::<i32>().ok())
-        .map(|code| code & 0xff);
-    match code {
-        Some(26) => OpenError::NotADatabase { path: path.into() },
-        Some(8 | 14) => unwritable(path, io::Error::other(error)),
-        _ => OpenError::Unusable {
-            path: path.into(),
-            source: Box::new(error),
-        },
-    }
-}
-
-fn unwritable(path: &Path, source: io::Error) -> OpenError {
-    OpenError::Unwritable {
-        path: path.into(),
-        source,
-    }
 }

@@ -6,12 +6,11 @@ use shared_types::{
     Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, Timestamp, event::EventBody,
     limits::MAX_EVENTS_PAGE,
 };
-use sqlx::FromRow;
 
 use crate::{
     MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
     columns::{Columns as _, integer, json},
-    database::{Connection, Row},
+    database::{Connection, FromRow, Row, query, query_as},
     error::bounded,
     operation, session, turn,
 };
@@ -33,7 +32,7 @@ impl Store {
         events: &[Event],
         now: Timestamp,
     ) -> Result<Vec<SessionEvent>, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let mut appended = Vec::with_capacity(events.len());
         for event in events {
             appended.push(report(&mut tx, tenant, session, epoch, event, now).await?);
@@ -59,7 +58,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Result<SessionEvent, StoredOutcome>, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
         let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
         if let Err(before) = set.await?
@@ -83,7 +82,7 @@ impl Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<SessionEvent>, StoreError> {
-        let rows: Vec<EventRow> = sqlx::query_as(
+        let rows: Vec<EventRow> = query_as(
             "SELECT seq, at, body FROM events
              WHERE tenant_id = $1 AND session_id = $2 AND seq > $3 ORDER BY seq LIMIT $4",
         )
@@ -91,7 +90,7 @@ impl Store {
         .bind(session.to_string())
         .bind(integer(after))
         .bind(i64::from(limit.min(MAX_EVENTS_PAGE)))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         if rows.is_empty() {
             self.session(tenant, session).await?;
@@ -110,7 +109,7 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
     let body = EventBody::Known(event.clone());
-    sqlx::query(
+    query(
         "INSERT INTO events (tenant_id, session_id, seq, at, kind, version, body)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
@@ -145,7 +144,7 @@ async fn report(
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
     let body = EventBody::Known(event.clone());
-    let rows: Vec<Row> = sqlx::query(concat!(
+    let rows: Vec<Row> = query(concat!(
         session::take_next!(
             ", (SELECT state FROM turns
                 WHERE tenant_id = $3 AND session_id = $4 AND id = $8) AS turn_state"
@@ -153,7 +152,7 @@ async fn report(
         "; ",
         insert_last!()
     ))
-    .bind(1)
+    .bind(1_i64)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(session.to_string())
@@ -217,7 +216,7 @@ async fn take_effect(
 
 struct EventRow(SessionEvent);
 
-impl FromRow<'_, Row> for EventRow {
+impl FromRow for EventRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self(SessionEvent {
             seq: row.count("seq")?,

@@ -4,7 +4,12 @@ use shared_types::{
     Epoch, Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, event::Choice,
 };
 
-use crate::{Store, StoreError, columns::Columns as _, database::Row, turn};
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Row, query},
+    turn,
+};
 
 /// Where a turn's calls may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +49,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
     pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
-        let row: Row = sqlx::query(
+        let row: Row = query(
             "SELECT demanded_isolation, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  sandboxes.id AS sandbox_id, isolation
@@ -59,7 +64,7 @@ impl Store {
         )
         .bind(tenant.to_string())
         .bind(turn.to_string())
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         let chosen = match row.maybe_parsed("chosen_runner_id")? {
             Some(id) => Some(chosen(id, &row)?),
@@ -94,7 +99,7 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
     ) -> Result<CallerPlace, StoreError> {
-        let row: Row = sqlx::query(
+        let row: Row = query(
             "SELECT demanded_isolation, runners.name AS chosen_runner_name, revoked_at, locked_at,
                  replica_id, last_seen_at, journal_id, boot_id, sandboxes.id AS sandbox_id,
                  isolation, epoch
@@ -107,7 +112,7 @@ impl Store {
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         let epoch = row.maybe_integer("epoch")?;
         Ok(CallerPlace {

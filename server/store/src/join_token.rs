@@ -8,12 +8,11 @@ use shared_types::{
     AddressRange, JoinTokenId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
     token::TokenHash,
 };
-use sqlx::FromRow;
 
 use crate::{
     Actor, AuditEntry, EnrolRefusal, Store, StoreError, audit,
     columns::{Columns as _, json},
-    database::{Connection, Row},
+    database::{Connection, FromRow, Row, query},
     error::bounded,
     runner::bounded_labels,
 };
@@ -102,9 +101,9 @@ impl Store {
     ) -> Result<(), StoreError> {
         bounded("the runner's name", &token.name, MAX_NAME_BYTES)?;
         bounded_labels(&token.labels)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         require_room(&mut tx, tenant, token.owner, now).await?;
-        sqlx::query(
+        query(
             "INSERT INTO join_tokens
                  (tenant_id, id, owner_id, name, labels, hash, created_at, expires_at, uses,
                   ephemeral, address_range)
@@ -121,7 +120,7 @@ impl Store {
         .bind(i64::from(token.uses))
         .bind(i64::from(token.ephemeral))
         .bind(token.from.map(|range| range.to_string()))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         let made = AuditEntry {
             actor: Actor::User(token.owner),
@@ -148,7 +147,7 @@ impl Store {
         &self,
         hash: &TokenHash,
     ) -> Result<Option<JoinTokenRow>, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read_any("a join token yields its tenant").await?;
         by_hash(&mut connection, hash).await
     }
 }
@@ -159,7 +158,7 @@ async fn require_room(
     owner: UserId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let row: Row = sqlx::query(
+    let row: Row = query(
         "SELECT COUNT(*) AS good FROM join_tokens
          WHERE tenant_id = $1 AND owner_id = $2 AND expires_at > $3 AND used < uses",
     )
@@ -180,7 +179,7 @@ pub(crate) async fn by_hash(
     connection: &mut Connection,
     hash: &TokenHash,
 ) -> Result<Option<JoinTokenRow>, StoreError> {
-    let row: Option<Row> = sqlx::query(
+    let row: Option<Row> = query(
         "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
              uses, used, ephemeral, address_range
          FROM join_tokens WHERE hash = $1",
@@ -194,7 +193,7 @@ pub(crate) async fn by_hash(
     Ok(same.then(|| JoinTokenRow::from_row(&row)).transpose()?)
 }
 
-impl FromRow<'_, Row> for JoinTokenRow {
+impl FromRow for JoinTokenRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             tenant: row.parsed("tenant_id")?,

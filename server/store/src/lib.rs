@@ -3,8 +3,10 @@
 //!
 //! One concrete [`Store`], one file per noun. Rules:
 //!
-//! - **The tenant comes first.** Every query takes it and finds nothing of another one. The
-//!   exceptions are the questions that a server must answer before it knows a tenant; each says so:
+//! - **The tenant comes first.** Every query takes it and finds nothing of another one; so does the
+//!   connection that the query runs on (`read`, `write`). The exceptions are the
+//!   questions that a server must answer before it knows a tenant, and what it does for all of them;
+//!   each says so:
 //!   [`Store::first_owner`], [`Store::credential_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
 //!   attempts, [`Store::unfinished_turns`] and [`Store::all_offline_at_start`].
@@ -16,7 +18,7 @@
 //! - **The engine's writes carry an epoch**, and an older one fails. Inbox writes (input, cancel,
 //!   late results) take only the session's next number.
 //! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL, nothing
-//!   that only SQLite knows. The few types that name it stand in `database.rs`.
+//!   that only SQLite knows. They run above the driver, whose types stand in `database.rs`.
 //!
 //! A method that is dropped half-way has written everything or nothing.
 

@@ -12,12 +12,10 @@ use shared_types::{
     limits::MAX_NAME_BYTES,
 };
 
-use sqlx::FromRow as _;
-
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, Row},
+    database::{Connection, FromRow, Row, query, query_as},
     error::bounded,
     event, runner, session, turn,
 };
@@ -137,7 +135,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Placed, StoreError> {
         bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         match insert(&mut tx, tenant, epoch, operation, now).await? {
             Some(event) => {
                 tx.commit().await?;
@@ -162,7 +160,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Settled, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let settled = settle(&mut tx, tenant, operation, (outcome, summary), now).await?;
         if matches!(settled, Settled::First { .. }) {
             tx.commit().await?;
@@ -181,15 +179,15 @@ impl Store {
         operation: OperationId,
         now: Timestamp,
     ) -> Result<Verdict, StoreError> {
-        let mut tx = self.write().await?;
-        sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        query(
             "UPDATE operations SET cancel_requested_at = $1
              WHERE tenant_id = $2 AND id = $3 AND cancel_requested_at IS NULL AND outcome IS NULL",
         )
         .bind(now.as_micros())
         .bind(tenant.to_string())
         .bind(operation.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         let row = find(&mut tx, tenant, operation).await?;
         tx.commit().await?;
@@ -205,7 +203,7 @@ impl Store {
         tenant: TenantId,
         operation: OperationId,
     ) -> Result<OperationRow, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read(tenant).await?;
         find(&mut connection, tenant, operation).await
     }
 
@@ -220,7 +218,7 @@ impl Store {
         tenant: TenantId,
         operation: OperationId,
     ) -> Result<(OperationRow, Place, Epoch), StoreError> {
-        let row: Row = sqlx::query(select_operations!(
+        let row: Row = query(select_operations!(
             ", COALESCE(
                  (SELECT epoch FROM sessions
                      WHERE sessions.tenant_id = operations.tenant_id AND sessions.id = session_id),
@@ -240,7 +238,7 @@ impl Store {
         ))
         .bind(tenant.to_string())
         .bind(operation.to_string())
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         let operation = OperationRow::from_row(&row)?;
         let place = Place {
@@ -261,12 +259,12 @@ impl Store {
         tenant: TenantId,
         turn: TurnId,
     ) -> Result<Vec<OperationRow>, StoreError> {
-        let rows = sqlx::query_as(select_operations!(
+        let rows = query_as(select_operations!(
             "WHERE tenant_id = $1 AND turn_id = $2 ORDER BY step, ordinal, attempt"
         ))
         .bind(tenant.to_string())
         .bind(turn.to_string())
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -281,17 +279,17 @@ impl Store {
         runner: RunnerId,
         ids: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, StoreError> {
-        let mut snapshot = self.readers().begin().await?;
+        let mut connection = self.read(tenant).await?;
         let mut verdicts = Vec::with_capacity(ids.len());
         for id in ids {
-            let row: Option<Row> = sqlx::query(
+            let row: Option<Row> = query(
                 "SELECT outcome_at, cancel_requested_at, closed_at FROM operations
                  WHERE tenant_id = $1 AND id = $2 AND runner_id = $3",
             )
             .bind(tenant.to_string())
             .bind(id.to_string())
             .bind(runner.to_string())
-            .fetch_optional(&mut *snapshot)
+            .fetch_optional(&mut connection)
             .await?;
             let verdict = match row {
                 None => Verdict::Unknown,
@@ -314,7 +312,7 @@ pub(crate) async fn has_ended(
     turn: TurnId,
     (step, ordinal): (u32, u32),
 ) -> Result<bool, StoreError> {
-    let row: Option<Row> = sqlx::query(
+    let row: Option<Row> = query(
         "SELECT outcome_at FROM operations
          WHERE tenant_id = $1 AND turn_id = $2 AND step = $3 AND ordinal = $4
          ORDER BY attempt DESC LIMIT 1",
@@ -337,7 +335,7 @@ pub(crate) async fn close(
     (step, ordinal): (u32, u32),
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    query(
         "UPDATE operations SET closed_at = $1
          WHERE tenant_id = $2 AND turn_id = $3 AND step = $4 AND ordinal = $5
              AND closed_at IS NULL",
@@ -362,7 +360,7 @@ pub(crate) async fn set_outcome(
     outcome: &str,
     now: Timestamp,
 ) -> Result<Result<Option<Timestamp>, StoredOutcome>, StoreError> {
-    let set: Option<Row> = sqlx::query(
+    let set: Option<Row> = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2
          WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
          RETURNING closed_at",
@@ -419,7 +417,7 @@ async fn find(
     tenant: TenantId,
     operation: OperationId,
 ) -> Result<OperationRow, StoreError> {
-    let row = sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
+    let row = query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
         .bind(tenant.to_string())
         .bind(operation.to_string())
         .fetch_one(connection)
@@ -445,7 +443,7 @@ async fn insert(
         place: operation.place.clone(),
     };
     let (kind, body) = (placed.kind(), EventBody::Known(placed));
-    let rows: Vec<Row> = sqlx::query(concat!(
+    let rows: Vec<Row> = query(concat!(
         session::take_next!(""),
         "; INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
@@ -460,7 +458,7 @@ async fn insert(
          ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id; ",
         event::insert_last!()
     ))
-    .bind(1)
+    .bind(1_i64)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.session.to_string())
@@ -504,7 +502,7 @@ async fn why_not_placed(
     operation: &NewOperation,
 ) -> Result<Placed, StoreError> {
     let known: Option<OperationRow> =
-        sqlx::query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
+        query_as(select_operations!("WHERE tenant_id = $1 AND id = $2"))
             .bind(tenant.to_string())
             .bind(operation.id.to_string())
             .fetch_optional(&mut *tx)

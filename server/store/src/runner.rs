@@ -7,12 +7,11 @@ use shared_types::{
     Generation, Incarnation, ReplicaId, RunnerId, TenantId, Timestamp, UserId,
     limits::MAX_NAME_BYTES, token::TokenHash,
 };
-use sqlx::{FromRow, Row as _};
 
 use crate::{
     Actor, AuditEntry, JoinTokenRow, Store, StoreError, audit,
     columns::{Columns as _, json},
-    database::{Connection, Row, page},
+    database::{Connection, FromRow, Row, page, query, query_as},
     error::bounded,
     join_token,
 };
@@ -170,7 +169,9 @@ impl Store {
         runner: &NewRunner,
         now: Timestamp,
     ) -> Result<RunnerRow, EnrolRefusal> {
-        let mut tx = self.write().await?;
+        let found = self.join_token_by_hash(hash).await?;
+        let tenant = found.ok_or(EnrolRefusal::Unknown)?.tenant;
+        let mut tx = self.write(tenant).await?;
         let token = join_token::by_hash(&mut tx, hash).await?;
         let token = token.ok_or(EnrolRefusal::Unknown)?;
         insert(&mut tx, &token, runner, now).await?;
@@ -189,7 +190,9 @@ impl Store {
         &self,
         runner: RunnerId,
     ) -> Result<Option<RunnerRow>, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self
+            .read_any("a runner that shows up is told whose it is")
+            .await?;
         by_id(&mut connection, runner).await
     }
 
@@ -202,7 +205,7 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
     ) -> Result<RunnerRow, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read(tenant).await?;
         find(&mut connection, tenant, runner).await
     }
 
@@ -216,13 +219,13 @@ impl Store {
         tenant: TenantId,
         name_or_id: &str,
     ) -> Result<RunnerRow, StoreError> {
-        let row = sqlx::query_as(select_runners!(
+        let row = query_as(select_runners!(
             "WHERE tenant_id = $1 AND (name = $2 OR id = $2) AND revoked_at IS NULL
              ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END LIMIT 1"
         ))
         .bind(tenant.to_string())
         .bind(name_or_id)
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         Ok(row)
     }
@@ -238,13 +241,13 @@ impl Store {
         after: &str,
         limit: u32,
     ) -> Result<Vec<RunnerRow>, StoreError> {
-        let rows = sqlx::query_as(select_runners!(
+        let rows = query_as(select_runners!(
             "WHERE tenant_id = $1 AND name > $2 AND revoked_at IS NULL ORDER BY name LIMIT $3"
         ))
         .bind(tenant.to_string())
         .bind(after)
         .bind(page(limit))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -256,7 +259,7 @@ pub(crate) async fn find(
     tenant: TenantId,
     runner: RunnerId,
 ) -> Result<RunnerRow, StoreError> {
-    let row = sqlx::query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
+    let row = query_as(select_runners!("WHERE tenant_id = $1 AND id = $2"))
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .fetch_one(connection)
@@ -293,16 +296,15 @@ async fn insert(
     bounded("the runner's name", name, MAX_NAME_BYTES)?;
     bounded("the host's name", &runner.hostname, MAX_HOST_BYTES)?;
     bounded("the runner's version", &runner.version, MAX_HOST_BYTES)?;
-    let same_key =
-        sqlx::query("SELECT 1 FROM runners WHERE tenant_id = $1 AND public_key = $2 LIMIT 1")
-            .bind(token.tenant.to_string())
-            .bind(runner.public_key.to_vec())
-            .fetch_optional(&mut *tx)
-            .await?;
+    let same_key = query("SELECT 1 FROM runners WHERE tenant_id = $1 AND public_key = $2 LIMIT 1")
+        .bind(token.tenant.to_string())
+        .bind(runner.public_key.to_vec())
+        .fetch_optional(&mut *tx)
+        .await?;
     if same_key.is_some() {
         return Err(EnrolRefusal::KeyTaken);
     }
-    let inserted = sqlx::query(
+    let inserted = query(
         "INSERT INTO runners (tenant_id, id, owner_id, name, labels, public_key, hostname, os,
              architecture, version, features, enrolled_at, ephemeral)
          VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, '[]', $9, $10)
@@ -320,7 +322,7 @@ async fn insert(
     .bind(i64::from(token.ephemeral))
     .execute(tx)
     .await?;
-    if inserted.rows_affected() == 0 {
+    if inserted == 0 {
         return Err(EnrolRefusal::NameTaken(name.clone()));
     }
     Ok(())
@@ -332,7 +334,7 @@ async fn spend(
     runner: RunnerId,
     now: Timestamp,
 ) -> Result<(), EnrolRefusal> {
-    let spent = sqlx::query(
+    let spent = query(
         "UPDATE join_tokens SET used = used + 1
          WHERE tenant_id = $1 AND id = $2 AND used < uses",
     )
@@ -340,7 +342,7 @@ async fn spend(
     .bind(token.id.to_string())
     .execute(&mut *tx)
     .await?;
-    if spent.rows_affected() == 0 {
+    if spent == 0 {
         return Err(EnrolRefusal::Spent);
     }
     let detail = json!({ "join_token": token.id, "owner": token.owner });
@@ -353,7 +355,7 @@ async fn by_id(
     connection: &mut Connection,
     runner: RunnerId,
 ) -> Result<Option<RunnerRow>, StoreError> {
-    let row = sqlx::query_as(select_runners!("WHERE id = $1"))
+    let row = query_as(select_runners!("WHERE id = $1"))
         .bind(runner.to_string())
         .fetch_optional(connection)
         .await?;
@@ -381,7 +383,7 @@ impl RunnerRow {
     }
 }
 
-impl FromRow<'_, Row> for RunnerRow {
+impl FromRow for RunnerRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let link = row
             .maybe_parsed("replica_id")?
@@ -400,7 +402,7 @@ impl FromRow<'_, Row> for RunnerRow {
             owner: row.parsed("owner_id")?,
             name: row.text("name")?,
             labels: row.json("labels")?,
-            public_key: row.try_get("public_key")?,
+            public_key: row.bytes("public_key")?,
             hostname: row.text("hostname")?,
             os: row.text("os")?,
             architecture: row.text("architecture")?,

@@ -4,12 +4,11 @@ use shared_types::{
     Generation, Isolation, RunnerId, SandboxId, TenantId, Timestamp,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, MAX_PAGE, Row, page},
+    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
     error::bounded,
 };
 
@@ -51,7 +50,7 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
     ) -> Result<Vec<SandboxRow>, StoreError> {
-        let rows = sqlx::query_as(
+        let rows = query_as(
             "SELECT sandboxes.id, runner_id, sandboxes.name, root, isolation, updated_at
              FROM sandboxes JOIN runners
                  ON runners.tenant_id = sandboxes.tenant_id AND runners.id = runner_id
@@ -62,7 +61,7 @@ impl Store {
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .bind(page(MAX_PAGE))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -79,7 +78,7 @@ pub(crate) async fn upsert(
 ) -> Result<(), StoreError> {
     bounded("the sandbox's name", &sandbox.name, MAX_NAME_BYTES)?;
     bounded("the sandbox's root", &sandbox.root, MAX_PATH_BYTES)?;
-    sqlx::query(
+    query(
         "INSERT INTO sandboxes
              (tenant_id, id, runner_id, name, root, isolation, generation, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -100,7 +99,7 @@ pub(crate) async fn upsert(
     Ok(())
 }
 
-impl FromRow<'_, Row> for SandboxRow {
+impl FromRow for SandboxRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.parsed("id")?,

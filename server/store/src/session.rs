@@ -5,12 +5,11 @@ use shared_types::{
     Epoch, Event, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId,
     limits::MAX_MESSAGE_BYTES,
 };
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, Row, page},
+    database::{Connection, FromRow, Row, page, query, query_as},
     error::bounded,
     event,
 };
@@ -90,9 +89,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         require_room(&mut tx, tenant, session.user, at_most).await?;
-        sqlx::query(
+        query(
             "INSERT INTO sessions
                  (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch)
              VALUES ($1, $2, $3, $4, $5, $5, 0, 0)",
@@ -102,7 +101,7 @@ impl Store {
         .bind(session.user.to_string())
         .bind(&session.title)
         .bind(now.as_micros())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         let created = Event::SessionCreated {
             title: session.title.clone(),
@@ -136,7 +135,7 @@ impl Store {
         session: SessionId,
         runner: Option<RunnerId>,
     ) -> Result<Option<Pin>, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let pin = pin(&mut tx, tenant, session, runner).await?;
         tx.commit().await?;
         Ok(pin)
@@ -151,10 +150,10 @@ impl Store {
         tenant: TenantId,
         session: SessionId,
     ) -> Result<SessionRow, StoreError> {
-        let row = sqlx::query_as(select_sessions!("WHERE tenant_id = $1 AND id = $2"))
+        let row = query_as(select_sessions!("WHERE tenant_id = $1 AND id = $2"))
             .bind(tenant.to_string())
             .bind(session.to_string())
-            .fetch_one(self.readers())
+            .fetch_one(&mut self.read(tenant).await?)
             .await?;
         Ok(row)
     }
@@ -169,13 +168,13 @@ impl Store {
         user: UserId,
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError> {
-        let rows = sqlx::query_as(select_sessions!(
+        let rows = query_as(select_sessions!(
             "WHERE tenant_id = $1 AND user_id = $2 ORDER BY updated_at DESC, id DESC LIMIT $3"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(page(limit))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -191,7 +190,7 @@ impl Store {
         beginning: &str,
         limit: u32,
     ) -> Result<Vec<SessionRow>, StoreError> {
-        let rows = sqlx::query_as(select_sessions!(
+        let rows = query_as(select_sessions!(
             "WHERE tenant_id = $1 AND user_id = $2 AND id >= $3 AND id < $4 ORDER BY id LIMIT $5"
         ))
         .bind(tenant.to_string())
@@ -199,7 +198,7 @@ impl Store {
         .bind(beginning)
         .bind(past(beginning))
         .bind(page(limit))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
@@ -218,7 +217,7 @@ async fn pin(
 ) -> Result<Option<Pin>, StoreError> {
     let pin = match runner {
         Some(runner) => {
-            let row: Row = sqlx::query(
+            let row: Row = query(
                 "SELECT name FROM runners
                  WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
             )
@@ -231,14 +230,13 @@ async fn pin(
         }
         None => None,
     };
-    let set =
-        sqlx::query("UPDATE sessions SET pinned_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
-            .bind(runner.map(|id| id.to_string()))
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(tx)
-            .await?;
-    match set.rows_affected() {
+    let set = query("UPDATE sessions SET pinned_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
+        .bind(runner.map(|id| id.to_string()))
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .execute(tx)
+        .await?;
+    match set {
         0 => Err(StoreError::NotFound),
         _ => Ok(pin),
     }
@@ -251,7 +249,7 @@ async fn require_room(
     at_most: u64,
 ) -> Result<(), StoreError> {
     let row: Row =
-        sqlx::query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2")
+        query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2")
             .bind(tenant.to_string())
             .bind(user.to_string())
             .fetch_one(tx)
@@ -295,7 +293,7 @@ pub(crate) async fn next(
     count: usize,
     now: Timestamp,
 ) -> Result<Next, StoreError> {
-    let row: Row = sqlx::query(take_next!(""))
+    let row: Row = query(take_next!(""))
         .bind(integer(count as u64))
         .bind(now.as_micros())
         .bind(tenant.to_string())
@@ -317,7 +315,7 @@ pub(crate) fn taken_under(held: Epoch, row: &Row) -> Result<u64, StoreError> {
     }
 }
 
-impl FromRow<'_, Row> for SessionRow {
+impl FromRow for SessionRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.parsed("id")?,

@@ -7,7 +7,7 @@ use crate::{
     Actor, AuditEntry, CredentialRow, NewCredential, Store, StoreError, UserRow, audit,
     columns::Columns as _,
     credential,
-    database::{Connection, Row},
+    database::{Connection, Row, query},
     user,
 };
 
@@ -55,8 +55,8 @@ impl Store {
         code: &NewSignInCode,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        query(
             "INSERT INTO sign_in_codes (tenant_id, user_id, hash, created_at, expires_at)
              VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (tenant_id, user_id) DO UPDATE SET hash = excluded.hash,
@@ -67,7 +67,7 @@ impl Store {
         .bind(code.hash.to_string())
         .bind(now.as_micros())
         .bind(code.expires_at.as_micros())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         let issued = AuditEntry {
             actor: Actor::System,
@@ -91,12 +91,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<(UserRow, CredentialRow), RedeemRefusal> {
         // Guesses take the same reads whatever is wrong with them, and wait for no writer.
-        let mut connection = self.readers().acquire().await?;
-        usable(&mut connection, hash, now).await?;
+        let mut connection = self.read_any("a code yields its tenant").await?;
+        let (tenant, _) = usable(&mut connection, hash, now).await?;
         drop(connection);
-        let mut tx = self.write().await?;
-        let (tenant, user) = usable(&mut tx, hash, now).await?;
-        let used = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let (_, user) = usable(&mut tx, hash, now).await?;
+        let used = query(
             "UPDATE sign_in_codes SET used_at = $1
              WHERE tenant_id = $2 AND user_id = $3 AND hash = $4 AND used_at IS NULL",
         )
@@ -104,9 +104,9 @@ impl Store {
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(hash.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        if used.rows_affected() == 0 {
+        if used == 0 {
             return Err(RedeemRefusal::Spent);
         }
         let user = user::find(&mut tx, tenant, user).await?;
@@ -122,7 +122,7 @@ async fn usable(
     hash: &Digest,
     now: Timestamp,
 ) -> Result<(TenantId, UserId), RedeemRefusal> {
-    let code: Option<Row> = sqlx::query(
+    let code: Option<Row> = query(
         "SELECT tenant_id, user_id, hash, expires_at, used_at FROM sign_in_codes WHERE hash = $1",
     )
     .bind(hash.to_string())

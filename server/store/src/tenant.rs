@@ -2,12 +2,11 @@
 
 use serde_json::json;
 use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
-use sqlx::FromRow;
 
 use crate::{
     Actor, AuditEntry, NewUser, Role, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Connection, Row},
+    database::{Connection, FromRow, Row, query, query_as},
     error::bounded,
     user,
 };
@@ -57,7 +56,7 @@ impl Store {
         owner: &NewUser,
         now: Timestamp,
     ) -> Result<Bootstrap, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write_any("there may be no tenant yet").await?;
         if let Some((tenant, owner)) = first_owner(&mut tx).await? {
             return Ok(Bootstrap {
                 tenant,
@@ -80,7 +79,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn first_owner(&self) -> Result<Option<(TenantId, UserId)>, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self
+            .read_any("a server that starts finds the tenant that it has")
+            .await?;
         first_owner(&mut connection).await
     }
 
@@ -89,12 +90,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn tenant(&self, tenant: TenantId) -> Result<TenantRow, StoreError> {
-        let row = sqlx::query_as(
-            "SELECT id, name, demanded_isolation, created_at FROM tenants WHERE id = $1",
-        )
-        .bind(tenant.to_string())
-        .fetch_one(self.readers())
-        .await?;
+        let row =
+            query_as("SELECT id, name, demanded_isolation, created_at FROM tenants WHERE id = $1")
+                .bind(tenant.to_string())
+                .fetch_one(&mut self.read(tenant).await?)
+                .await?;
         Ok(row)
     }
 }
@@ -107,7 +107,7 @@ pub(crate) async fn create(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the tenant's name", &tenant.name, MAX_NAME_BYTES)?;
-    sqlx::query("INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3)")
+    query("INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3)")
         .bind(tenant.id.to_string())
         .bind(&tenant.name)
         .bind(now.as_micros())
@@ -127,7 +127,7 @@ pub(crate) async fn create(
 async fn first_owner(
     connection: &mut Connection,
 ) -> Result<Option<(TenantId, UserId)>, StoreError> {
-    let row: Option<Row> = sqlx::query(
+    let row: Option<Row> = query(
         "SELECT users.tenant_id, users.id FROM users
          JOIN tenants ON tenants.id = users.tenant_id
          WHERE users.role = 'owner'
@@ -139,7 +139,7 @@ async fn first_owner(
         .transpose()
 }
 
-impl FromRow<'_, Row> for TenantRow {
+impl FromRow for TenantRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             id: row.parsed("id")?,

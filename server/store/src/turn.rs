@@ -10,7 +10,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, Row, page},
+    database::{Connection, Row, page, query, query_as},
     error::bounded,
     event, session,
 };
@@ -125,7 +125,7 @@ impl Store {
             client_id.unwrap_or_default(),
             MAX_CLIENT_ID_BYTES,
         )?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
         if let Some(sent) = sent_before(&mut tx, tenant, session, client_id).await? {
             return Ok(sent);
@@ -139,14 +139,12 @@ impl Store {
             text: input.text.clone(),
         };
         event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
-        sqlx::query(
-            "UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''",
-        )
-        .bind(title(&input.text))
-        .bind(tenant.to_string())
-        .bind(session.to_string())
-        .execute(&mut *tx)
-        .await?;
+        query("UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''")
+            .bind(title(&input.text))
+            .bind(tenant.to_string())
+            .bind(session.to_string())
+            .execute(&mut tx)
+            .await?;
         tx.commit().await?;
         Ok(Sent {
             turn: input.turn,
@@ -170,7 +168,7 @@ impl Store {
         if_running: IfRunning,
         now: Timestamp,
     ) -> Result<Option<ClaimedTurn>, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let next = session::next(&mut tx, tenant, session, 1, now).await?;
         let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
             return Ok(None);
@@ -218,7 +216,7 @@ impl Store {
         by: UserId,
         now: Timestamp,
     ) -> Result<Cancel, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
         let row = find(&mut tx, tenant, turn).await?;
         if row.session != session {
@@ -230,11 +228,11 @@ impl Store {
         if row.cancel_requested_at.is_some() {
             return Ok(Cancel::Repeated);
         }
-        sqlx::query("UPDATE turns SET cancel_requested_at = $1 WHERE tenant_id = $2 AND id = $3")
+        query("UPDATE turns SET cancel_requested_at = $1 WHERE tenant_id = $2 AND id = $3")
             .bind(now.as_micros())
             .bind(tenant.to_string())
             .bind(turn.to_string())
-            .execute(&mut *tx)
+            .execute(&mut tx)
             .await?;
         let requested = Event::CancelRequested { turn, by };
         event::insert(&mut tx, tenant, session, seq, &requested, now).await?;
@@ -247,7 +245,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn turn(&self, tenant: TenantId, turn: TurnId) -> Result<TurnRow, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read(tenant).await?;
         find(&mut connection, tenant, turn).await
     }
 
@@ -260,7 +258,7 @@ impl Store {
         tenant: TenantId,
         session: SessionId,
     ) -> Result<Option<TurnRow>, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read(tenant).await?;
         oldest_unfinished(&mut connection, tenant, session).await
     }
 
@@ -274,13 +272,17 @@ impl Store {
         after: Option<TurnId>,
         limit: u32,
     ) -> Result<Vec<UnfinishedTurn>, StoreError> {
-        let rows = sqlx::query_as(
+        let rows = query_as(
             "SELECT tenant_id, session_id, id, state FROM turns
              WHERE state <> 'ended' AND id > $1 ORDER BY id LIMIT $2",
         )
         .bind(after.map_or_else(String::new, |turn| turn.to_string()))
         .bind(page(limit))
-        .fetch_all(self.readers())
+        .fetch_all(
+            &mut self
+                .read_any("a server that starts finds what is to be done")
+                .await?,
+        )
         .await?;
         Ok(rows)
     }
@@ -294,7 +296,7 @@ pub(crate) async fn require_running(
     turn: TurnId,
 ) -> Result<(), StoreError> {
     let row: Row =
-        sqlx::query("SELECT state FROM turns WHERE tenant_id = $1 AND id = $2 AND session_id = $3")
+        query("SELECT state FROM turns WHERE tenant_id = $1 AND id = $2 AND session_id = $3")
             .bind(tenant.to_string())
             .bind(turn.to_string())
             .bind(session.to_string())
@@ -323,7 +325,7 @@ pub(crate) async fn end(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the reason", reason.unwrap_or_default(), MAX_MESSAGE_BYTES)?;
-    sqlx::query(
+    query(
         "UPDATE turns SET state = 'ended', outcome = $1, reason = $2, ended_at = $3
          WHERE tenant_id = $4 AND id = $5",
     )
@@ -342,7 +344,7 @@ async fn find(
     tenant: TenantId,
     turn: TurnId,
 ) -> Result<TurnRow, StoreError> {
-    let row = sqlx::query_as(select_turns!("WHERE tenant_id = $1 AND id = $2"))
+    let row = query_as(select_turns!("WHERE tenant_id = $1 AND id = $2"))
         .bind(tenant.to_string())
         .bind(turn.to_string())
         .fetch_one(connection)
@@ -355,7 +357,7 @@ async fn oldest_unfinished(
     tenant: TenantId,
     session: SessionId,
 ) -> Result<Option<TurnRow>, StoreError> {
-    let row = sqlx::query_as(select_turns!(
+    let row = query_as(select_turns!(
         "WHERE tenant_id = $1 AND session_id = $2 AND state <> 'ended'
          ORDER BY input_seq LIMIT 1"
     ))
@@ -375,7 +377,7 @@ async fn sent_before(
     let Some(client_id) = client_id else {
         return Ok(None);
     };
-    let turn: Option<TurnRow> = sqlx::query_as(select_turns!(
+    let turn: Option<TurnRow> = query_as(select_turns!(
         "WHERE tenant_id = $1 AND session_id = $2 AND client_id = $3"
     ))
     .bind(tenant.to_string())
@@ -395,7 +397,7 @@ async fn require_room(
     tenant: TenantId,
     session: SessionId,
 ) -> Result<(), StoreError> {
-    let row: Row = sqlx::query(
+    let row: Row = query(
         "SELECT COUNT(*) AS of_user,
              COUNT(CASE WHEN turns.session_id = $2 THEN 1 END) AS of_session
          FROM turns JOIN sessions
@@ -428,14 +430,14 @@ async fn insert(
     seq: u64,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    query(
         "INSERT INTO turns (tenant_id, id, session_id, client_id, input_seq, state, created_at)
          VALUES ($1, $2, $3, $4, $5, 'queued', $6)",
     )
     .bind(tenant.to_string())
     .bind(input.turn.to_string())
     .bind(session.to_string())
-    .bind(&input.client_id)
+    .bind(input.client_id.as_deref())
     .bind(integer(seq))
     .bind(now.as_micros())
     .execute(tx)
@@ -449,7 +451,7 @@ async fn chosen_now(
     tenant: TenantId,
     session: SessionId,
 ) -> Result<Choice, StoreError> {
-    let row: Row = sqlx::query(
+    let row: Row = query(
         "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
              CASE WHEN runners.id IS NULL THEN 'none'
                  WHEN runners.id = sessions.pinned_runner_id THEN 'session'
@@ -476,14 +478,14 @@ async fn raise(
     epoch: Epoch,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    sqlx::query("UPDATE sessions SET epoch = $1 WHERE tenant_id = $2 AND id = $3")
+    query("UPDATE sessions SET epoch = $1 WHERE tenant_id = $2 AND id = $3")
         .bind(integer(epoch.0))
         .bind(tenant.to_string())
         .bind(turn.session.to_string())
         .execute(&mut *tx)
         .await?;
     let runner = turn.choice.as_ref().and_then(Choice::runner);
-    sqlx::query(
+    query(
         "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
              chosen_by = $4, chosen_runner_id = $5
          WHERE tenant_id = $6 AND id = $7",

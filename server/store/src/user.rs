@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
-use sqlx::FromRow;
 
 use crate::{
     Store, StoreError,
     columns::{Columns as _, word},
-    database::{Connection, Row},
+    database::{Connection, FromRow, Row, query, query_as},
     error::bounded,
 };
 
@@ -57,7 +56,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn user(&self, tenant: TenantId, user: UserId) -> Result<UserRow, StoreError> {
-        let mut connection = self.readers().acquire().await?;
+        let mut connection = self.read(tenant).await?;
         find(&mut connection, tenant, user).await
     }
 
@@ -71,15 +70,14 @@ impl Store {
         user: UserId,
         runner: Option<RunnerId>,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        let set =
-            sqlx::query("UPDATE users SET active_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
-                .bind(runner.map(|id| id.to_string()))
-                .bind(tenant.to_string())
-                .bind(user.to_string())
-                .execute(&mut *tx)
-                .await?;
-        if set.rows_affected() == 0 {
+        let mut tx = self.write(tenant).await?;
+        let set = query("UPDATE users SET active_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
+            .bind(runner.map(|id| id.to_string()))
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .execute(&mut tx)
+            .await?;
+        if set == 0 {
             return Err(StoreError::NotFound);
         }
         tx.commit().await
@@ -94,16 +92,14 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the user's name", &user.name, MAX_NAME_BYTES)?;
-    sqlx::query(
-        "INSERT INTO users (tenant_id, id, name, role, created_at) VALUES ($1, $2, $3, $4, $5)",
-    )
-    .bind(tenant.to_string())
-    .bind(user.id.to_string())
-    .bind(&user.name)
-    .bind(word(&role))
-    .bind(now.as_micros())
-    .execute(tx)
-    .await?;
+    query("INSERT INTO users (tenant_id, id, name, role, created_at) VALUES ($1, $2, $3, $4, $5)")
+        .bind(tenant.to_string())
+        .bind(user.id.to_string())
+        .bind(&user.name)
+        .bind(word(&role))
+        .bind(now.as_micros())
+        .execute(tx)
+        .await?;
     Ok(())
 }
 
@@ -112,7 +108,7 @@ pub(crate) async fn find(
     tenant: TenantId,
     user: UserId,
 ) -> Result<UserRow, StoreError> {
-    let row = sqlx::query_as(
+    let row = query_as(
         "SELECT tenant_id, id, name, role, active_runner_id, created_at FROM users
          WHERE tenant_id = $1 AND id = $2",
     )
@@ -123,7 +119,7 @@ pub(crate) async fn find(
     Ok(row)
 }
 
-impl FromRow<'_, Row> for UserRow {
+impl FromRow for UserRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             tenant: row.parsed("tenant_id")?,

@@ -5,13 +5,12 @@ use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp, UserId,
     clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
-use sqlx::FromRow as _;
 
 use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Settled, find, micros};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, MAX_PAGE, Row, page},
+    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
     error::bounded,
     runner,
 };
@@ -78,7 +77,7 @@ impl Store {
         bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
         bounded("the key", &operation.key, MAX_REQUEST_KEY_BYTES)?;
         bounded("the request", &operation.request, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         if insert(&mut tx, tenant, epoch, operation, now).await? {
             tx.commit().await?;
             return Ok(Placed::New { event: None });
@@ -96,13 +95,13 @@ impl Store {
         user: UserId,
         key: &str,
     ) -> Result<OperationRow, StoreError> {
-        let row = sqlx::query_as(select_operations!(
+        let row = query_as(select_operations!(
             "WHERE tenant_id = $1 AND user_id = $2 AND request_key = $3"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(key)
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         Ok(row)
     }
@@ -116,7 +115,7 @@ impl Store {
         tenant: TenantId,
         operation: OperationId,
     ) -> Result<OpenCallerOperation, StoreError> {
-        let row: Row = sqlx::query(select_operations!(
+        let row: Row = query(select_operations!(
             ", tenant_id, request, (SELECT epoch FROM sandboxes
                  WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id)
                  AS epoch_now",
@@ -124,7 +123,7 @@ impl Store {
         ))
         .bind(tenant.to_string())
         .bind(operation.to_string())
-        .fetch_one(self.readers())
+        .fetch_one(&mut self.read(tenant).await?)
         .await?;
         Ok(OpenCallerOperation::from_row(&row)?)
     }
@@ -138,7 +137,7 @@ impl Store {
         &self,
         after: Option<OperationId>,
     ) -> Result<Vec<OpenCallerOperation>, StoreError> {
-        let rows: Vec<Row> = sqlx::query(select_operations!(
+        let rows: Vec<Row> = query(select_operations!(
             ", tenant_id, request, (SELECT epoch FROM sandboxes
                  WHERE sandboxes.tenant_id = operations.tenant_id AND sandboxes.id = sandbox_id)
                  AS epoch_now",
@@ -146,7 +145,11 @@ impl Store {
         ))
         .bind(after.map(|id| id.to_string()).unwrap_or_default())
         .bind(page(MAX_PAGE))
-        .fetch_all(self.readers())
+        .fetch_all(
+            &mut self
+                .read_any("a server that starts goes on with all of them")
+                .await?,
+        )
         .await?;
         let open = rows.iter().map(OpenCallerOperation::from_row);
         Ok(open.collect::<Result<_, _>>()?)
@@ -164,15 +167,15 @@ impl Store {
         operation: OperationId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        query(
             "UPDATE operations SET closed_at = $1
              WHERE tenant_id = $2 AND id = $3 AND outcome IS NOT NULL AND closed_at IS NULL",
         )
         .bind(now.as_micros())
         .bind(tenant.to_string())
         .bind(operation.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await
     }
@@ -187,14 +190,14 @@ impl Store {
         ended_before: Timestamp,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut tx = self.write().await?;
-        sqlx::query(
+        let mut tx = self.write_any("it is about time").await?;
+        query(
             "UPDATE operations SET closed_at = $1
              WHERE kept = 0 AND closed_at IS NULL AND outcome_at < $2",
         )
         .bind(now.as_micros())
         .bind(ended_before.as_micros())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await
     }
@@ -220,7 +223,7 @@ pub(super) async fn settle(
     outcome: &str,
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
-    let set = sqlx::query(
+    let set = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
              closed_at = CASE WHEN kept = 1 THEN $2 END
          WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL",
@@ -231,7 +234,7 @@ pub(super) async fn settle(
     .bind(operation.to_string())
     .execute(&mut *tx)
     .await?;
-    match set.rows_affected() {
+    match set {
         0 => {
             let row = find(tx, tenant, operation).await?;
             Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
@@ -249,7 +252,7 @@ async fn insert(
     operation: &NewCallerOperation,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
-    let inserted = sqlx::query(
+    let inserted = query(
         "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
              journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
              title, user_id, request_key, request, kept)
@@ -283,7 +286,7 @@ async fn insert(
     .bind(i64::from(operation.kept))
     .execute(tx)
     .await?;
-    Ok(inserted.rows_affected() == 1)
+    Ok(inserted == 1)
 }
 
 async fn why_not_placed(
@@ -292,7 +295,7 @@ async fn why_not_placed(
     held: Epoch,
     operation: &NewCallerOperation,
 ) -> Result<Placed, StoreError> {
-    let known: Option<OperationRow> = sqlx::query_as(select_operations!(
+    let known: Option<OperationRow> = query_as(select_operations!(
         "WHERE tenant_id = $1 AND (id = $2 OR user_id = $3 AND request_key = $4)"
     ))
     .bind(tenant.to_string())
@@ -308,7 +311,7 @@ async fn why_not_placed(
         Some(_) => return Err(StoreError::Conflict("the key belongs to another request")),
         None => {}
     }
-    let row: Row = sqlx::query("SELECT epoch FROM sandboxes WHERE tenant_id = $1 AND id = $2")
+    let row: Row = query("SELECT epoch FROM sandboxes WHERE tenant_id = $1 AND id = $2")
         .bind(tenant.to_string())
         .bind(operation.place.sandbox.to_string())
         .fetch_one(&mut *tx)

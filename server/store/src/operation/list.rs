@@ -1,13 +1,12 @@
 //! Lists of operations, for people.
 
 use shared_types::{OperationId, TenantId, UserId};
-use sqlx::FromRow as _;
 
 use super::{Label, OperationRow};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Row, page},
+    database::{FromRow, Row, page, query},
     session,
 };
 
@@ -72,7 +71,7 @@ impl Store {
         user: UserId,
         filter: &OperationFilter,
     ) -> Result<Vec<ListedOperation>, StoreError> {
-        let rows: Vec<Row> = sqlx::query(select_listed!(
+        let rows: Vec<Row> = query(select_listed!(
             "AND operations.id >= $3 AND operations.id < $5
              AND (outcome IS NULL OR $6 = 0)
              ORDER BY placed_at DESC, operations.id LIMIT $7"
@@ -84,7 +83,7 @@ impl Store {
         .bind(session::past(&filter.prefix))
         .bind(i64::from(filter.open_only))
         .bind(page(filter.limit))
-        .fetch_all(self.readers())
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
         let listed = rows.iter().map(ListedOperation::from_row);
         Ok(listed.collect::<Result<_, _>>()?)
@@ -100,12 +99,12 @@ impl Store {
         user: UserId,
         operation: OperationId,
     ) -> Result<ListedOperation, StoreError> {
-        let row: Row = sqlx::query(select_listed!("AND operations.id = $3"))
+        let row: Row = query(select_listed!("AND operations.id = $3"))
             .bind(tenant.to_string())
             .bind(user.to_string())
             .bind(operation.to_string())
             .bind(LISTED_OUTCOME_BYTES)
-            .fetch_one(self.readers())
+            .fetch_one(&mut self.read(tenant).await?)
             .await?;
         Ok(ListedOperation::from_row(&row)?)
     }

@@ -14,7 +14,7 @@ use super::{OperationRow, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, MAX_PAGE, Row, page},
+    database::{Connection, MAX_PAGE, Row, page, query, query_as},
     runner::{self, LinkClaim, LostOutcome, RunnerRow},
 };
 
@@ -32,8 +32,8 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
-        let mut tx = self.write().await?;
-        let open: Vec<Row> = sqlx::query(
+        let mut tx = self.write_any("it is about time").await?;
+        let open: Vec<Row> = query(
             "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
                  ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
              WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
@@ -42,7 +42,7 @@ impl Store {
         )
         .bind(runner::micros(silent_for))
         .bind(page(MAX_PAGE))
-        .fetch_all(&mut *tx)
+        .fetch_all(&mut tx)
         .await?;
         let mut late = Vec::new();
         for row in &open {
@@ -78,18 +78,18 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
         // Most links find nothing, and none of them is to wait for the writers.
-        let any = sqlx::query(
+        let any = query(
             "SELECT 1 FROM operations WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL
                  AND (closed_at IS NOT NULL OR cancel_requested_at IS NOT NULL) LIMIT 1",
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .fetch_optional(self.readers())
+        .fetch_optional(&mut self.read(tenant).await?)
         .await?;
         if any.is_none() {
             return Ok(Vec::new());
         }
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         if runner::find(&mut tx, tenant, runner).await?.generation != link {
             return Ok(Vec::new());
         }
@@ -149,7 +149,7 @@ async fn lose(
     let mut late = Vec::new();
     let mut after = String::new();
     loop {
-        let open: Vec<OperationRow> = sqlx::query_as(select_operations!(
+        let open: Vec<OperationRow> = query_as(select_operations!(
             "WHERE tenant_id = $1 AND runner_id = $2 AND outcome IS NULL AND id > $3
              ORDER BY id LIMIT $4"
         ))

@@ -4,9 +4,11 @@ use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, Owner, RunnerId, SandboxId, SessionId,
     Timestamp, TurnId, UserId, clock::BootMoment,
 };
-use sqlx::FromRow;
 
-use crate::{columns::Columns as _, database::Row};
+use crate::{
+    columns::Columns as _,
+    database::{FromRow, Row},
+};
 
 /// An operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,7 +160,7 @@ fn asked_by(row: &Row) -> Result<AskedBy, sqlx::Error> {
     })
 }
 
-impl FromRow<'_, Row> for OperationRow {
+impl FromRow for OperationRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let outcome = row
             .maybe_text("outcome")?

@@ -52,7 +52,7 @@ use super::entry;
 use crate::{
     Actor, Store, StoreError, audit,
     columns::{Columns as _, integer},
-    database::Row,
+    database::{Row, query},
 };
 
 /// By how much the epochs of all sessions are raised once the database turns out to be an older copy:
@@ -109,14 +109,16 @@ impl Store {
         epochs_are_raised: bool,
         now: Timestamp,
     ) -> Result<JoinState, StoreError> {
-        let mut tx = self.write().await?;
-        let row: Row = sqlx::query(
+        let mut tx = self
+            .write_any("a runner that shows up is told whose it is")
+            .await?;
+        let row: Row = query(
             "SELECT tenant_id, join_state, offered_join_state, renewed_by_replica,
                  renewed_by_number, locked_at
              FROM runners WHERE id = $1 AND revoked_at IS NULL",
         )
         .bind(runner.to_string())
-        .fetch_one(&mut *tx)
+        .fetch_one(&mut tx)
         .await?;
         if row.maybe_time("locked_at")?.is_some() {
             return Ok(JoinState::Locked);
@@ -148,7 +150,7 @@ impl Store {
         }
         match judged {
             JoinState::Renewed(next) | JoinState::WentBack(next) => {
-                sqlx::query(
+                query(
                     "UPDATE runners SET join_state = $1, offered_join_state = $2,
                          renewed_by_replica = $3, renewed_by_number = $4 WHERE id = $5",
                 )
@@ -157,22 +159,22 @@ impl Store {
                 .bind(shown.challenge.replica.to_string())
                 .bind(integer(shown.challenge.number))
                 .bind(runner.to_string())
-                .execute(&mut *tx)
+                .execute(&mut tx)
                 .await?;
             }
             _ => {
-                sqlx::query("UPDATE runners SET locked_at = $1 WHERE id = $2")
+                query("UPDATE runners SET locked_at = $1 WHERE id = $2")
                     .bind(now.as_micros())
                     .bind(runner.to_string())
-                    .execute(&mut *tx)
+                    .execute(&mut tx)
                     .await?;
             }
         }
         if matches!(judged, JoinState::WentBack(_)) {
-            sqlx::query("UPDATE runners SET went_back_at = $1, loses_unlisted = 1 WHERE id = $2")
+            query("UPDATE runners SET went_back_at = $1, loses_unlisted = 1 WHERE id = $2")
                 .bind(now.as_micros())
                 .bind(runner.to_string())
-                .execute(&mut *tx)
+                .execute(&mut tx)
                 .await?;
             if !epochs_are_raised {
                 // Of all tenants: all of the database is older.
@@ -180,9 +182,9 @@ impl Store {
                     "UPDATE sessions SET epoch = epoch + $1",
                     "UPDATE sandboxes SET epoch = epoch + $1",
                 ] {
-                    sqlx::query(raise)
+                    query(raise)
                         .bind(EPOCHS_LOST_AT_MOST)
-                        .execute(&mut *tx)
+                        .execute(&mut tx)
                         .await?;
                 }
             }
@@ -203,8 +205,8 @@ impl Store {
         runner: RunnerId,
         state: u64,
     ) -> Result<bool, StoreError> {
-        let mut tx = self.write().await?;
-        let used = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let used = query(
             "UPDATE runners SET join_state = $1
              WHERE tenant_id = $2 AND id = $3 AND offered_join_state = $1 AND join_state < $1
                  AND locked_at IS NULL",
@@ -212,10 +214,10 @@ impl Store {
         .bind(integer(state))
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(used.rows_affected() == 1)
+        Ok(used == 1)
     }
 }
 

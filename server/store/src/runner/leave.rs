@@ -10,7 +10,7 @@ use super::{LostOutcome, entry, micros};
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Connection, Row},
+    database::{Connection, Row, query},
     operation,
 };
 
@@ -34,7 +34,7 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Late, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
         let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
         let late = revoked.ok_or(StoreError::NotFound)?;
@@ -55,14 +55,14 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Option<Late>, StoreError> {
-        let mut tx = self.write().await?;
-        let ephemeral = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let ephemeral = query(
             "SELECT id FROM runners
              WHERE tenant_id = $1 AND id = $2 AND ephemeral = 1 AND replica_id IS NULL",
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .fetch_optional(&mut *tx)
+        .fetch_optional(&mut tx)
         .await?;
         let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
         let left = match ephemeral {
@@ -85,8 +85,8 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
-        let mut tx = self.write().await?;
-        let rows: Vec<Row> = sqlx::query(
+        let mut tx = self.write_any("it is about time").await?;
+        let rows: Vec<Row> = query(
             "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
              WHERE ephemeral = 1 AND revoked_at IS NULL AND replica_id IS NULL
                  AND silent_generation = generation AND silent_us >= $1
@@ -94,7 +94,7 @@ impl Store {
         )
         .bind(micros(silent_for))
         .bind(i64::from(SWEPT_AT_MOST))
-        .fetch_all(&mut *tx)
+        .fetch_all(&mut tx)
         .await?;
         let mut removed = Vec::with_capacity(rows.len());
         for row in rows {
@@ -120,7 +120,7 @@ async fn revoke(
     lost: &LostOutcome,
     now: Timestamp,
 ) -> Result<Option<Late>, StoreError> {
-    let revoked = sqlx::query(
+    let revoked = query(
         "UPDATE runners SET revoked_at = $1
          WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
     )
@@ -129,7 +129,7 @@ async fn revoke(
     .bind(runner.to_string())
     .execute(&mut *tx)
     .await?;
-    if revoked.rows_affected() == 0 {
+    if revoked == 0 {
         return Ok(None);
     }
     audit::record(tx, tenant, entry, now).await?;

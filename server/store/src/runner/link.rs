@@ -9,7 +9,7 @@ use super::{MAX_HOST_BYTES, RunnerRow};
 use crate::{
     NewSandbox, Store, StoreError,
     columns::{integer, json},
-    database::Connection,
+    database::{Connection, query},
     error::bounded,
     operation, sandbox,
 };
@@ -95,7 +95,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<LinkClaimed, StoreError> {
         within_bounds(claim)?;
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let before = super::find(&mut tx, tenant, runner).await?;
         if before.is_barred() {
             return Err(StoreError::Conflict(
@@ -134,8 +134,8 @@ impl Store {
         generation: Generation,
         (last_heard, accepted): (Timestamp, u64),
     ) -> Result<LinkHolds, StoreError> {
-        let mut tx = self.write().await?;
-        let heard = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let heard = query(
             "UPDATE runners SET last_seen_at = $1, accepted_sequence =
                  CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
              WHERE tenant_id = $2 AND id = $3 AND generation = $4
@@ -146,9 +146,9 @@ impl Store {
         .bind(runner.to_string())
         .bind(integer(generation.0))
         .bind(integer(accepted))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
-        if heard.rows_affected() == 1 {
+        if heard == 1 {
             tx.commit().await?;
             return Ok(LinkHolds::Yes);
         }
@@ -173,8 +173,8 @@ impl Store {
         generation: Generation,
         (last_heard, accepted): (Timestamp, u64),
     ) -> Result<bool, StoreError> {
-        let mut tx = self.write().await?;
-        let ended = sqlx::query(
+        let mut tx = self.write(tenant).await?;
+        let ended = query(
             "UPDATE runners SET replica_id = NULL, connected_at = NULL, last_seen_at = $1,
                  accepted_sequence =
                      CASE WHEN accepted_sequence < $5 THEN $5 ELSE accepted_sequence END
@@ -185,10 +185,10 @@ impl Store {
         .bind(runner.to_string())
         .bind(integer(generation.0))
         .bind(integer(accepted))
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(ended.rows_affected() == 1)
+        Ok(ended == 1)
     }
 
     /// Takes every link away that another replica holds: on SQLite there is one server process, so
@@ -198,15 +198,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn all_offline_at_start(&self, replica: ReplicaId) -> Result<u64, StoreError> {
-        let mut tx = self.write().await?;
-        let ended = sqlx::query(
+        let mut tx = self.write_any("it is about the replica").await?;
+        let ended = query(
             "UPDATE runners SET replica_id = NULL, connected_at = NULL WHERE replica_id <> $1",
         )
         .bind(replica.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await?;
         tx.commit().await?;
-        Ok(ended.rows_affected())
+        Ok(ended)
     }
 }
 
@@ -234,7 +234,7 @@ async fn take(
     claim: &LinkClaim,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let taken = sqlx::query(
+    let taken = query(
         "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
              accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
@@ -257,7 +257,7 @@ async fn take(
     .bind(integer(before.generation.0))
     .execute(tx)
     .await?;
-    if taken.rows_affected() == 0 {
+    if taken == 0 {
         return Err(StoreError::Conflict(
             "another link of the runner came first",
         ));

@@ -65,7 +65,7 @@ impl Fixture {
             id: UserId::from_u128(unique()),
             name: "owner".to_owned(),
         };
-        let mut tx = self.db.write().await.expect("the database answers");
+        let mut tx = self.db.write(new.id).await.expect("the database answers");
         tenant::create(&mut tx, &new, &owner, at(0))
             .await
             .expect("the ids are new");

@@ -3,7 +3,9 @@ use std::{os::unix::fs::PermissionsExt as _, path::Path};
 use shared_types::{Generation, limits::MAX_MESSAGE_BYTES};
 
 use super::fixture::{Fixture, at, link_claim};
-use crate::{Input, NewTenant, NewUser, OpenError, Store, StoreError};
+use crate::{
+    Input, NewTenant, NewUser, OpenError, Store, StoreError, columns::Columns as _, database::query,
+};
 
 async fn refusal(path: &Path) -> OpenError {
     Store::open(path).await.expect_err("it must be refused")
@@ -173,24 +175,25 @@ async fn commits_are_synced_and_readers_cannot_write() {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
     let path = folder.path().join("gantry.db");
     let db = Store::open(&path).await.expect("an empty folder is fine");
-    let mut tx = db.write().await.expect("it answers");
+    let mut tx = db.write_any("a test").await.expect("it answers");
     // The pragmas as one row of text: FULL is 2.
-    let pragmas: String = sqlx::query_scalar(
-        "SELECT synchronous || ' ' || foreign_keys || ' ' || journal_mode
+    let pragmas = query(
+        "SELECT synchronous || ' ' || foreign_keys || ' ' || journal_mode AS pragmas
          FROM pragma_synchronous, pragma_foreign_keys, pragma_journal_mode",
     )
-    .fetch_one(&mut *tx)
+    .fetch_one(&mut tx)
     .await
     .expect("it answers");
-    assert_eq!(pragmas, "2 1 wal");
-    let write = sqlx::query("DELETE FROM events").execute(db.readers());
+    assert_eq!(pragmas.text("pragmas").expect("a text"), "2 1 wal");
+    let mut reader = db.read_any("a test").await.expect("it answers");
+    let write = query("DELETE FROM events").execute(&mut reader);
     let error = write.await.expect_err("readers only read");
     assert!(error.to_string().contains("readonly"), "{error}");
 }
 
 async fn change(db: &Store, sql: &'static str) {
-    let mut tx = db.write().await.expect("it answers");
-    let changed = sqlx::query(sql).execute(&mut *tx).await;
+    let mut tx = db.write_any("a test").await.expect("it answers");
+    let changed = query(sql).execute(&mut tx).await;
     changed.expect("the table is sqlx's");
     tx.commit().await.expect("the disk takes it");
 }
@@ -212,8 +215,8 @@ async fn a_full_disk_refuses_what_does_not_fit_and_nothing_once_there_is_room_ag
     let fixture = Fixture::sqlite().await;
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let session = ours.session().await;
-    let mut tx = db.write().await.expect("the database answers");
-    let full = sqlx::query("PRAGMA max_page_count = 1").execute(&mut *tx);
+    let mut tx = db.write_any("a test").await.expect("the database answers");
+    let full = query("PRAGMA max_page_count = 1").execute(&mut tx);
     full.await.expect("it cannot grow from now on");
     tx.commit().await.expect("nothing was written");
     let long = Input {

@@ -3,7 +3,7 @@ use shared_types::{Digest, TenantId, UserId};
 use super::fixture::{Fixture, at, new_credential, token_hash};
 use crate::{
     ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, CredentialKind, KEYS_OF_USER_AT_MOST,
-    NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError,
+    NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError, database::query,
 };
 
 on_every_backend!(
@@ -288,11 +288,11 @@ async fn only_young_attempts_are_kept_and_not_too_many(fixture: Fixture) {
     assert_eq!(count().await.expect("it answers"), 1);
 
     // As if as many as are kept had come since: the next one pushes the oldest out.
-    let mut tx = db.write().await.expect("it answers");
-    sqlx::query("INSERT INTO attempts (id, kind, address, at) VALUES ($1, 'enrol', 'x', $2)")
+    let mut tx = db.write_any("a test").await.expect("it answers");
+    query("INSERT INTO attempts (id, kind, address, at) VALUES ($1, 'enrol', 'x', $2)")
         .bind(i64::try_from(ATTEMPTS_KEPT_AT_MOST).expect("it is small") + 1)
         .bind(at(kept_for + 2).as_micros())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await
         .expect("the table is there");
     tx.commit().await.expect("the disk takes it");

@@ -6,7 +6,7 @@ use shared_types::{
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended};
-use crate::{Cancel, IfRunning, QUEUED_TURNS_AT_MOST, StoreError, TurnState};
+use crate::{Cancel, IfRunning, QUEUED_TURNS_AT_MOST, StoreError, TurnState, database::query};
 
 on_every_backend!(
     an_input_is_a_queued_turn_an_event_and_a_title,
@@ -354,11 +354,11 @@ async fn the_log_is_read_in_pages_and_keeps_what_it_does_not_know(fixture: Fixtu
     let session = ours.session().await;
     ours.send(session, "one").await;
     let newer = r#"{"type":"turn.teleported","v":7,"to":"mars"}"#;
-    let mut tx = db.write().await.expect("it answers");
-    sqlx::query("UPDATE events SET body = $1 WHERE session_id = $2 AND seq = 2")
+    let mut tx = db.write_any("a test").await.expect("it answers");
+    query("UPDATE events SET body = $1 WHERE session_id = $2 AND seq = 2")
         .bind(newer)
         .bind(session.to_string())
-        .execute(&mut *tx)
+        .execute(&mut tx)
         .await
         .expect("the table is there");
     tx.commit().await.expect("the disk takes it");
@@ -451,7 +451,10 @@ async fn a_write_that_is_dropped_half_way_has_written_everything_or_nothing(fixt
         drop(sending);
         // The next writer comes after whatever the dropped one leaves behind, and is committed with
         // it or after it.
-        let next = db.write().await.expect("the dropped one is out of the way");
+        let next = db
+            .write_any("a test")
+            .await
+            .expect("the dropped one is out of the way");
         next.commit().await.expect("it is committed");
         let turn = db.turn(ours.id, input.turn).await;
         let added = kinds(&ours, session).await.len() - before;

@@ -6,7 +6,7 @@ use super::TurnState;
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, Row},
+    database::{Connection, Row, query},
 };
 
 /// A turn whose worker failed.
@@ -32,7 +32,7 @@ impl Store {
         turn: TurnId,
         held: Epoch,
     ) -> Result<TurnFailures, StoreError> {
-        let mut tx = self.write().await?;
+        let mut tx = self.write(tenant).await?;
         let row = super::find(&mut tx, tenant, turn).await?;
         match row.state {
             TurnState::Running { epoch, .. } if epoch == held => {}
@@ -43,7 +43,7 @@ impl Store {
             _ => return Err(StoreError::Conflict("the turn does not run")),
         }
         let last = last_recorded(&mut tx, tenant, session).await?;
-        let updated: Row = sqlx::query(
+        let updated: Row = query(
             "UPDATE turns
              SET failures = CASE WHEN failed_after = $1 THEN failures + 1 ELSE 1 END,
                  failed_after = $1
@@ -52,7 +52,7 @@ impl Store {
         .bind(integer(last))
         .bind(tenant.to_string())
         .bind(turn.to_string())
-        .fetch_one(&mut *tx)
+        .fetch_one(&mut tx)
         .await?;
         let count = updated.small("failures")?;
         tx.commit().await?;
@@ -70,7 +70,7 @@ async fn last_recorded(
     tenant: TenantId,
     session: SessionId,
 ) -> Result<u64, StoreError> {
-    let row: Option<Row> = sqlx::query(
+    let row: Option<Row> = query(
         "SELECT seq FROM events
          WHERE tenant_id = $1 AND session_id = $2
            AND kind IN ('answer.recorded', 'call.placed', 'call.ended', 'results.left_out')

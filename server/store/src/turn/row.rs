@@ -5,11 +5,10 @@ use shared_types::{
     Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId,
     event::{Choice, TurnOutcome},
 };
-use sqlx::FromRow;
 
 use crate::{
     columns::{Columns as _, word},
-    database::Row,
+    database::{FromRow, Row},
 };
 
 /// A turn.
@@ -79,7 +78,7 @@ enum State {
     Ended,
 }
 
-impl FromRow<'_, Row> for TurnRow {
+impl FromRow for TurnRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let state = match row.word("state")? {
             State::Queued => TurnState::Queued,
@@ -145,7 +144,7 @@ pub(crate) fn chosen_by(choice: &Choice) -> String {
     })
 }
 
-impl FromRow<'_, Row> for UnfinishedTurn {
+impl FromRow for UnfinishedTurn {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         Ok(Self {
             tenant: row.parsed("tenant_id")?,

@@ -1,7 +1,11 @@
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use super::{Transaction, run};
-use crate::{Store, StoreError};
+use super::run;
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Row, Transaction, query},
+};
 
 async fn open() -> (Store, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("there is a temporary folder");
@@ -11,21 +15,27 @@ async fn open() -> (Store, tempfile::TempDir) {
 }
 
 async fn insert(tx: &mut Transaction, number: i64) {
-    sqlx::query("INSERT INTO attempts (kind, address, at) VALUES ('x', 'y', $1)")
+    query("INSERT INTO attempts (kind, address, at) VALUES ('x', 'y', $1)")
         .bind(number)
-        .execute(&mut **tx)
+        .execute(tx)
         .await
         .expect("the database answers");
 }
 
 /// What the transaction sees; without one, what is committed.
 async fn numbers(store: &Store, tx: Option<&mut Transaction>) -> Vec<i64> {
-    let query = sqlx::query_scalar("SELECT at FROM attempts ORDER BY at");
+    let query = query("SELECT at FROM attempts ORDER BY at");
     let found = match tx {
-        Some(tx) => query.fetch_all(&mut **tx).await,
-        None => query.fetch_all(store.readers()).await,
+        Some(tx) => query.fetch_all(tx).await,
+        None => {
+            let reader = store.read_any("a test").await;
+            let mut reader = reader.expect("the database answers");
+            query.fetch_all(&mut reader).await
+        }
     };
-    found.expect("the database answers")
+    let found = found.expect("the database answers");
+    let number = |row: &_| Row::maybe_integer(row, "at").ok().flatten();
+    found.iter().filter_map(number).collect()
 }
 
 /// Two writers: the first has done its work and waits for its commit, the second is at work.
@@ -38,13 +48,16 @@ struct Both {
 
 async fn both() -> Both {
     let (store, folder) = open().await;
-    let mut first = store.write().await.expect("the database answers");
+    let mut first = store
+        .write_any("a test")
+        .await
+        .expect("the database answers");
     insert(&mut first, 1).await;
     let (stands, standing) = oneshot::channel();
     let second = {
         let store = store.clone();
         tokio::spawn(async move {
-            let mut begin = std::pin::pin!(store.write());
+            let mut begin = std::pin::pin!(store.write_any("a test"));
             // Polled once, so that it stands in line before the first one joins it again.
             let waits = std::future::poll_fn(|context| {
                 std::task::Poll::Ready(begin.as_mut().poll(context).is_pending())
@@ -86,7 +99,12 @@ async fn a_writer_that_gives_up_undoes_its_own_work_only() {
     let first = both.first.await.expect("it does not panic");
     first.expect("it is committed");
     assert_eq!(numbers(&both.store, None).await, [1]);
-    drop(both.store.write().await.expect("the database answers"));
+    drop(
+        both.store
+            .write_any("a test")
+            .await
+            .expect("the database answers"),
+    );
 }
 
 #[tokio::test]
@@ -105,7 +123,11 @@ async fn all_who_share_a_transaction_hear_that_the_database_has_ended_it() {
         let first = both.first.await.expect("it does not panic");
         assert!(matches!(first, Err(StoreError::Unavailable(_))));
         assert!(numbers(&both.store, None).await.is_empty());
-        let mut next = both.store.write().await.expect("the database answers");
+        let mut next = both
+            .store
+            .write_any("a test")
+            .await
+            .expect("the database answers");
         insert(&mut next, 3).await;
         next.commit().await.expect("it is committed");
         assert_eq!(numbers(&both.store, None).await, [3]);
@@ -115,10 +137,16 @@ async fn all_who_share_a_transaction_hear_that_the_database_has_ended_it() {
 #[tokio::test]
 async fn a_writer_that_is_alone_gives_up_without_a_trace() {
     let (store, _folder) = open().await;
-    let mut alone = store.write().await.expect("the database answers");
+    let mut alone = store
+        .write_any("a test")
+        .await
+        .expect("the database answers");
     insert(&mut alone, 1).await;
     drop(alone);
-    let mut next = store.write().await.expect("the database answers");
+    let mut next = store
+        .write_any("a test")
+        .await
+        .expect("the database answers");
     insert(&mut next, 2).await;
     next.commit().await.expect("it is committed");
     assert_eq!(numbers(&store, None).await, [2]);

@@ -12,18 +12,19 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use sqlx::SqlitePool;
 use tokio::{
     sync::{Mutex, OwnedMutexGuard},
     time::timeout,
 };
 
-use super::{BEGIN_WRITE, CONNECTION_WITHIN, Connection, Pool};
-use crate::StoreError;
+use super::{BEGIN_WRITE, CONNECTION_WITHIN, Connection};
+use crate::{StoreError, database::query};
 
 /// The line. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
-    pool: Pool,
+    pool: SqlitePool,
     line: Line,
 }
 
@@ -32,7 +33,7 @@ type Line = Arc<Mutex<Option<Group>>>;
 /// A transaction of the database that is not committed yet.
 #[derive(Debug)]
 struct Group {
-    open: sqlx::Transaction<'static, sqlx::Sqlite>,
+    open: Connection,
     /// Those whose work is done.
     members: u32,
     /// The last one left its work half done.
@@ -53,7 +54,7 @@ pub(crate) struct Transaction {
 
 impl Writer {
     /// `pool` has one connection.
-    pub(super) fn new(pool: Pool) -> Self {
+    pub(super) fn new(pool: SqlitePool) -> Self {
         Self {
             pool,
             line: Line::default(),
@@ -68,7 +69,7 @@ impl Writer {
             Some(group) => run(&mut group.open, "SAVEPOINT work").await?,
             None => {
                 *turn = Some(Group {
-                    open: self.pool.begin_with(BEGIN_WRITE).await?,
+                    open: Connection::SqliteWriter(self.pool.begin_with(BEGIN_WRITE).await?),
                     members: 0,
                     undo: false,
                     fate: Fate::default(),
@@ -161,7 +162,7 @@ async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
     if fate.get().is_none()
         && let Some(group) = turn.take()
     {
-        let committed = group.open.commit().await.map_err(Arc::new);
+        let committed = commit(group.open).await.map_err(Arc::new);
         // Nobody else has it.
         let _ = group.fate.set(committed);
     }
@@ -193,8 +194,15 @@ fn end(turn: &mut Option<Group>, why: sqlx::Error) -> StoreError {
     StoreError::Unavailable(Box::new(why))
 }
 
+async fn commit(open: Connection) -> Result<(), sqlx::Error> {
+    match open {
+        Connection::SqliteWriter(open) => open.commit().await,
+        Connection::SqliteReader(_) => Ok(()),
+    }
+}
+
 async fn run(connection: &mut Connection, statement: &'static str) -> Result<(), sqlx::Error> {
-    sqlx::query(statement).execute(connection).await.map(drop)
+    query(statement).execute(connection).await.map(drop)
 }
 
 #[cfg(test)]

@@ -1,0 +1,268 @@
+//! SQLite: how its file is opened, and who reads and writes it.
+//!
+//! SQLite has one writer at a time. One connection writes, so that writers wait in this process
+//! (in order, for a bounded time) instead of running into each other's locks, and share commits
+//! (`writer`); a few others only read, and see what was last committed. Commits are synced
+//! (`synchronous = FULL`): an intent is on disk before it is sent. A tenant's rows are kept apart by
+//! the statements alone.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    future::ready,
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions as _, Connection as _, SqlitePool,
+    migrate::{Migrate as _, MigrateError, Migrator},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::{CONNECTION_WITHIN, Connection};
+use crate::{OpenError, StoreError};
+
+mod writer;
+
+pub(super) use writer::Transaction;
+use writer::Writer;
+
+/// Connections that read.
+const READERS: u32 = 4;
+
+/// How long a write waits for another process that writes, such as a backup.
+const LOCK_WITHIN: Duration = Duration::from_secs(5);
+
+/// The write-ahead log is cut back to this size, in bytes, when it was copied into the database.
+const LOG_KEPT_BYTES: &str = "67108864";
+
+/// Takes the writer's place at once: a transaction that began as a reader could not become one.
+const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+
+/// One file. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
+    writer: Writer,
+    readers: SqlitePool,
+    /// Held by a server; an operator's short job has none.
+    lock: Option<Arc<File>>,
+}
+
+impl Database {
+    /// See [`crate::Store::open`].
+    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
+        let lock = Arc::new(lock(path)?);
+        create_private(path)?;
+        migrate(path).await?;
+        Self::connect(path, Some(lock)).await
+    }
+
+    /// See [`crate::Store::open_beside`].
+    pub(super) async fn open_beside(path: &Path) -> Result<Self, OpenError> {
+        let found = path
+            .try_exists()
+            .map_err(|source| unwritable(path, source))?;
+        if !found {
+            return Err(OpenError::Missing { path: path.into() });
+        }
+        require_schema(path).await?;
+        Self::connect(path, None).await
+    }
+
+    /// Every connection is opened at once: what the server holds does not depend on how many once read
+    /// at the same time.
+    ///
+    /// Where a disk is full, SQLite ends a transaction by itself, and the connection goes on
+    /// believing that it is in one: it could never begin another, so it is replaced.
+    async fn connect(path: &Path, lock: Option<Arc<File>>) -> Result<Self, OpenError> {
+        let open = |options, connections| {
+            SqlitePoolOptions::new()
+                .min_connections(connections)
+                .max_connections(connections)
+                .acquire_timeout(CONNECTION_WITHIN)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .test_before_acquire(false)
+                .before_acquire(|connection, _| {
+                    Box::pin(ready(Ok(!connection.is_in_transaction())))
+                })
+                .connect_with(options)
+        };
+        let opened = async {
+            let writer = open(writing(path), 1).await?;
+            let readers = open(reading(path), READERS).await?;
+            Ok((writer, readers))
+        };
+        let (writer, readers) = opened.await.map_err(|error| cannot_open(path, error))?;
+        Ok(Self {
+            writer: Writer::new(writer),
+            readers,
+            lock,
+        })
+    }
+
+    /// Waits for what is under way, copies the log into the database and closes it.
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+        if let Some(Err(error)) = self.lock.as_ref().map(|lock| lock.unlock()) {
+            tracing::warn!(%error, "the database stays locked until this process ends");
+        }
+    }
+
+    /// For statements that read.
+    pub(super) async fn read(&self) -> Result<Connection, StoreError> {
+        Ok(Connection::SqliteReader(self.readers.acquire().await?))
+    }
+
+    /// See [`crate::Store::write`].
+    pub(super) async fn write(&self) -> Result<Transaction, StoreError> {
+        self.writer.begin().await
+    }
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = private().open(PathBuf::from(name));
+    let file = file.map_err(|source| unwritable(path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.into() }),
+        Err(TryLockError::Error(source)) => Err(unwritable(path, source)),
+    }
+}
+
+/// Makes the file for its owner only; SQLite gives the files beside it the same mode. It must be
+/// closed again before SQLite opens it, because closing any handle of a file drops SQLite's locks.
+fn create_private(path: &Path) -> Result<(), OpenError> {
+    let created = private().read(true).open(path);
+    created.map(drop).map_err(|source| unwritable(path, source))
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .busy_timeout(LOCK_WITHIN)
+        .foreign_keys(true)
+        .disable_statement_logging()
+}
+
+fn writing(path: &Path) -> SqliteConnectOptions {
+    options(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("journal_size_limit", LOG_KEPT_BYTES)
+}
+
+fn reading(path: &Path) -> SqliteConnectOptions {
+    options(path).read_only(true)
+}
+
+/// On a connection of its own without foreign keys, because a table that is built anew is dropped
+/// on the way; so all of them are checked afterwards.
+async fn migrate(path: &Path) -> Result<(), OpenError> {
+    let failed = |error| cannot_open(path, error);
+    let options = writing(path).foreign_keys(false);
+    let mut connection = options.connect().await.map_err(failed)?;
+    MIGRATIONS
+        .run(&mut connection)
+        .await
+        .map_err(|error| cannot_migrate(path, error))?;
+    let dangling = sqlx::query("PRAGMA foreign_key_check")
+        .fetch_optional(&mut connection)
+        .await
+        .map_err(failed)?;
+    if dangling.is_some() {
+        return Err(OpenError::Unusable {
+            path: path.into(),
+            source: "a row refers to one that does not exist; restore a backup".into(),
+        });
+    }
+    connection.close().await.map_err(failed)
+}
+
+/// A server of another version may be using it, so nothing is changed.
+async fn require_schema(path: &Path) -> Result<(), OpenError> {
+    let failed = |error| cannot_open(path, error);
+    let mut connection = reading(path).connect().await.map_err(failed)?;
+    let applied = connection
+        .list_applied_migrations(&MIGRATIONS.table_name)
+        .await
+        .map_err(|error| cannot_migrate(path, error))?;
+    for applied in &applied {
+        let version = applied.version;
+        let known = MIGRATIONS.iter().find(|known| known.version == version);
+        match known {
+            None => return Err(cannot_migrate(path, MigrateError::VersionMissing(version))),
+            Some(known) if known.checksum != applied.checksum => {
+                return Err(cannot_migrate(path, MigrateError::VersionMismatch(version)));
+            }
+            Some(_) => {}
+        }
+    }
+    if applied.len() < MIGRATIONS.iter().count() {
+        return Err(OpenError::Older { path: path.into() });
+    }
+    connection.close().await.map_err(failed)
+}
+
+fn cannot_migrate(path: &Path, error: MigrateError) -> OpenError {
+    let known = MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default();
+    match error {
+        MigrateError::VersionMissing(found) if found > known => OpenError::Newer {
+            path: path.into(),
+            found,
+            known,
+        },
+        MigrateError::VersionMissing(schema) | MigrateError::VersionMismatch(schema) => {
+            OpenError::Foreign {
+                path: path.into(),
+                schema,
+            }
+        }
+        MigrateError::Execute(error) => cannot_open(path, error),
+        error => OpenError::Unusable {
+            path: path.into(),
+            source: Box::new(error),
+        },
+    }
+}
+
+fn cannot_open(path: &Path, error: sqlx::Error) -> OpenError {
+    // The primary result code is the low byte (https://www.sqlite.org/rescode.html).
+    let code = error
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<i32>().ok())
+        .map(|code| code & 0xff);
+    match code {
+        Some(26) => OpenError::NotADatabase { path: path.into() },
+        Some(8 | 14) => unwritable(path, io::Error::other(error)),
+        _ => OpenError::Unusable {
+            path: path.into(),
+            source: Box::new(error),
+        },
+    }
+}
+
+fn unwritable(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Unwritable {
+        path: path.into(),
+        source,
+    }
+}
