@@ -31,6 +31,15 @@ use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// What jemalloc is told (jemalloc(3), TUNING): two arenas, and freed pages go back after 0.1 s and
+/// not after 10 s. While 200 MB of output passed, the server held at most 32 to 33 MiB and not
+/// 37.6, of which 19 are its program; copies of a file were as fast.
+#[expect(unsafe_code, reason = "jemalloc finds its settings by this name")]
+// SAFETY: nothing else has this name, which belongs to jemalloc in this program, and jemalloc reads
+// the bytes to their NUL and never writes them.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static ALLOCATOR_SETTINGS: &[u8; 46] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0\0";
+
 /// How often old samples are dropped from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 

@@ -1,7 +1,8 @@
 //! The server's end of a link, in this process: the real router behind the real HTTP/2 server
-//! (and TLS), with ports in memory. What is left out of the server is its store, and with it
-//! every commit; the runner is the real release program, and cannot tell the difference.
+//! (and TLS), with ports in memory, and output in the server's own area of files. What is left out of
+//! the server is its database, and with it every commit; the runner is the real release program, and cannot tell the difference.
 
+mod area;
 mod kept;
 mod operation;
 mod rows;
@@ -20,16 +21,14 @@ use server_router::{
 };
 use shared_tls::ServerTls;
 use shared_types::{OsEntropy, RunnerId, SystemClock, TenantId, Token, limits::MAX_FRAME_BYTES};
+use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::{Request, Response, Status, Streaming};
 
-pub use self::{
-    kept::{KeptDoor, output_key},
-    operation::operation,
-    rows::Rows,
-};
+use self::area::Area;
+pub use self::{area::output_key, kept::KeptDoor, operation::operation, rows::Rows};
 use crate::{enrolment_double, gantry::Runner, proxy::Proxy};
 
 /// The only runner here.
@@ -51,6 +50,7 @@ pub struct Door {
     /// The runner, which runs.
     pub runner: Runner,
     _stop: DropGuard,
+    _area: TempDir,
 }
 
 impl Door {
@@ -85,6 +85,8 @@ impl Door {
             ServerTls::self_signed(keys.path(), &names).expect("a certificate")
         });
         let (rows, clock) = (Arc::new(Rows::default()), Arc::new(SystemClock::new()));
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        rows.keep_output_in(Arc::new(Area::start(folder.path())));
         let stop = CancellationToken::new();
         let options = LinkOptions::default();
         let links = Links::start(
@@ -115,6 +117,7 @@ impl Door {
             rows,
             runner,
             _stop: stop.drop_guard(),
+            _area: folder,
         };
         (door, way)
     }

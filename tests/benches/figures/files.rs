@@ -157,15 +157,16 @@ async fn download(door: &Door, local: &Local, algorithm: DigestAlgorithm) {
 }
 
 /// This side's files, in a folder of their own.
-struct Local {
-    source: PathBuf,
+pub(crate) struct Local {
+    pub(crate) source: PathBuf,
     digests: [FileDigest; 2],
-    target: PathBuf,
+    pub(crate) target: PathBuf,
     _folder: TempDir,
 }
 
 impl Local {
-    fn new() -> Self {
+    /// Writes the file to copy: 1 GiB that nothing makes smaller.
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, target) = (folder.path().join("source"), folder.path().join("target"));
         let mut file = File::create(&source).expect("it can be created");
@@ -211,12 +212,13 @@ fn sync(file: &Path) {
 }
 
 /// Checks that all of a file came, and removes it, so that the next is as new.
-fn gone(file: &Path) {
+pub(crate) fn gone(file: &Path) {
     let length = std::fs::metadata(file).expect("it is there").len();
     assert_eq!(length, BYTES, "it is whole");
     std::fs::remove_file(file).expect("it can be removed");
 }
 
-fn speed(took: f64) -> f64 {
+/// Bytes each second of a copy that took so many seconds.
+pub(crate) fn speed(took: f64) -> f64 {
     BYTES as f64 / took
 }

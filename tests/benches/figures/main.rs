@@ -6,12 +6,13 @@
 //! - *exec*: the router, HTTP/2 (and TLS) on loopback, and the release runner; placement and the
 //!   intent's and result's records happen in memory, so none of the server's commits is in it;
 //! - *stdout*, *file*: the same as exec, of 1 GiB; nobody but the reader keeps what arrives;
+//! - *`gantry`*: the release server, one runner and the terminal client, each a program;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
-//! `execs`, `layers`, `ssh`, `stdout`, `files`, `server`, `links`, `many-links`, `storm`.
+//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `server`, `links`, `many-links`, `storm`.
 
 mod execs;
 mod files;
@@ -20,6 +21,7 @@ mod layers;
 mod links;
 mod local;
 mod memory;
+mod people;
 mod server;
 mod ssh;
 mod stdout;
@@ -82,7 +84,10 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
 /// The groups that have OpenSSH as a peer.
 async fn figures_with_ssh(wanted: impl Fn(&str) -> bool, watch: &Stopwatch) -> Vec<table::Figure> {
     let mut figures = Vec::new();
-    if !["ssh", "stdout", "files"].into_iter().any(&wanted) {
+    if !["ssh", "stdout", "files", "people"]
+        .into_iter()
+        .any(&wanted)
+    {
         return figures;
     }
     let ssh = ssh::Ssh::start().await;
@@ -99,6 +104,11 @@ async fn figures_with_ssh(wanted: impl Fn(&str) -> bool, watch: &Stopwatch) -> V
         && let Some(ssh) = &ssh
     {
         figures.extend(files::figures(&door, ssh, watch).await);
+    }
+    if wanted("people")
+        && let Some(ssh) = &ssh
+    {
+        figures.extend(people::figures(&door, ssh, watch).await);
     }
     figures
 }

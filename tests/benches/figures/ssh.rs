@@ -77,6 +77,15 @@ impl Ssh {
         local::drained(client.arg("127.0.0.1").args(words))
     }
 
+    /// What starts a login shell in a terminal over the kept master connection.
+    pub(crate) fn shell(&self) -> Command {
+        let mut client = Command::new("ssh");
+        client.args(["-tt", "-x"]);
+        self.connect_by(&mut client, true);
+        client.arg("127.0.0.1");
+        client
+    }
+
     /// Copies a file from here to "there", over the kept master connection.
     pub(crate) fn upload(&self, from: &Path, to: &Path) {
         done(self.copier().arg(from).arg(remote(to)));

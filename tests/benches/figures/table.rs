@@ -201,6 +201,17 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     Spread::of(samples).expect("a round has samples").median
 }
 
+/// The sample that this part of one round's samples does not exceed.
+///
+/// # Panics
+/// If there are none.
+pub(crate) fn percentile(samples: &[f64], part: f64) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (sorted.len() as f64 * part) as usize;
+    sorted[at.min(sorted.len() - 1)]
+}
+
 /// Prints all figures as one aligned table.
 pub(crate) fn print(figures: &[Figure]) {
     let head = ["what", "ours", "peer", "ours/peer", "goal", ""].map(str::to_owned);

@@ -6,13 +6,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use server_router::ports::{
     Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity, LinkRows,
     NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, Seen, Settled,
     StoredIntent, TurnedAway, Verdict, never_started,
 };
-use shared_sandbox::{Outcome, OutputStream, Request};
+use shared_sandbox::{Outcome, Request};
 use shared_types::{Generation, Isolation, OperationId, RunnerId, event::Choice};
 
 /// What a store would keep.
@@ -51,7 +50,7 @@ impl Rows {
 
     fn area(&self) -> Arc<dyn Outputs> {
         let area = self.kept().outputs.clone();
-        area.unwrap_or_else(|| Arc::new(Unkept))
+        area.expect("a door keeps output")
     }
 
     /// Drops an operation.
@@ -204,42 +203,5 @@ impl LinkRows for Rows {
 
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {
         Arc::new(self.clone())
-    }
-}
-
-/// Output goes to whoever reads, and is not kept: the link is what is measured.
-struct Unkept;
-
-#[async_trait]
-impl Outputs for Unkept {
-    async fn read(
-        &self,
-        _id: OperationId,
-        _stream: OutputStream,
-        _from: u64,
-    ) -> Result<Option<(u64, Bytes)>, PortError> {
-        Ok(None)
-    }
-
-    async fn keep_all(&self, _id: OperationId) -> Result<(), PortError> {
-        Ok(())
-    }
-
-    async fn append(
-        &self,
-        _id: OperationId,
-        _stream: OutputStream,
-        _offset: u64,
-        _data: Bytes,
-    ) -> Result<(), PortError> {
-        Ok(())
-    }
-
-    async fn resume(&self, _id: OperationId) -> Result<[u64; 2], PortError> {
-        Ok([0, 0])
-    }
-
-    async fn synced(&self, _id: OperationId) -> Result<[u64; 2], PortError> {
-        Ok([0, 0])
     }
 }

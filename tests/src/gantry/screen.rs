@@ -96,6 +96,14 @@ impl Screen {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
+    /// How many bytes were shown so far.
+    pub fn shown_bytes(&self) -> usize {
+        self.shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
     /// Waits until this is shown.
     pub async fn until_shown(&self, text: &str) {
         let is_shown = async || self.shown().contains(text).then_some(());
