@@ -11,14 +11,19 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
     AttemptKind, Bootstrap, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewTenant,
-    NewUser, RedeemRefusal, Store, StoreError, UserRow,
+    NewUser, RedeemRefusal, Store, SubjectRow, UserRow,
 };
 use shared_types::{
-    Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind, UserId,
-    clean::is_clean_line, limits::MAX_NAME_BYTES,
+    AddressRange, Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind,
+    UserId, clean::is_clean_line, limits::MAX_NAME_BYTES,
 };
 
-use crate::{AppError, OpContext, allowance::Allowance, refusals::place};
+mod last_use;
+
+use self::last_use::LastUse;
+use crate::{
+    AppError, OpContext, allowance::Allowance, gate::Gate, refusals::place, rights::Action,
+};
 
 /// How long a one-time code can be used.
 pub const SIGN_IN_CODE_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -82,6 +87,8 @@ pub struct Access {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     allowance: Allowance,
+    gate: Gate,
+    used: LastUse,
 }
 
 impl Access {
@@ -92,6 +99,8 @@ impl Access {
         allowance: Allowance,
     ) -> Self {
         Self {
+            gate: Gate::new(store.clone()),
+            used: LastUse::default(),
             store,
             clock,
             entropy,
@@ -212,7 +221,11 @@ impl Access {
     ///
     /// # Errors
     /// If the token is not one, is not known, or was revoked: the three are not told apart.
-    pub async fn authenticate(&self, bearer: &str) -> Result<OpContext, AppError> {
+    pub async fn authenticate(
+        &self,
+        bearer: &str,
+        from: Option<IpAddr>,
+    ) -> Result<OpContext, AppError> {
         let token: Token = bearer.parse()?;
         let kind = match token.kind() {
             TokenKind::ApiKey => CredentialKind::ApiKey,
@@ -225,26 +238,56 @@ impl Access {
         };
         let found = self
             .store
-            .credential_by_hash(&token.hash())
+            .subject_by_hash(&token.hash())
             .await?
             .filter(|row| row.kind == kind);
         let row = found.ok_or(AppError::Unauthenticated(
             "the credential is not valid; sign in again",
         ))?;
-        Ok(OpContext {
-            tenant: row.tenant,
-            user: row.user,
-            credential: row.id,
-        })
+        let ctx = self.context(&row, from)?;
+        self.used.note(&row, &self.store, &*self.clock);
+        Ok(ctx)
     }
 
-    /// Whether the credential of a context has not been revoked since. What lives longer than a
-    /// request asks from time to time.
+    /// The context as it is now: what lives longer than a request asks from time to time. Nothing
+    /// where the credential was revoked or has expired, or its user was removed.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn holds(&self, ctx: &OpContext) -> Result<bool, AppError> {
-        self.is_own(ctx, ctx.credential).await
+    pub async fn renewed(&self, ctx: &OpContext) -> Result<Option<OpContext>, AppError> {
+        let row = self.store.subject(ctx.tenant, ctx.credential).await?;
+        Ok(row.and_then(|row| self.context(&row, ctx.from).ok()))
+    }
+
+    /// Whether the subject may do this, for what is about no object.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn require(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
+        self.gate.own(ctx, action)
+    }
+
+    fn context(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
+        if row.expires_at.is_some_and(|at| at <= self.clock.now()) {
+            return Err(AppError::Unauthenticated(
+                "this key has expired; make a new one: gantry keys add NAME",
+            ));
+        }
+        let outside = |range: AddressRange| !from.is_some_and(|from| range.contains(from));
+        if row.from.is_some_and(outside) {
+            return Err(AppError::Unauthenticated(
+                "this key is not for your address; use it where it was made for, or make another one: \
+                 gantry keys add NAME --from ADDRESSES",
+            ));
+        }
+        Ok(OpContext {
+            tenant: row.tenant,
+            user: row.user,
+            credential: row.credential,
+            role: row.role,
+            scopes: row.scopes,
+            from,
+        })
     }
 
     /// Who asks.
@@ -252,6 +295,7 @@ impl Access {
     /// # Errors
     /// If the store does not answer.
     pub async fn me(&self, ctx: &OpContext) -> Result<Me, AppError> {
+        self.gate.own(ctx, Action::SeeAccount)?;
         let user = self.store.user(ctx.tenant, ctx.user).await?;
         let tenant = self.store.tenant(ctx.tenant).await?.name;
         let active_runner = match user.active_runner {
@@ -275,6 +319,7 @@ impl Access {
     /// # Errors
     /// If the store does not answer.
     pub async fn keys(&self, ctx: &OpContext) -> Result<Vec<Key>, AppError> {
+        self.gate.own(ctx, Action::SeeKeys)?;
         Ok(self
             .store
             .list_credentials(ctx.tenant, ctx.user)
@@ -289,6 +334,7 @@ impl Access {
     /// # Errors
     /// If the name is empty or too long, or the user has too many keys or made too many lately.
     pub async fn create_key(&self, ctx: &OpContext, name: &str) -> Result<(Token, Key), AppError> {
+        self.gate.own(ctx, Action::MakeKey)?;
         let token = Token::generate(TokenKind::ApiKey, &*self.entropy);
         let made = self.credential(CredentialKind::ApiKey, name, &token)?;
         let credential = NewCredential {
@@ -309,21 +355,11 @@ impl Access {
     /// # Errors
     /// If the user has no such key.
     pub async fn revoke_key(&self, ctx: &OpContext, id: CredentialId) -> Result<(), AppError> {
-        if !self.is_own(ctx, id).await? {
-            return Err(AppError::NotFound("key"));
-        }
+        self.gate.key(ctx, Action::RevokeKey, id).await?;
         Ok(self
             .store
             .revoke_credential(ctx.tenant, id, ctx.user, self.clock.now())
             .await?)
-    }
-
-    async fn is_own(&self, ctx: &OpContext, id: CredentialId) -> Result<bool, AppError> {
-        match self.store.credential(ctx.tenant, id).await {
-            Ok(row) => Ok(row.user == ctx.user),
-            Err(StoreError::NotFound) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
     }
 
     fn credential(

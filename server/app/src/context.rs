@@ -1,7 +1,12 @@
 //! Who acts: every use case takes it, and it comes from the credential alone
 //! (docs/internals/contracts.md#e-tenancy).
 
+use std::net::IpAddr;
+
+use server_store::{Role, Scopes};
 use shared_types::{CredentialId, TenantId, UserId};
+
+use crate::rights::Subject;
 
 /// The tenant and the subject of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,4 +17,21 @@ pub struct OpContext {
     pub user: UserId,
     /// The credential itself.
     pub credential: CredentialId,
+    /// The user's role, when the request came.
+    pub role: Role,
+    /// What the credential is good for.
+    pub scopes: Scopes,
+    /// From where the request came.
+    pub from: Option<IpAddr>,
+}
+
+impl OpContext {
+    /// Who asks for rights.
+    pub fn subject(&self) -> Subject {
+        Subject {
+            user: self.user,
+            role: self.role,
+            scopes: self.scopes,
+        }
+    }
 }

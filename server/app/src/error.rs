@@ -1,5 +1,7 @@
 //! What a use case answers instead of a result. Each door turns it into its own words.
 
+use std::borrow::Cow;
+
 use server_store::StoreError;
 use shared_types::token::TokenError;
 
@@ -22,7 +24,7 @@ pub enum AppError {
     Unauthenticated(&'static str),
     /// The subject may not do this.
     #[error("{0}")]
-    Forbidden(&'static str),
+    Forbidden(Cow<'static, str>),
     /// Too often.
     #[error("too many attempts; wait {retry_after_s} s and try again")]
     TooMany {

@@ -11,6 +11,7 @@ mod context;
 mod enrolment;
 mod error;
 mod follow;
+mod gate;
 mod isolation;
 mod journal;
 pub mod keys;
@@ -22,6 +23,7 @@ mod operator;
 mod outdated;
 mod ports;
 mod refusals;
+pub mod rights;
 mod runners;
 mod sessions;
 mod silence;
@@ -61,13 +63,14 @@ pub use operator::Operator;
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
-pub use server_store::{CredentialKind, Role};
+pub use server_store::{CredentialKind, Role, Scope, Scopes};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 
 use crate::{
     allowance::Allowance,
     enrolment::ServerKeys,
+    gate::Gate,
     keys::SigningKey,
     live::LiveHub,
     ports::Started,
@@ -210,6 +213,7 @@ impl App {
             refusals,
         );
         let allowance = Allowance::new(parts.user_limits, clock.clone());
+        let gate = Gate::new(store.clone());
         let access = Access::new(
             store.clone(),
             clock.clone(),
@@ -223,7 +227,7 @@ impl App {
             entropy.clone(),
         );
         let runners = Runners::new(
-            store.clone(),
+            (store.clone(), gate.clone()),
             (links.clone(), hub.clone()),
             join_tokens,
             allowance.clone(),
@@ -243,7 +247,7 @@ impl App {
         let silence = Silence::from_now(store.clone(), clock.clone());
         tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
         let sessions = Sessions::new(
-            store.clone(),
+            (store.clone(), gate.clone()),
             hub.clone(),
             turns,
             allowance.clone(),
@@ -253,6 +257,7 @@ impl App {
         );
         let operations = Operations {
             store: store.clone(),
+            gate,
             area: outputs,
             links: links.clone(),
             waiting: Default::default(),

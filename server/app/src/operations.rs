@@ -39,9 +39,11 @@ pub use self::{
 use crate::{
     AppError, OpContext,
     allowance::Allowance,
+    gate::Gate,
     isolation::IsolationPolicy,
     live::LiveHub,
     ports::{Started, TenantOperations},
+    rights::Action,
     runners,
     sessions::Sessions,
 };
@@ -69,6 +71,7 @@ pub use server_store::OperationFilter;
 #[derive(Clone)]
 pub struct Operations {
     pub(crate) store: Store,
+    pub(crate) gate: Gate,
     pub(crate) area: OutputArea,
     pub(crate) links: Links,
     pub(crate) waiting: Waiting,
@@ -94,6 +97,7 @@ impl Operations {
         ctx: &OpContext,
         start: StartOperation,
     ) -> Result<(OperationView, bool), AppError> {
+        self.gate.own(ctx, Action::StartOperation)?;
         let run_for = start.run_for.unwrap_or(COMMAND_RUNS_AT_MOST);
         if !(RUNS_AT_LEAST..=COMMAND_RUNS_AT_MOST).contains(&run_for) {
             return Err(AppError::Invalid(format!(
@@ -153,6 +157,7 @@ impl Operations {
         ctx: &OpContext,
         filter: OperationFilter,
     ) -> Result<Vec<OperationView>, AppError> {
+        self.gate.own(ctx, Action::ReadOperation)?;
         let listed = self.store.operations_of_user(ctx.tenant, ctx.user, &filter);
         Ok(listed.await?.into_iter().map(shown).collect())
     }
@@ -162,8 +167,16 @@ impl Operations {
     /// # Errors
     /// If the user has no such operation.
     pub async fn view(&self, ctx: &OpContext, id: OperationId) -> Result<OperationView, AppError> {
-        let found = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
-        let mut view = shown(found.map_err(not_found)?);
+        self.view_for(ctx, Action::ReadOperation, id).await
+    }
+
+    async fn view_for(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: OperationId,
+    ) -> Result<OperationView, AppError> {
+        let mut view = shown(self.gate.operation(ctx, action, id).await?);
         view.input = Some(match view.session {
             // What agents run takes none.
             Some(_) => TakesInput::Nothing,
@@ -186,17 +199,23 @@ impl Operations {
         id: OperationId,
         from: [u64; 2],
     ) -> Result<Attached, AppError> {
-        let view = self.view(ctx, id).await?;
+        let view = self.view_for(ctx, Action::FollowOperation, id).await?;
         if view.session.is_some() {
             let collected = self.links.read(self.placed(ctx.tenant), id).await;
             let collected = collected.map_err(AppError::unavailable)?;
             let collected = collected.ok_or(AppError::NotFound("operation"))?;
             return Ok(Attached {
                 view,
+                does: Action::FollowOperation,
                 reading: Reading::Collected(collected.read(from)),
                 controls: Arc::new(TakesNothing),
             });
         }
+        let does = match self.require(ctx, Action::PassInput, id).await {
+            Ok(()) => Action::PassInput,
+            Err(AppError::Forbidden(_)) => Action::FollowOperation,
+            Err(error) => return Err(error),
+        };
         let (reading, controls) = match self.collected(ctx.tenant, id).await? {
             Read::Collected(collected) => (
                 Reading::Collected(collected.read(from)),
@@ -214,11 +233,29 @@ impl Operations {
                 (Reading::Alone(Box::new(alone)), controls)
             }
         };
+        let controls = match does {
+            Action::PassInput => controls,
+            _ => Arc::new(TakesNothing),
+        };
         Ok(Attached {
             view,
+            does,
             reading,
             controls,
         })
+    }
+
+    /// Whether the user may do this with an operation.
+    ///
+    /// # Errors
+    /// Why not, or that the user has no such operation.
+    pub async fn require(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: OperationId,
+    ) -> Result<(), AppError> {
+        self.gate.operation(ctx, action, id).await.map(drop)
     }
 
     /// What can be passed on to an operation that a caller asked for.
@@ -230,7 +267,8 @@ impl Operations {
         ctx: &OpContext,
         id: OperationId,
     ) -> Result<Arc<dyn Controls>, AppError> {
-        if self.view(ctx, id).await?.session.is_some() {
+        let view = self.view_for(ctx, Action::PassInput, id).await?;
+        if view.session.is_some() {
             return Ok(Arc::new(TakesNothing));
         }
         match self.links.collected(id) {
@@ -256,7 +294,7 @@ impl Operations {
     /// # Errors
     /// If the user has no such operation, or its runner is lost.
     pub async fn cancel(&self, ctx: &OpContext, id: OperationId) -> Result<CancelAnswer, AppError> {
-        let view = self.view(ctx, id).await?;
+        let view = self.view_for(ctx, Action::CancelOperation, id).await?;
         if view.session.is_some() {
             return self.sessions.cancel_operation(ctx, id).await;
         }
@@ -298,17 +336,19 @@ impl Operations {
     async fn runner(&self, ctx: &OpContext, named: Option<&str>) -> Result<RunnerId, AppError> {
         match named {
             Some(name_or_id) => {
-                let found = self.store.find_runner(ctx.tenant, name_or_id).await;
-                Ok(found.map_err(runners::not_found)?.id)
+                let found = self.gate.runner(ctx, Action::UseRunner, name_or_id).await;
+                Ok(found?.id)
             }
             None => {
                 let user = self.store.user(ctx.tenant, ctx.user).await?;
-                user.active_runner.ok_or_else(|| {
+                let active = user.active_runner.ok_or_else(|| {
                     AppError::Conflict(
                         "no runner is chosen; name one, or choose one with: gantry runners use NAME"
                             .to_owned(),
                     )
-                })
+                })?;
+                let known = self.gate.known_runner(ctx, Action::UseRunner, active);
+                known.await.map(|()| active)
             }
         }
     }

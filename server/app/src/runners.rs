@@ -13,8 +13,8 @@ use shared_types::{
 };
 
 use crate::{
-    AppError, OpContext, allowance::Allowance, isolation::IsolationPolicy, live::LiveHub,
-    outdated::Outdated, ports::lost, whole::whole,
+    AppError, OpContext, allowance::Allowance, gate::Gate, isolation::IsolationPolicy,
+    live::LiveHub, outdated::Outdated, ports::lost, rights::Action, whole::whole,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -77,6 +77,7 @@ pub struct MadeJoinToken {
 #[derive(Clone)]
 pub struct Runners {
     store: Store,
+    gate: Gate,
     links: Links,
     hub: LiveHub,
     join_tokens: JoinTokens,
@@ -88,7 +89,7 @@ pub struct Runners {
 
 impl Runners {
     pub(crate) fn new(
-        store: Store,
+        (store, gate): (Store, Gate),
         (links, hub): (Links, LiveHub),
         join_tokens: JoinTokens,
         allowance: Allowance,
@@ -97,6 +98,7 @@ impl Runners {
     ) -> Self {
         Self {
             store,
+            gate,
             links,
             hub,
             join_tokens,
@@ -112,11 +114,8 @@ impl Runners {
     /// # Errors
     /// If the store does not answer.
     pub async fn list(&self, ctx: &OpContext) -> Result<Vec<Runner>, AppError> {
+        let rows = self.gate.runners(ctx, LIST_AT_MOST).await?;
         let active = self.store.user(ctx.tenant, ctx.user).await?.active_runner;
-        let rows = self
-            .store
-            .list_runners(ctx.tenant, "", LIST_AT_MOST)
-            .await?;
         let mut runners = Vec::with_capacity(rows.len());
         for row in rows {
             runners.push(self.shown(row, active).await?);
@@ -129,8 +128,7 @@ impl Runners {
     /// # Errors
     /// If the tenant has no such runner.
     pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
-        let found = self.store.find_runner(ctx.tenant, name_or_id).await;
-        let row = found.map_err(not_found)?;
+        let row = self.gate.runner(ctx, Action::UseRunner, name_or_id).await?;
         self.store
             .set_active_runner(ctx.tenant, ctx.user, Some(row.id))
             .await?;
@@ -143,6 +141,7 @@ impl Runners {
     /// # Errors
     /// If the store does not answer.
     pub async fn choose_none(&self, ctx: &OpContext) -> Result<(), AppError> {
+        self.gate.own(ctx, Action::UseRunner)?;
         Ok(self
             .store
             .set_active_runner(ctx.tenant, ctx.user, None)
@@ -154,6 +153,8 @@ impl Runners {
     /// # Errors
     /// If the tenant has no such runner.
     pub async fn remove(&self, ctx: &OpContext, runner: RunnerId) -> Result<(), AppError> {
+        let named = runner.to_string();
+        self.gate.runner(ctx, Action::RemoveRunner, &named).await?;
         let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.user);
         whole(async move { this.revoke(tenant, runner, by).await }).await
     }
@@ -167,6 +168,7 @@ impl Runners {
         ctx: &OpContext,
         terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
+        self.gate.own(ctx, Action::MakeJoinToken)?;
         let allowed = self.allowance.one_more(ctx)?;
         let made = self.join_tokens.make(ctx.tenant, ctx.user, terms).await;
         if made.is_err() {

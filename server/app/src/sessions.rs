@@ -12,8 +12,8 @@ use shared_types::{
 mod tasks;
 
 use crate::{
-    AppError, OpContext, allowance::Allowance, follow::Subscription, live::LiveHub, runners,
-    turns::Turns, whole::whole,
+    AppError, OpContext, allowance::Allowance, follow::Subscription, gate::Gate, live::LiveHub,
+    rights::Action, runners, turns::Turns, whole::whole,
 };
 
 /// A session as its user sees it.
@@ -26,6 +26,7 @@ pub type Sent = server_store::Sent;
 #[derive(Clone)]
 pub struct Sessions {
     store: Store,
+    gate: Gate,
     hub: LiveHub,
     turns: Turns,
     allowance: Allowance,
@@ -36,7 +37,7 @@ pub struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(
-        store: Store,
+        (store, gate): (Store, Gate),
         hub: LiveHub,
         turns: Turns,
         allowance: Allowance,
@@ -46,6 +47,7 @@ impl Sessions {
     ) -> Self {
         Self {
             store,
+            gate,
             hub,
             turns,
             allowance,
@@ -66,6 +68,7 @@ impl Sessions {
         title: &str,
         runner: Option<&str>,
     ) -> Result<Session, AppError> {
+        self.gate.own(ctx, Action::BeginSession)?;
         if title.len() > MAX_NAME_BYTES * 4 {
             return Err(AppError::Invalid(format!(
                 "a title has at most {} bytes",
@@ -98,7 +101,7 @@ impl Sessions {
         session: SessionId,
         runner: Option<&str>,
     ) -> Result<Session, AppError> {
-        let row = self.get(ctx, session).await?;
+        let row = self.gate.session(ctx, Action::PinSession, session).await?;
         let runner = self.runner(ctx, runner).await?;
         let pinned = self.store.pin_session(ctx.tenant, session, runner).await;
         let pin = pinned.map_err(runners::not_found)?;
@@ -113,8 +116,8 @@ impl Sessions {
         let Some(name_or_id) = name_or_id else {
             return Ok(None);
         };
-        let found = self.store.find_runner(ctx.tenant, name_or_id).await;
-        Ok(Some(found.map_err(runners::not_found)?.id))
+        let found = self.gate.runner(ctx, Action::UseRunner, name_or_id).await;
+        Ok(Some(found?.id))
     }
 
     /// The user's sessions, the most recently used first.
@@ -122,6 +125,7 @@ impl Sessions {
     /// # Errors
     /// If the store does not answer.
     pub async fn list(&self, ctx: &OpContext, limit: u32) -> Result<Vec<Session>, AppError> {
+        self.gate.own(ctx, Action::ReadSession)?;
         Ok(self
             .store
             .list_sessions(ctx.tenant, ctx.user, limit)
@@ -138,6 +142,7 @@ impl Sessions {
         beginning: &str,
         limit: u32,
     ) -> Result<Vec<Session>, AppError> {
+        self.gate.own(ctx, Action::ReadSession)?;
         let found = self
             .store
             .sessions_beginning(ctx.tenant, ctx.user, beginning, limit);
@@ -149,11 +154,7 @@ impl Sessions {
     /// # Errors
     /// If the user has no such session; another user's is no different from none.
     pub async fn get(&self, ctx: &OpContext, session: SessionId) -> Result<Session, AppError> {
-        match self.store.session(ctx.tenant, session).await {
-            Ok(row) if row.user == ctx.user => Ok(row),
-            Ok(_) | Err(server_store::StoreError::NotFound) => Err(AppError::NotFound("session")),
-            Err(error) => Err(error.into()),
-        }
+        self.gate.session(ctx, Action::ReadSession, session).await
     }
 
     /// A page of the log after that event, and whether there is more.
@@ -188,6 +189,7 @@ impl Sessions {
         client_id: Option<String>,
         text: String,
     ) -> Result<Sent, AppError> {
+        self.gate.session(ctx, Action::SendMessage, session).await?;
         if text.trim().is_empty() {
             return Err(AppError::Invalid("the message is empty".to_owned()));
         }
@@ -205,7 +207,6 @@ impl Sessions {
                 "a client id has 1 to {MAX_CLIENT_ID_BYTES} bytes"
             )));
         }
-        self.get(ctx, session).await?;
         let input = Input {
             turn: TurnId::generate(&*self.clock, &*self.entropy),
             by: ctx.user,
@@ -236,7 +237,7 @@ impl Sessions {
         ctx: &OpContext,
         session: SessionId,
     ) -> Result<Option<TurnId>, AppError> {
-        self.get(ctx, session).await?;
+        self.gate.session(ctx, Action::CancelTurn, session).await?;
         let Some(row) = self.store.unfinished_turn(ctx.tenant, session).await? else {
             return Ok(None);
         };

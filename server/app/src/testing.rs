@@ -156,7 +156,7 @@ async fn sign_in(app: &App) -> OpContext {
         .access
         .sign_in(&code, "test", Ipv4Addr::LOCALHOST.into());
     let (token, _) = signed_in.await.expect("the code holds");
-    let context = app.access.authenticate(&token.reveal()).await;
+    let context = app.access.authenticate(&token.reveal(), None).await;
     context.expect("the token holds")
 }
 

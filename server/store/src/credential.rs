@@ -92,28 +92,6 @@ impl Store {
         Ok(row)
     }
 
-    /// The credential with this hash, unless it is revoked. Without a tenant: it yields the tenant.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn credential_by_hash(
-        &self,
-        hash: &TokenHash,
-    ) -> Result<Option<CredentialRow>, StoreError> {
-        let row: Option<Row> = query(
-            "SELECT tenant_id, id, user_id, kind, name, hash, created_at, last_used_at,
-                 made_by
-             FROM credentials WHERE hash = $1 AND revoked_at IS NULL",
-        )
-        .bind(hash.to_string())
-        .fetch_optional(&mut self.read_any("a credential yields its tenant").await?)
-        .await?;
-        let Some(row) = row else { return Ok(None) };
-        // The index found it; this comparison takes the same time for every hash.
-        let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
-        Ok(same.then(|| CredentialRow::from_row(&row)).transpose()?)
-    }
-
     /// One credential, unless it is revoked.
     ///
     /// # Errors

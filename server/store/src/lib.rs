@@ -7,7 +7,7 @@
 //!   connection that the query runs on (`read`, `write`). The exceptions are the
 //!   questions that a server must answer before it knows a tenant, and what it does for all of them;
 //!   each says so:
-//!   [`Store::first_owner`], [`Store::credential_by_hash`], [`Store::redeem_sign_in_code`],
+//!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
 //!   attempts, [`Store::unfinished_turns`] and [`Store::all_offline_at_start`].
 //! - **What must be true together is written together.** An event and the row that it describes,
@@ -35,8 +35,10 @@ mod operation;
 mod output;
 mod runner;
 mod sandbox;
+mod scope;
 mod session;
 mod sign_in_code;
+mod subject;
 mod tenant;
 mod turn;
 mod user;
@@ -56,11 +58,13 @@ pub use operation::{
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
-    LostOutcome, NewRunner, RunnerRow, ShownState,
+    LostOutcome, NewRunner, RunnerAccess, RunnerRow, ShownState,
 };
 pub use sandbox::{NewSandbox, SandboxRow};
+pub use scope::{Scope, Scopes};
 pub use session::{NewSession, Pin, SessionRow};
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
+pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use turn::{
     Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST,

@@ -41,11 +41,13 @@ macro_rules! select_runners {
 mod join_state;
 mod leave;
 mod link; // below the macro, so that it can use it
+mod share;
 mod silence;
 
 pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
+pub use share::RunnerAccess;
 pub(crate) use silence::micros;
 
 /// A runner that wants to enrol.

@@ -1,5 +1,7 @@
 //! People and service accounts of a tenant.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use shared_types::{RunnerId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
@@ -22,6 +24,12 @@ pub enum Role {
     Member,
     /// To look.
     Viewer,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&word(self))
+    }
 }
 
 /// A user to be made.

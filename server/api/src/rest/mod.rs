@@ -17,7 +17,12 @@ pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size
 pub(crate) use problem::{Refused, problem, respond};
 pub(crate) use signed::Signed;
 
-use axum::{Json, Router, extract::DefaultBodyLimit, routing::get};
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State},
+    routing::get,
+};
+use server_app::rights::Action;
 use utoipa::OpenApi as _;
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouterExt as _},
@@ -38,7 +43,12 @@ pub(crate) fn router() -> Router<Doors> {
     routes
         .route(
             "/api/v1/openapi.json",
-            get(move |_: Signed| async move { Json(document) }),
+            get(
+                move |Signed(ctx): Signed, State(doors): State<Doors>| async move {
+                    doors.app.access.require(&ctx, Action::SeeAccount)?;
+                    Ok::<_, Refused>(Json(document))
+                },
+            ),
         )
         .route("/livez", get(status::livez))
         .route("/readyz", get(status::readyz))

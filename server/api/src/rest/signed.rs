@@ -7,7 +7,7 @@ use axum::{
 use server_app::{AppError, OpContext};
 
 use super::problem::Refused;
-use crate::{Doors, serve::Place};
+use crate::{Doors, Peer, serve::Place};
 
 /// A request with a credential that holds.
 pub(crate) struct Signed(pub(crate) OpContext);
@@ -19,7 +19,8 @@ impl FromRequestParts<Doors> for Signed {
         let bearer = bearer(&parts.headers).ok_or(AppError::Unauthenticated(
             "a bearer token is needed; run: gantry login",
         ))?;
-        let ctx = doors.app.access.authenticate(bearer).await?;
+        let from = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
+        let ctx = doors.app.access.authenticate(bearer, from).await?;
         if let Some(place) = parts.extensions.get::<Place>() {
             place.let_in_as(ctx.credential);
         }

@@ -6,7 +6,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::Signed;
+use server_app::rights::Action;
+
+use super::{Refused, Signed};
 use crate::Doors;
 
 /// The process answers.
@@ -26,8 +28,11 @@ pub(crate) async fn readyz(State(doors): State<Doors>) -> Response {
     }
 }
 
-/// Metrics for Prometheus; they tell of activity, so they need a credential like all else.
-pub(crate) async fn metrics(_: Signed, State(doors): State<Doors>) -> Response {
+/// Metrics for Prometheus; they tell of all tenants' activity, so not every credential reads them.
+pub(crate) async fn metrics(Signed(ctx): Signed, State(doors): State<Doors>) -> Response {
+    if let Err(error) = doors.app.access.require(&ctx, Action::ReadMetrics) {
+        return Refused::from(error).into_response();
+    }
     (
         [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
         doors.metrics.render(),

@@ -13,7 +13,7 @@ use axum::{
 use futures_util::{SinkExt as _, StreamExt as _, stream::SplitSink};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use server_app::OpContext;
+use server_app::{AppError, OpContext};
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_tungstenite::{
     WebSocketStream,
@@ -33,8 +33,9 @@ use crate::{Doors, Limits, serve::Place};
 
 /// Bytes that are read at once, and for which a connection has room from its beginning on.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// How often it is looked whether the credential was revoked.
-const CREDENTIAL_CHECKED_EVERY: Duration = Duration::from_secs(5);
+/// How often it is looked whether the client may still do this: often enough that a right which was
+/// taken away is gone within five seconds.
+const RIGHTS_CHECKED_EVERY: Duration = Duration::from_secs(4);
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -55,6 +56,9 @@ pub(super) trait Conversation: Send + 'static {
     /// The next event. Safe to cancel: an event that was not returned is not lost.
     fn event(&mut self) -> impl Future<Output = Self::Event> + Send;
 
+    /// Whether the client may go on, with the rights that it has now.
+    fn may_go_on(&mut self, ctx: &OpContext) -> impl Future<Output = Result<(), AppError>> + Send;
+
     /// Does what follows from an event.
     fn handle(&mut self, event: Self::Event) -> impl Future<Output = ControlFlow<End>> + Send;
 }
@@ -65,8 +69,10 @@ pub(super) enum End {
     ByClient,
     /// The server has nothing more to say, or the client broke the protocol.
     With(CloseFrame),
-    /// The credential was revoked.
+    /// The credential was revoked or has expired, or its user was removed.
     Revoked,
+    /// The right to do this was taken away.
+    TakenAway,
     /// The server stops.
     Stops,
 }
@@ -126,7 +132,7 @@ async fn converse<C: Conversation>(
     let mut writer = JoinSet::new();
     writer.spawn(write(sink, inbox, doors.limits));
     let mut conversation = begin(outbox);
-    let mut check = tokio::time::interval(CREDENTIAL_CHECKED_EVERY);
+    let mut check = tokio::time::interval(RIGHTS_CHECKED_EVERY);
     let end = loop {
         let goes_on = tokio::select! {
             message = stream.next(), if conversation.listens() => match heard(message) {
@@ -134,7 +140,7 @@ async fn converse<C: Conversation>(
                 Err(end) => ControlFlow::Break(end),
             },
             event = conversation.event() => conversation.handle(event).await,
-            _ = check.tick() => is_allowed(&ctx, &doors).await,
+            _ = check.tick() => is_allowed(&ctx, &doors, &mut conversation).await,
             () = doors.app.stopping() => ControlFlow::Break(End::Stops),
             // The client is gone or takes nothing any more.
             _ = writer.join_next() => return,
@@ -149,6 +155,7 @@ async fn converse<C: Conversation>(
         End::ByClient => close_frame(close_code::NORMAL, ""),
         End::With(last) => last,
         End::Revoked => close_frame(close_code::POLICY, "the credential was revoked"),
+        End::TakenAway => close_frame(close_code::POLICY, "you may not follow this any more"),
         End::Stops => close_frame(close_code::AWAY, "the server stops"),
     };
     let goodbye = async {
@@ -170,15 +177,24 @@ fn heard(message: Option<Result<Message, Error>>) -> Result<Message, End> {
     }
 }
 
-/// Breaks off once the credential was revoked.
-async fn is_allowed(ctx: &OpContext, doors: &Doors) -> ControlFlow<End> {
-    match doors.app.access.holds(ctx).await {
-        Ok(false) => ControlFlow::Break(End::Revoked),
-        Ok(true) => ControlFlow::Continue(()),
-        Err(error) => {
-            tracing::warn!(%error, "it cannot be read whether a credential still holds");
+/// Breaks off once the credential was revoked, or the right was taken away.
+async fn is_allowed<C: Conversation>(
+    ctx: &OpContext,
+    doors: &Doors,
+    conversation: &mut C,
+) -> ControlFlow<End> {
+    let goes_on = match doors.app.access.renewed(ctx).await {
+        Ok(Some(ctx)) => conversation.may_go_on(&ctx).await,
+        Ok(None) => return ControlFlow::Break(End::Revoked),
+        Err(error) => Err(error),
+    };
+    match goes_on {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error @ AppError::Unavailable(_)) => {
+            tracing::warn!(%error, "it cannot be read whether a client may go on");
             ControlFlow::Continue(())
         }
+        Err(_) => ControlFlow::Break(End::TakenAway),
     }
 }
 

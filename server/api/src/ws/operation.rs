@@ -16,7 +16,9 @@ use axum::{
 };
 use bytes::Bytes;
 use serde::Deserialize;
-use server_app::{AppError, Attached, OpContext, OperationView, OutputStream, Reading};
+use server_app::{
+    AppError, Attached, OpContext, OperationView, OutputStream, Reading, rights::Action,
+};
 use shared_api::{
     BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES, OperationClientMessage, OperationServerMessage,
     StreamName, TerminalSize,
@@ -95,6 +97,8 @@ struct Following {
     ctx: OpContext,
     doors: Doors,
     id: OperationId,
+    /// For what the client needs a right: to read, or to pass input on as well.
+    does: Action,
     /// Whether the client says what of the output is stored: nobody else stores it.
     is_download: bool,
     reading: Reading,
@@ -137,6 +141,7 @@ impl Following {
     ) -> Self {
         let Attached {
             view,
+            does,
             reading,
             controls,
         } = attached;
@@ -144,6 +149,7 @@ impl Following {
             ctx,
             doors,
             id: view.id,
+            does,
             is_download: matches!(view.kind.as_str(), "download" | "pack"),
             reading,
             hands: Hands::of(controls.clone()),
@@ -163,6 +169,13 @@ impl Conversation for Following {
 
     fn listens(&self) -> bool {
         self.hands.have_room()
+    }
+
+    async fn may_go_on(&mut self, ctx: &OpContext) -> Result<(), AppError> {
+        let operations = &self.doors.app.operations;
+        operations.require(ctx, self.does, self.id).await?;
+        self.ctx = ctx.clone();
+        Ok(())
     }
 
     async fn hear(&mut self, message: Message) -> ControlFlow<End> {

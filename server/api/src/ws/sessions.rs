@@ -5,9 +5,9 @@ use std::{collections::HashMap, convert::Infallible, future::pending, ops::Contr
 
 use axum::{
     extract::{Request, State},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
-use server_app::{AppError, Followed, OpContext};
+use server_app::{AppError, Followed, OpContext, rights::Action};
 use shared_api::{ClientMessage, ServerMessage};
 use shared_types::{SessionId, limits::MAX_API_BODY_BYTES};
 use tokio_tungstenite::tungstenite::Message;
@@ -15,13 +15,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     conversation::{Conversation, End, Opening},
-    handshake::NoHandshake,
     live::LiveText,
     outbox::Outbox,
 };
 use crate::{
     Doors,
-    rest::{Signed, problem},
+    rest::{Refused, Signed, problem},
 };
 
 /// Sessions that one connection may follow at once.
@@ -31,9 +30,12 @@ pub(super) async fn upgrade(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     request: Request,
-) -> Result<Response, NoHandshake> {
+) -> Result<Response, Response> {
+    let refused = |error| Refused::from(error).into_response();
+    let access = &doors.app.access;
+    access.require(&ctx, Action::ReadSession).map_err(refused)?;
     let (mut parts, _) = request.into_parts();
-    let opening = Opening::of(&mut parts)?;
+    let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
     let begin = {
         let (ctx, doors) = (ctx.clone(), doors.clone());
         |outbox| Sessions {
@@ -62,6 +64,14 @@ impl Conversation for Sessions {
 
     fn listens(&self) -> bool {
         true
+    }
+
+    async fn may_go_on(&mut self, ctx: &OpContext) -> Result<(), AppError> {
+        for session in self.following.keys() {
+            self.doors.app.sessions.get(ctx, *session).await?;
+        }
+        self.ctx = ctx.clone();
+        Ok(())
     }
 
     async fn hear(&mut self, message: Message) -> ControlFlow<End> {

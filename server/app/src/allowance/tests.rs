@@ -1,12 +1,16 @@
 use shared_types::{CredentialId, Timestamp, clock::ManualClock};
 
 use super::*;
+use crate::{Role, Scopes};
 
 fn of_user(user: u128) -> OpContext {
     OpContext {
         tenant: TenantId::from_u128(1),
         user: UserId::from_u128(user),
         credential: CredentialId::from_u128(1),
+        role: Role::Member,
+        scopes: Scopes::ALL,
+        from: None,
     }
 }
 

@@ -68,7 +68,7 @@ impl Refused {
     /// A good token, but not from where it may be used.
     pub(super) fn elsewhere() -> Self {
         let error = AppError::Forbidden(
-            "this join token is not for your network; use it where it was made for, or make another one: gantry runners add --from",
+            "this join token is not for your network; use it where it was made for, or make another one: gantry runners add --from".into(),
         );
         Self::new(ENROL, "address out of range", error)
     }
@@ -124,7 +124,8 @@ impl Refused {
     pub(super) fn never_given() -> Self {
         let error = AppError::Forbidden(
             "this runner shows a join state that this server never gave; remove the runner \
-             (gantry runners remove), and enrol it anew",
+             (gantry runners remove), and enrol it anew"
+                .into(),
         );
         Self::new(AUTHENTICATE, "join state never given", error)
     }
@@ -150,7 +151,8 @@ impl Refused {
     pub(super) fn locked() -> Self {
         let error = AppError::Forbidden(
             "this runner is locked, because its folder was copied: find the copy, remove the \
-             runner (gantry runners remove), and enrol it anew",
+             runner (gantry runners remove), and enrol it anew"
+                .into(),
         );
         Self::new(AUTHENTICATE, "locked runner", error)
     }

@@ -7,6 +7,7 @@ use shared_sandbox::{Controls, OperationEvent, Outcome, Request};
 use shared_types::{OperationId, RunnerId, SessionId, Timestamp, TurnId};
 
 use super::alone::Alone;
+use crate::rights::Action;
 
 /// An operation as its user sees it.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +66,8 @@ impl TakesInput {
 pub struct Attached {
     /// The operation.
     pub view: OperationView,
+    /// What the subject may do with it: [`Action::PassInput`], else [`Action::FollowOperation`].
+    pub does: Action,
     /// What happens to it.
     pub reading: Reading,
     /// What can be passed on to it.

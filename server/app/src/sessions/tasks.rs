@@ -1,12 +1,12 @@
 //! What goes on in a session beside its turns.
 
 use server_agent::Task;
-use server_store::{AskedBy, CallOf, StoreError};
+use server_store::{AskedBy, CallOf};
 use shared_sandbox::CancelAnswer;
 use shared_types::{OperationId, RefusalCode, Remedy, SessionId};
 
 use super::Sessions;
-use crate::{AppError, OpContext, journal};
+use crate::{AppError, OpContext, journal, rights::Action};
 
 /// Ended tasks that are shown.
 const ENDED_SHOWN: usize = 100;
@@ -50,22 +50,13 @@ impl Sessions {
         ctx: &OpContext,
         operation: OperationId,
     ) -> Result<CancelAnswer, AppError> {
-        let nothing = |error| match error {
-            StoreError::NotFound => AppError::NotFound("operation"),
-            error => error.into(),
-        };
         let mut attempts = 0..EPOCHS;
         loop {
-            let row = self.store.operation(ctx.tenant, operation).await;
-            let row = row.map_err(nothing)?;
-            let AskedBy::Call(CallOf { session, turn, .. }) = row.asked_by else {
+            let found = self.gate.operation(ctx, Action::CancelOperation, operation);
+            let AskedBy::Call(CallOf { session, turn, .. }) = found.await?.row.asked_by else {
                 return Err(AppError::NotFound("operation"));
             };
-            let session = self.store.session(ctx.tenant, session).await;
-            let session = session.map_err(nothing)?;
-            if session.user != ctx.user {
-                return Err(AppError::NotFound("operation"));
-            }
+            let session = self.store.session(ctx.tenant, session).await?;
             tracing::info!(operation.id = %operation, user.id = %ctx.user, "an operation is to be cancelled");
             let cancel = self.turns.cancel(ctx.tenant, &session, turn, operation);
             match cancel.await {

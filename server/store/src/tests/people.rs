@@ -57,17 +57,20 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
     db.credential_used(ours.id, key.id, at(9))
         .await
         .expect("the key is there");
-    let found = db.credential_by_hash(&key.hash).await.expect("it answers");
+    let found = db.subject_by_hash(&key.hash).await.expect("it answers");
     let found = found.expect("it is good");
     assert_eq!((found.tenant, found.user), (ours.id, ours.owner));
     assert_eq!(found.last_used_at, Some(at(9)));
+    let subject = db.subject(ours.id, key.id).await.expect("it answers");
+    assert_eq!(subject, Some(found), "by its id it is the same");
     let listed = db.list_credentials(ours.id, ours.owner).await;
-    assert_eq!(listed.expect("it answers"), vec![found]);
+    let listed = listed.expect("it answers");
+    assert_eq!((listed.len(), listed[0].id), (1, key.id));
 
     db.revoke_credential(ours.id, key.id, ours.owner, at(10))
         .await
         .expect("the key is there");
-    let found = db.credential_by_hash(&key.hash).await.expect("it answers");
+    let found = db.subject_by_hash(&key.hash).await.expect("it answers");
     assert_eq!(found, None);
     let listed = db.list_credentials(ours.id, ours.owner).await;
     assert_eq!(listed.expect("it answers"), vec![]);
@@ -307,7 +310,7 @@ async fn too_long_names_are_refused(fixture: Fixture) {
     let error = db.insert_credential(ours.id, ours.owner, &key, at(0)).await;
     let error = error.expect_err("63 bytes are the bound").to_string();
     assert!(error.contains("longer than 63 bytes"), "{error}");
-    let none = db.credential_by_hash(&token_hash()).await;
+    let none = db.subject_by_hash(&token_hash()).await;
     assert_eq!(none.expect("it answers"), None);
     let address = "a".repeat(64);
     let attempt = db.record_attempt(AttemptKind::Enrol, &address, at(0)).await;

@@ -69,7 +69,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         db.create_join_token(ours.id, &token, at(2)),
     );
     assert_empty!(db.list_credentials(ours.id, theirs.owner));
-    let kept = db.credential_by_hash(&key.hash).await.expect("it answers");
+    let kept = db.subject_by_hash(&key.hash).await.expect("it answers");
     assert_eq!(kept.expect("it was not revoked").last_used_at, None);
 }
 

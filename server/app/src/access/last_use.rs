@@ -1,0 +1,54 @@
+//! When each credential was last used: written at most once a minute, and waited for by no request.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use server_store::{Store, SubjectRow};
+use shared_types::{Clock, CredentialId};
+
+/// Between two writes of one credential.
+const WRITTEN_EVERY: Duration = Duration::from_secs(60);
+
+/// Credentials of which it is remembered when that was written; of more, the older half is asked of the
+/// row.
+const REMEMBERED: usize = 4096;
+
+/// Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastUse(Arc<Mutex<HashMap<CredentialId, Duration>>>);
+
+impl LastUse {
+    /// The credential is used now.
+    pub(super) fn note(&self, row: &SubjectRow, store: &Store, clock: &dyn Clock) {
+        let now = clock.now();
+        let recorded = row.last_used_at;
+        if recorded.is_some_and(|at| now.since(at) < WRITTEN_EVERY)
+            || !self.is_due(row.credential, clock.monotonic())
+        {
+            return;
+        }
+        let (store, tenant, credential) = (store.clone(), row.tenant, row.credential);
+        tokio::spawn(async move {
+            if let Err(error) = store.credential_used(tenant, credential, now).await {
+                tracing::debug!(%error, "the use of a credential is not recorded");
+            }
+        });
+    }
+
+    /// Whether nobody is writing it already, or has just done so.
+    fn is_due(&self, credential: CredentialId, now: Duration) -> bool {
+        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.len() >= REMEMBERED {
+            written.retain(|_, at| now.saturating_sub(*at) < WRITTEN_EVERY);
+        }
+        let before = written.get(&credential);
+        let due = before.is_none_or(|at| now.saturating_sub(*at) >= WRITTEN_EVERY);
+        if due {
+            written.insert(credential, now);
+        }
+        due
+    }
+}

@@ -1,0 +1,178 @@
+//! The one place that asks [`allow`]: it looks an object up for a use case, and hands it out only where
+//! the subject may do to it what it is for.
+//!
+//! What a subject may not see is answered like what does not exist. What its role or its credential
+//! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
+
+use server_store::{CredentialRow, ListedOperation, RunnerRow, SessionRow, Store, StoreError};
+use shared_types::{CredentialId, OperationId, RunnerId, SessionId, UserId};
+
+use crate::{
+    AppError, OpContext,
+    rights::{Action, Denied, Resource, allow},
+};
+
+/// No user's id.
+const NOBODY: UserId = UserId::from_u128(0);
+
+/// Hands objects out. Clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    store: Store,
+}
+
+impl Gate {
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store }
+    }
+
+    /// What is about no object yet: making, listing.
+    pub(crate) fn own(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
+        checked(ctx, action, &Resource::Own, "it")
+    }
+
+    pub(crate) async fn session(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: SessionId,
+    ) -> Result<SessionRow, AppError> {
+        const NOUN: &str = "session";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = found(self.store.session(ctx.tenant, id).await, NOUN)?;
+        let resource = Resource::Thing {
+            owner: row.user,
+            shared: false,
+        };
+        checked(ctx, action, &resource, NOUN)?;
+        Ok(row)
+    }
+
+    /// An operation that the user or one of the user's sessions asked for. What goes on to its runner,
+    /// or comes from there live, needs that runner as well, unless it was removed.
+    pub(crate) async fn operation(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: OperationId,
+    ) -> Result<ListedOperation, AppError> {
+        const NOUN: &str = "operation";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let listed = self.store.operation_of_user(ctx.tenant, ctx.user, id).await;
+        let listed = found(listed, NOUN)?;
+        checked(ctx, action, &Resource::Own, NOUN)?;
+        if matches!(action, Action::FollowOperation | Action::PassInput) {
+            let runner = listed.row.runner;
+            self.known_runner(ctx, Action::SeeRunner, runner).await?;
+        }
+        Ok(listed)
+    }
+
+    /// A runner of which the subject knows, because it chose it or ran something there. One that was
+    /// removed passes: nothing is left to keep from the subject.
+    pub(crate) async fn known_runner(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        runner: RunnerId,
+    ) -> Result<(), AppError> {
+        let access = self.store.runner_access(ctx.tenant, runner, ctx.user);
+        let access = access.await?;
+        let resource = Resource::Thing {
+            owner: access.owner,
+            shared: access.shared,
+        };
+        match allow(&ctx.subject(), action, &resource) {
+            _ if access.revoked => Ok(()),
+            Err(Denied::Hidden) => Err(AppError::Forbidden(
+                format!(
+                    "runner {name} is not shared with you any more; ask its owner to share it (gantry \
+                     runners share {name}), or choose another: gantry runners use NAME",
+                    name = access.name
+                )
+                .into(),
+            )),
+            Err(denied) => Err(AppError::Forbidden(denied.to_string().into())),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// A runner that is not removed, by its name or id.
+    pub(crate) async fn runner(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        name_or_id: &str,
+    ) -> Result<RunnerRow, AppError> {
+        const NOUN: &str = "runner";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = self.store.find_runner(ctx.tenant, name_or_id).await;
+        let row = found(row, NOUN)?;
+        let access = self.store.runner_access(ctx.tenant, row.id, ctx.user).await;
+        let access = found(access, NOUN)?;
+        let resource = Resource::Thing {
+            owner: access.owner,
+            shared: access.shared,
+        };
+        checked(ctx, action, &resource, NOUN)?;
+        Ok(row)
+    }
+
+    /// The runners that the subject may see, by name.
+    pub(crate) async fn runners(
+        &self,
+        ctx: &OpContext,
+        at_most: u32,
+    ) -> Result<Vec<RunnerRow>, AppError> {
+        checked(ctx, Action::SeeRunner, &Resource::Own, "runner")?;
+        let anybodys = Resource::Thing {
+            owner: NOBODY,
+            shared: false,
+        };
+        let rows = match allow(&ctx.subject(), Action::SeeRunner, &anybodys) {
+            Ok(()) => self.store.list_runners(ctx.tenant, "", at_most).await,
+            Err(_) => {
+                self.store
+                    .runners_of_user(ctx.tenant, ctx.user, at_most)
+                    .await
+            }
+        };
+        Ok(rows?)
+    }
+
+    pub(crate) async fn key(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: CredentialId,
+    ) -> Result<CredentialRow, AppError> {
+        const NOUN: &str = "key";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = found(self.store.credential(ctx.tenant, id).await, NOUN)?;
+        let resource = Resource::Thing {
+            owner: row.user,
+            shared: false,
+        };
+        checked(ctx, action, &resource, NOUN)?;
+        Ok(row)
+    }
+}
+
+fn found<T>(found: Result<T, StoreError>, noun: &'static str) -> Result<T, AppError> {
+    found.map_err(|error| match error {
+        StoreError::NotFound => AppError::NotFound(noun),
+        error => error.into(),
+    })
+}
+
+fn checked(
+    ctx: &OpContext,
+    action: Action,
+    resource: &Resource,
+    noun: &'static str,
+) -> Result<(), AppError> {
+    allow(&ctx.subject(), action, resource).map_err(|denied| match denied {
+        Denied::Hidden => AppError::NotFound(noun),
+        denied => AppError::Forbidden(denied.to_string().into()),
+    })
+}

@@ -1,0 +1,333 @@
+//! Who may do what: one pure function, and the table that it reads (docs/rights.md).
+//!
+//! What the table does not name is refused. A role says what a person may do at most, and the scopes of a
+//! credential what of that it is good for, so a request needs both. Conversations, operations and keys
+//! are their own person's alone: no role reads another person's.
+
+use std::fmt;
+
+use server_store::{Role, Scope, Scopes};
+use shared_types::UserId;
+
+use self::Role::{Admin, Member, Owner, Viewer};
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// The person or service account.
+    pub user: UserId,
+    /// What it may do at most.
+    pub role: Role,
+    /// What of that its credential is good for.
+    pub scopes: Scopes,
+}
+
+/// What it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Something that was not looked up yet: refused where no answer could change that, so that the
+    /// refusal does not tell whether it exists.
+    Unknown,
+    /// What the subject makes or lists, or something of the tenant's that has no owner.
+    Own,
+    /// A session, an operation, a runner or a key.
+    Thing {
+        /// Whose it is.
+        owner: UserId,
+        /// Whether it is shared with the subject.
+        shared: bool,
+    },
+}
+
+/// What can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// See who one is, and what the server speaks.
+    SeeAccount,
+    /// List and read sessions and their background commands.
+    ReadSession,
+    /// Begin a session.
+    BeginSession,
+    /// Pin a session to a runner.
+    PinSession,
+    /// Send a message.
+    SendMessage,
+    /// Stop a turn.
+    CancelTurn,
+    /// List operations and read what they wrote.
+    ReadOperation,
+    /// Start an operation.
+    StartOperation,
+    /// Follow an operation as it happens.
+    FollowOperation,
+    /// Pass input, sizes and signals on to an operation.
+    PassInput,
+    /// Stop an operation.
+    CancelOperation,
+    /// See that a runner is there.
+    SeeRunner,
+    /// Run something on a runner.
+    UseRunner,
+    /// Remove a runner.
+    RemoveRunner,
+    /// Make a token with which runners enrol.
+    MakeJoinToken,
+    /// List one's keys and sign-ins.
+    SeeKeys,
+    /// Make an API key.
+    MakeKey,
+    /// End a key or a sign-in.
+    RevokeKey,
+    /// Read the server's metrics.
+    ReadMetrics,
+}
+
+/// Why something is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// The subject may not even know of it: it is answered like something that does not exist.
+    Hidden,
+    /// Its credential is not good for it.
+    Scope {
+        /// What was to be done.
+        action: Action,
+        /// What the credential is good for.
+        has: Scopes,
+    },
+    /// Its role is too small.
+    Role {
+        /// What was to be done.
+        action: Action,
+        /// Its role.
+        has: Role,
+        /// The least role that may do it.
+        needs: Role,
+    },
+    /// It was shared with the subject for less than that.
+    NotTheOwner {
+        /// What was to be done.
+        action: Action,
+    },
+}
+
+/// What an action takes: one of these scopes, and for each way in which a thing may stand to the
+/// subject the least role; none where no role will do.
+struct Rule {
+    scopes: &'static [Scope],
+    own: Option<Role>,
+    shared: Option<Role>,
+    foreign: Option<Role>,
+}
+
+/// Whether the subject may do this.
+///
+/// # Errors
+/// Why not.
+pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(), Denied> {
+    let rule = action.rule();
+    let least = match *resource {
+        Resource::Unknown => rule.at_best(),
+        Resource::Own => rule.own,
+        Resource::Thing { owner, .. } if owner == subject.user => rule.own,
+        Resource::Thing { shared: true, .. } => rule.shared,
+        Resource::Thing { shared: false, .. } => rule.foreign,
+    };
+    let reaches =
+        |least: Option<Role>| least.is_some_and(|least| rank(subject.role) >= rank(least));
+    if let Resource::Thing { owner, .. } = *resource
+        && !reaches(least)
+    {
+        // What cannot be seen is not told apart from what is not there.
+        let scopes = Scopes::ALL;
+        let seeing = Subject { scopes, ..*subject };
+        match action.seen_by() {
+            Some(seen) => allow(&seeing, seen, resource).map_err(|_| Denied::Hidden)?,
+            None if owner == subject.user => {}
+            None => return Err(Denied::Hidden),
+        }
+    }
+    if !rule
+        .scopes
+        .iter()
+        .any(|scope| subject.scopes.contains(*scope))
+    {
+        let has = subject.scopes;
+        return Err(Denied::Scope { action, has });
+    }
+    match least {
+        _ if reaches(least) => Ok(()),
+        Some(_) if rule.own != least && reaches(rule.own) => Err(Denied::NotTheOwner { action }),
+        Some(needs) => Err(Denied::Role {
+            action,
+            has: subject.role,
+            needs,
+        }),
+        None => Err(Denied::Hidden),
+    }
+}
+
+impl Rule {
+    /// The least role that may do it to anything.
+    fn at_best(&self) -> Option<Role> {
+        let all = [self.own, self.shared, self.foreign];
+        all.into_iter().flatten().min_by_key(|role| rank(*role))
+    }
+}
+
+/// Every role has the rights of those below it.
+fn rank(role: Role) -> u8 {
+    match role {
+        Viewer => 0,
+        Member => 1,
+        Admin => 2,
+        Owner => 3,
+    }
+}
+
+/// A rule for what only its own person may do.
+const fn own(scopes: &'static [Scope], least: Role) -> Rule {
+    Rule {
+        scopes,
+        own: Some(least),
+        shared: None,
+        foreign: None,
+    }
+}
+
+/// A rule for runners, of which admins have all.
+const fn runners(scopes: &'static [Scope], own: Role, shared: Role) -> Rule {
+    Rule {
+        scopes,
+        own: Some(own),
+        shared: Some(shared),
+        foreign: Some(Admin),
+    }
+}
+
+impl Action {
+    /// Every action, in the order of docs/rights.md.
+    pub const ALL: &'static [Self] = &[
+        Self::SeeAccount,
+        Self::ReadSession,
+        Self::BeginSession,
+        Self::PinSession,
+        Self::SendMessage,
+        Self::CancelTurn,
+        Self::ReadOperation,
+        Self::StartOperation,
+        Self::FollowOperation,
+        Self::PassInput,
+        Self::CancelOperation,
+        Self::SeeRunner,
+        Self::UseRunner,
+        Self::RemoveRunner,
+        Self::MakeJoinToken,
+        Self::SeeKeys,
+        Self::MakeKey,
+        Self::RevokeKey,
+        Self::ReadMetrics,
+    ];
+
+    fn rule(self) -> Rule {
+        use Scope::{Admin as Manage, Chat, Exec, Metrics, Read, Runners};
+        match self {
+            Self::SeeAccount => own(&[Chat, Runners, Exec, Read, Manage], Viewer),
+            Self::ReadSession => own(&[Chat, Read], Viewer),
+            Self::BeginSession | Self::PinSession | Self::SendMessage => own(&[Chat], Member),
+            Self::CancelTurn => own(&[Chat], Viewer),
+            Self::ReadOperation | Self::FollowOperation => own(&[Chat, Exec, Read], Viewer),
+            Self::StartOperation | Self::PassInput => own(&[Exec], Member),
+            Self::CancelOperation => own(&[Chat, Exec], Viewer),
+            Self::SeeRunner => runners(&[Chat, Runners, Exec, Read], Viewer, Viewer),
+            Self::UseRunner => runners(&[Chat, Runners, Exec], Member, Member),
+            Self::RemoveRunner => runners(&[Runners], Member, Admin),
+            Self::MakeJoinToken => own(&[Runners], Member),
+            Self::SeeKeys => own(&[Read, Manage], Viewer),
+            Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
+            Self::ReadMetrics => own(&[Metrics], Admin),
+        }
+    }
+
+    /// The action that shows the things that this one is about.
+    fn seen_by(self) -> Option<Self> {
+        match self {
+            Self::UseRunner | Self::RemoveRunner => Some(Self::SeeRunner),
+            _ => None,
+        }
+    }
+
+    /// The scopes of which a credential needs one.
+    pub fn scopes(self) -> Scopes {
+        self.rule().scopes.iter().copied().collect()
+    }
+}
+
+/// What is done, behind "to": "list runners".
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SeeAccount => "see the account",
+            Self::ReadSession => "read sessions",
+            Self::BeginSession => "begin a session",
+            Self::PinSession => "pin a session",
+            Self::SendMessage => "send a message",
+            Self::CancelTurn => "stop a turn",
+            Self::ReadOperation => "read operations",
+            Self::StartOperation => "run something on a runner",
+            Self::FollowOperation => "follow an operation",
+            Self::PassInput => "send input or a signal",
+            Self::CancelOperation => "stop an operation",
+            Self::SeeRunner => "list runners",
+            Self::UseRunner => "use a runner",
+            Self::RemoveRunner => "remove a runner",
+            Self::MakeJoinToken => "add a runner",
+            Self::SeeKeys => "list keys",
+            Self::MakeKey => "create a key",
+            Self::RevokeKey => "revoke a key",
+            Self::ReadMetrics => "read the metrics",
+        })
+    }
+}
+
+/// The fact, and what to do about it.
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hidden => f.write_str("not found"),
+            Self::Scope { action, has } => {
+                let needs: Vec<_> = action
+                    .scopes()
+                    .iter()
+                    .map(|scope| scope.to_string())
+                    .collect();
+                write!(
+                    f,
+                    "this key may not {action}: it needs the scope {}, and has {has}; make a key with \
+                     that scope: gantry keys add NAME --scope {}",
+                    needs.join(" or "),
+                    needs.first().map_or("", String::as_str),
+                )
+            }
+            Self::Role { action, has, needs } => {
+                let giver = match needs {
+                    Owner => "an owner",
+                    _ => "an admin",
+                };
+                write!(
+                    f,
+                    "your role, {has}, may not {action}: that takes the role {needs}; ask {giver} for \
+                     it (gantry people role NAME {needs})"
+                )
+            }
+            Self::NotTheOwner { action } => {
+                write!(
+                    f,
+                    "only its owner or an admin may {action}; ask one of them"
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

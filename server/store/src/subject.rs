@@ -1,0 +1,109 @@
+//! Who acts: a credential, its user, and what the two may do, in one statement, because every request
+//! asks for it.
+
+use shared_types::{AddressRange, CredentialId, TenantId, Timestamp, UserId, token::TokenHash};
+
+use crate::{
+    CredentialKind, Role, Scopes, Store, StoreError,
+    columns::Columns as _,
+    database::{FromRow, Row, query, query_as},
+};
+
+/// A credential that was not revoked, of a user who was not removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubjectRow {
+    /// The tenant that it opens.
+    pub tenant: TenantId,
+    /// The credential.
+    pub credential: CredentialId,
+    /// What it is.
+    pub kind: CredentialKind,
+    /// Whom it stands for.
+    pub user: UserId,
+    /// What that user may do now.
+    pub role: Role,
+    /// What of that the credential is good for.
+    pub scopes: Scopes,
+    /// Until when it can be used.
+    pub expires_at: Option<Timestamp>,
+    /// From where it can be used; from anywhere, if absent.
+    pub from: Option<AddressRange>,
+    /// When it was last used, as far as that was recorded.
+    pub last_used_at: Option<Timestamp>,
+}
+
+macro_rules! select_subjects {
+    ($rest:literal) => {
+        concat!(
+            "SELECT credentials.tenant_id, credentials.id, user_id, kind, hash, scopes, expires_at,
+                 address_range, last_used_at, role
+             FROM credentials
+             JOIN users ON users.tenant_id = credentials.tenant_id AND users.id = user_id
+             WHERE revoked_at IS NULL AND removed_at IS NULL AND ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Whoever holds the secret with this hash. Without a tenant: it yields the tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn subject_by_hash(
+        &self,
+        hash: &TokenHash,
+    ) -> Result<Option<SubjectRow>, StoreError> {
+        let row: Option<Row> = query(select_subjects!("hash = $1"))
+            .bind(hash.to_string())
+            .fetch_optional(&mut self.read_any("a credential yields its tenant").await?)
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        // The index found it; this comparison takes the same time for every hash.
+        let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);
+        Ok(same.then(|| SubjectRow::from_row(&row)).transpose()?)
+    }
+
+    /// Whoever uses this credential, as it is now.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn subject(
+        &self,
+        tenant: TenantId,
+        credential: CredentialId,
+    ) -> Result<Option<SubjectRow>, StoreError> {
+        let row = query_as(select_subjects!(
+            "credentials.tenant_id = $1 AND credentials.id = $2"
+        ))
+        .bind(tenant.to_string())
+        .bind(credential.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row)
+    }
+}
+
+impl FromRow for SubjectRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            tenant: row.parsed("tenant_id")?,
+            credential: row.parsed("id")?,
+            kind: row.word("kind")?,
+            user: row.parsed("user_id")?,
+            role: row.word("role")?,
+            scopes: scopes(row)?,
+            expires_at: row.maybe_time("expires_at")?,
+            from: row.maybe_parsed("address_range")?,
+            last_used_at: row.maybe_time("last_used_at")?,
+        })
+    }
+}
+
+/// Without a list, as an earlier release made it, a credential is good for all that its user may do.
+pub(crate) fn scopes(row: &Row) -> Result<Scopes, sqlx::Error> {
+    match row.maybe_text("scopes")? {
+        None => Ok(Scopes::ALL),
+        Some(_) => Ok(Scopes::of_words(&row.json::<Vec<String>>("scopes")?)),
+    }
+}
