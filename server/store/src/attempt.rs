@@ -12,7 +12,7 @@ use shared_types::{Timestamp, limits::MAX_NAME_BYTES};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, Row, query},
+    database::{Connection, Row, lock_table, query},
     error::bounded,
 };
 
@@ -24,6 +24,9 @@ pub const ATTEMPTS_KEPT_AT_MOST: u64 = 10_000;
 
 /// Why these statements have no tenant.
 const NO_TENANT: &str = "who tries has not said who they are";
+
+/// Readers go on.
+const LOCK: &str = "LOCK TABLE attempts IN SHARE ROW EXCLUSIVE MODE";
 
 /// What somebody tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -96,6 +99,7 @@ impl Store {
         }
         drop(connection);
         let mut tx = self.write_any(NO_TENANT).await?;
+        lock_table(&mut tx, LOCK).await?;
         if !all_within(&mut tx, counted, since, at_most).await? {
             return Ok(false);
         }

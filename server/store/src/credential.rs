@@ -13,7 +13,7 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::{Columns as _, word},
-    database::{Connection, FromRow, MAX_PAGE, Row, page, query, query_as},
+    database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as},
     error::bounded,
 };
 
@@ -81,6 +81,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<CredentialRow, StoreError> {
         let mut tx = self.write(tenant).await?;
+        lock_user(&mut tx, tenant, user).await?;
         if let Some(maker) = credential.made_by {
             require_maker(&mut tx, tenant, maker).await?;
         }
@@ -170,7 +171,10 @@ impl Store {
         by: UserId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        let user = self.credential(tenant, credential).await?.user;
         let mut tx = self.write(tenant).await?;
+        // No key is made meanwhile with one of those that end.
+        lock_user(&mut tx, tenant, user).await?;
         let revoked: Vec<Row> = query(
             "WITH RECURSIVE ended (id, kind) AS (
                  SELECT id, kind FROM credentials

@@ -11,14 +11,21 @@ use std::{
 };
 
 use shared_types::TenantId;
-use sqlx::{Sqlite, SqliteConnection, pool::PoolConnection};
+use sqlx::{Sqlite, pool::PoolConnection};
 
 use crate::{OpenError, StoreError};
 
+mod lock;
+mod migrations;
+mod postgres;
 mod query;
 mod sqlite;
 
-pub(crate) use query::{FromRow, Row, query, query_as};
+pub(crate) use lock::{lock_runner, lock_table, lock_user};
+pub use postgres::{BadPostgresUrl, PostgresUrl};
+pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
+#[cfg(test)]
+pub(crate) use {postgres::MIGRATIONS as POSTGRES_SCHEMA, sqlite::MIGRATIONS as SQLITE_SCHEMA};
 
 /// Most rows that one page of a list carries, whatever the caller asks for.
 pub const MAX_PAGE: u32 = 1000;
@@ -35,6 +42,15 @@ pub struct Store {
 #[derive(Debug, Clone)]
 enum Database {
     Sqlite(sqlite::Database),
+    Postgres(postgres::Database),
+}
+
+/// Whose rows statements are about.
+#[derive(Debug, Clone, Copy)]
+enum Scope {
+    Tenant(TenantId),
+    /// Of all tenants, and why.
+    Any(&'static str),
 }
 
 /// What statements run on: a connection that reads, or a transaction.
@@ -42,12 +58,14 @@ enum Database {
 pub(crate) enum Connection {
     SqliteReader(PoolConnection<Sqlite>),
     SqliteWriter(sqlx::Transaction<'static, Sqlite>),
+    Postgres(postgres::Lease),
 }
 
 /// One piece of work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
 #[derive(Debug)]
 pub(crate) enum Transaction {
     Sqlite(sqlite::Transaction),
+    Postgres(Connection),
 }
 
 impl Store {
@@ -71,11 +89,31 @@ impl Store {
         Ok(Self { database })
     }
 
+    /// Opens a PostgreSQL database, and brings its schema up to date. Several servers may do so at once.
+    ///
+    /// # Errors
+    /// If it does not answer or lets the user not in, if it is not as it must be, or is not this
+    /// program's.
+    pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
+        let database = Database::Postgres(postgres::Database::open(url).await?);
+        Ok(Self { database })
+    }
+
+    /// Opens a PostgreSQL database for one short job of an operator: it does not change the schema.
+    ///
+    /// # Errors
+    /// As [`Store::open_postgres`], and if a server of another version made it.
+    pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
+        let database = Database::Postgres(postgres::Database::open_beside(url).await?);
+        Ok(Self { database })
+    }
+
     /// Waits for what is under way, and closes the database. Later calls, also of clones, fail;
     /// another server may open it.
     pub async fn close(&self) {
         match &self.database {
             Database::Sqlite(database) => database.close().await,
+            Database::Postgres(database) => database.close().await,
         }
     }
 
@@ -90,31 +128,39 @@ impl Store {
     }
 
     /// For statements that read rows of one tenant.
-    pub(crate) async fn read(&self, _tenant: TenantId) -> Result<Connection, StoreError> {
-        match &self.database {
-            Database::Sqlite(database) => database.read().await,
-        }
+    pub(crate) async fn read(&self, tenant: TenantId) -> Result<Connection, StoreError> {
+        self.reading(Scope::Tenant(tenant)).await
     }
 
     /// For statements that read before the tenant is known, or rows of all of them: `why` says so.
-    pub(crate) async fn read_any(&self, _why: &'static str) -> Result<Connection, StoreError> {
-        match &self.database {
-            Database::Sqlite(database) => database.read().await,
-        }
+    pub(crate) async fn read_any(&self, why: &'static str) -> Result<Connection, StoreError> {
+        self.reading(Scope::Any(why)).await
     }
 
     /// For everything that writes rows of one tenant; nothing is written before its `commit`.
-    pub(crate) async fn write(&self, _tenant: TenantId) -> Result<Transaction, StoreError> {
-        match &self.database {
-            Database::Sqlite(database) => Ok(Transaction::Sqlite(database.write().await?)),
-        }
+    pub(crate) async fn write(&self, tenant: TenantId) -> Result<Transaction, StoreError> {
+        self.writing(Scope::Tenant(tenant)).await
     }
 
     /// As [`Store::write`], before the tenant is known, or for rows of all of them: `why` says so.
-    pub(crate) async fn write_any(&self, _why: &'static str) -> Result<Transaction, StoreError> {
+    pub(crate) async fn write_any(&self, why: &'static str) -> Result<Transaction, StoreError> {
+        self.writing(Scope::Any(why)).await
+    }
+
+    async fn reading(&self, scope: Scope) -> Result<Connection, StoreError> {
         match &self.database {
-            Database::Sqlite(database) => Ok(Transaction::Sqlite(database.write().await?)),
+            Database::Sqlite(database) => database.read().await,
+            Database::Postgres(database) => database.read(scope).await,
         }
+    }
+
+    async fn writing(&self, scope: Scope) -> Result<Transaction, StoreError> {
+        Ok(match &self.database {
+            Database::Sqlite(database) => Transaction::Sqlite(database.write().await?),
+            Database::Postgres(database) => {
+                Transaction::Postgres(Connection::Postgres(database.write(scope).await?))
+            }
+        })
     }
 }
 
@@ -123,6 +169,7 @@ impl Transaction {
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Sqlite(work) => work.commit().await,
+            Self::Postgres(connection) => Ok(connection.commit().await?),
         }
     }
 }
@@ -133,6 +180,7 @@ impl Deref for Transaction {
     fn deref(&self) -> &Connection {
         match self {
             Self::Sqlite(work) => work,
+            Self::Postgres(connection) => connection,
         }
     }
 }
@@ -141,15 +189,22 @@ impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Connection {
         match self {
             Self::Sqlite(work) => work,
+            Self::Postgres(connection) => connection,
         }
     }
 }
 
 impl Connection {
-    fn sqlite(&mut self) -> &mut SqliteConnection {
+    /// Whether others write at the same time: what a transaction decides by must be locked.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
+    async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::SqliteReader(connection) => connection,
-            Self::SqliteWriter(transaction) => transaction,
+            Self::SqliteReader(_) => Ok(()),
+            Self::SqliteWriter(transaction) => transaction.commit().await,
+            Self::Postgres(lease) => lease.commit().await,
         }
     }
 }

@@ -82,7 +82,8 @@ pub(crate) fn bounded(what: &'static str, text: &str, max_bytes: usize) -> Resul
     Ok(())
 }
 
-/// Why a database could not be opened. Each text says what to do.
+/// Why a database could not be opened. Each text says what to do. The database is named by its file, or
+/// by its URL without the password.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file or its folder cannot be written.
@@ -93,13 +94,7 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// There is none.
-    #[error("open the database {}: there is none yet; start the server once", path.display())]
-    Missing {
-        /// Where it would be.
-        path: PathBuf,
-    },
-    /// Another server process has it open.
+    /// Another server process has the file open.
     #[error("lock the database {}: another server uses it; stop that one first", path.display())]
     InUse {
         /// The database file.
@@ -111,35 +106,85 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// PostgreSQL does not answer.
+    #[error(
+        "reach the database {database}: {source}; start PostgreSQL, or correct the host and port in the URL"
+    )]
+    Unreachable {
+        /// The database.
+        database: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// PostgreSQL does not let the user in.
+    #[error(
+        "open the database {database}: PostgreSQL refused the user or the password; correct the URL, and allow the user in pg_hba.conf"
+    )]
+    Refused {
+        /// The database.
+        database: String,
+    },
+    /// It cannot be used as it is set up.
+    #[error("use the database {database}: {why}")]
+    Unfit {
+        /// The database.
+        database: String,
+        /// What is wrong, and what to do.
+        why: &'static str,
+    },
+    /// There is none.
+    #[error("open the database {database}: there is none yet; start the server once")]
+    Missing {
+        /// Where it would be.
+        database: String,
+    },
     /// A newer program has written it.
-    #[error("open the database {}: a newer version of Gantry wrote it (schema {found}, this version knows {known}); start that version, or restore a backup", path.display())]
+    #[error(
+        "open the database {database}: a newer version of Gantry wrote it (schema {found}, this version knows {known}); start that version, or restore a backup"
+    )]
     Newer {
-        /// The database file.
-        path: PathBuf,
-        /// The schema of the file.
+        /// The database.
+        database: String,
+        /// Its schema.
         found: i64,
         /// The newest schema of this program.
         known: i64,
     },
     /// A job beside the server found an older schema, and may not change it.
-    #[error("open the database {}: an older version of the server made it; start the server of this version first", path.display())]
+    #[error(
+        "open the database {database}: an older version of the server made it; start the server of this version first"
+    )]
     Older {
-        /// The database file.
-        path: PathBuf,
+        /// The database.
+        database: String,
     },
     /// Its schema has another history than this program's.
-    #[error("open the database {}: its schema {schema} is not this program's; start the build that made it, or restore a backup", path.display())]
+    #[error(
+        "open the database {database}: its schema {schema} is not this program's; start the build that made it, or restore a backup"
+    )]
     Foreign {
-        /// The database file.
-        path: PathBuf,
+        /// The database.
+        database: String,
         /// The first schema that differs.
         schema: i64,
     },
+    /// A change of its schema failed; nothing of that change is left.
+    #[error(
+        "bring the database {database} to schema {schema}: {source}; it is as it was before that step, so start the version before, or repair the cause and start again"
+    )]
+    Migration {
+        /// The database.
+        database: String,
+        /// The schema that was not reached.
+        schema: i64,
+        /// What the database said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Anything else.
-    #[error("open the database {}: {source}", path.display())]
+    #[error("open the database {database}: {source}")]
     Unusable {
-        /// The database file.
-        path: PathBuf,
+        /// The database.
+        database: String,
         /// What happened.
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -143,6 +143,23 @@ async fn report(
     event: &Event,
     now: Timestamp,
 ) -> Result<SessionEvent, StoreError> {
+    let place = (tenant, session);
+    let (event_at, turn_state) = match tx.is_shared() {
+        true => write_in_two(tx, place, held, event, now).await?,
+        false => write_in_one(tx, place, held, event, now).await?,
+    };
+    take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
+    Ok(event_at)
+}
+
+/// Writes the event, and returns the state of its turn. For SQLite; see [`session::take_next`].
+async fn write_in_one(
+    tx: &mut Connection,
+    (tenant, session): (TenantId, SessionId),
+    held: Epoch,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(SessionEvent, Option<String>), StoreError> {
     let body = EventBody::Known(event.clone());
     let rows: Vec<Row> = query(concat!(
         session::take_next!(
@@ -160,13 +177,44 @@ async fn report(
     .bind(i64::from(Event::VERSION))
     .bind(json(&body))
     .bind(event.turn().map(|turn| turn.to_string()))
-    .fetch_all(&mut *tx)
+    .fetch_all(tx)
     .await?;
     let row = rows.first().ok_or(StoreError::NotFound)?;
     let seq = session::taken_under(held, row)?;
-    let turn_state = row.maybe_text("turn_state")?;
-    take_effect(tx, tenant, event, turn_state.as_deref(), now).await?;
-    Ok(SessionEvent { seq, at: now, body })
+    let event = SessionEvent { seq, at: now, body };
+    Ok((event, row.maybe_text("turn_state")?))
+}
+
+/// As [`write_in_one`], for PostgreSQL: the second statement sees what was committed while the first one
+/// waited for the session.
+async fn write_in_two(
+    tx: &mut Connection,
+    (tenant, session): (TenantId, SessionId),
+    held: Epoch,
+    event: &Event,
+    now: Timestamp,
+) -> Result<(SessionEvent, Option<String>), StoreError> {
+    let seq = session::next_under(tx, tenant, session, held, now).await?;
+    let body = EventBody::Known(event.clone());
+    let row = query(
+        "WITH written AS (
+             INSERT INTO events (tenant_id, session_id, seq, at, kind, version, body)
+             VALUES ($1, $2, $3, $4, $5, $6, $7))
+         SELECT (SELECT state FROM turns WHERE tenant_id = $1 AND session_id = $2 AND id = $8)
+             AS turn_state",
+    )
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .bind(integer(seq))
+    .bind(now.as_micros())
+    .bind(event.kind())
+    .bind(i64::from(Event::VERSION))
+    .bind(json(&body))
+    .bind(event.turn().map(|turn| turn.to_string()))
+    .fetch_one(tx)
+    .await?;
+    let event = SessionEvent { seq, at: now, body };
+    Ok((event, row.maybe_text("turn_state")?))
 }
 
 /// Refuses an event of a turn that does not run, or one that has a row of its own.

@@ -12,13 +12,21 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, EnrolRefusal, Store, StoreError, audit,
     columns::{Columns as _, json},
-    database::{Connection, FromRow, Row, query},
+    database::{Connection, FromRow, Row, Sql, lock_user, locking, query},
     error::bounded,
     runner::bounded_labels,
 };
 
 /// Most join tokens of a user with which runners may still enrol.
 pub const JOIN_TOKENS_OF_USER_AT_MOST: u64 = 200;
+
+macro_rules! by_hash {
+    () => {
+        "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
+             uses, used, ephemeral, address_range
+         FROM join_tokens WHERE hash = $1"
+    };
+}
 
 /// A join token to be made.
 #[derive(Debug, Clone)]
@@ -102,6 +110,7 @@ impl Store {
         bounded("the runner's name", &token.name, MAX_NAME_BYTES)?;
         bounded_labels(&token.labels)?;
         let mut tx = self.write(tenant).await?;
+        lock_user(&mut tx, tenant, token.owner).await?;
         require_room(&mut tx, tenant, token.owner, now).await?;
         query(
             "INSERT INTO join_tokens
@@ -148,7 +157,7 @@ impl Store {
         hash: &TokenHash,
     ) -> Result<Option<JoinTokenRow>, StoreError> {
         let mut connection = self.read_any("a join token yields its tenant").await?;
-        by_hash(&mut connection, hash).await
+        find(&mut connection, by_hash!(), hash).await
     }
 }
 
@@ -175,18 +184,23 @@ async fn require_room(
     }
 }
 
-pub(crate) async fn by_hash(
-    connection: &mut Connection,
+/// To be spent by this transaction alone.
+pub(crate) async fn lock_by_hash(
+    tx: &mut Connection,
     hash: &TokenHash,
 ) -> Result<Option<JoinTokenRow>, StoreError> {
-    let row: Option<Row> = query(
-        "SELECT tenant_id, id, owner_id, name, labels, hash, created_at, expires_at,
-             uses, used, ephemeral, address_range
-         FROM join_tokens WHERE hash = $1",
-    )
-    .bind(hash.to_string())
-    .fetch_optional(connection)
-    .await?;
+    find(tx, locking!(by_hash!(), "FOR UPDATE"), hash).await
+}
+
+async fn find(
+    connection: &mut Connection,
+    sql: impl Into<Sql>,
+    hash: &TokenHash,
+) -> Result<Option<JoinTokenRow>, StoreError> {
+    let row: Option<Row> = query(sql)
+        .bind(hash.to_string())
+        .fetch_optional(connection)
+        .await?;
     let Some(row) = row else { return Ok(None) };
     // The index found it; this comparison takes the same time for every hash.
     let same = TokenHash::from_hex(&row.text("hash")?).as_ref() == Some(hash);

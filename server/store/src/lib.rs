@@ -1,5 +1,5 @@
-//! The durable truth of the server: a database on SQLite, and beside it the output of operations
-//! in files ([`Outputs`]).
+//! The durable truth of the server: a database on SQLite or PostgreSQL, and beside it the output of
+//! operations in files ([`Outputs`]).
 //!
 //! One concrete [`Store`], one file per noun. Rules:
 //!
@@ -17,8 +17,10 @@
 //!   second time; the answer says what was there.
 //! - **The engine's writes carry an epoch**, and an older one fails. Inbox writes (input, cancel,
 //!   late results) take only the session's next number.
-//! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL, nothing
-//!   that only SQLite knows. They run above the driver, whose types stand in `database.rs`.
+//! - **The statements are portable**: `$1` placeholders, no time and no randomness in SQL. They run
+//!   above the drivers, whose types stand in `database.rs`; the few that differ say why.
+//! - **Nothing rests on a single writer.** On PostgreSQL a transaction locks what it decides by, in one
+//!   order (`database/lock.rs`).
 //!
 //! A method that is dropped half-way has written everything or nothing.
 
@@ -46,7 +48,7 @@ mod user;
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditRow};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
-pub use database::{MAX_PAGE, Store};
+pub use database::{BadPostgresUrl, MAX_PAGE, PostgresUrl, Store};
 pub use error::{OpenError, StoreError};
 pub use fleet::{CallerPlace, ChosenRunner, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};

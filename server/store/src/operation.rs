@@ -15,7 +15,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, FromRow, Row, query, query_as},
+    database::{Connection, FromRow, Query, Row, lock_runner, query, query_as},
     error::bounded,
     event, runner, session, turn,
 };
@@ -36,6 +36,24 @@ macro_rules! select_operations {
             " FROM operations ",
             $rest
         )
+    };
+}
+
+/// Writes an intent ([`intent`]) and answers with its id, where its turn runs, and its runner has this
+/// incarnation and is not barred.
+macro_rules! insert_intent {
+    () => {
+        "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
+             attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
+             placed_at, start_by_boot, start_by_us, kind, title)
+         SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
+             $22, $23, $24, $25
+         WHERE EXISTS (SELECT 1 FROM turns
+                 WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
+             AND EXISTS (SELECT 1 FROM runners
+                 WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19
+                     AND revoked_at IS NULL AND locked_at IS NULL)
+         ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id"
     };
 }
 
@@ -442,53 +460,70 @@ async fn insert(
         operation: operation.id,
         place: operation.place.clone(),
     };
-    let (kind, body) = (placed.kind(), EventBody::Known(placed));
-    let rows: Vec<Row> = query(concat!(
+    let statement = |sql: &'static str, body: &EventBody| {
+        intent(query(sql), tenant, epoch, operation, (&placed, body), now)
+    };
+    let body = EventBody::Known(placed.clone());
+    if tx.is_shared() {
+        // The runner before the session; see `lock`.
+        lock_runner(tx, tenant, operation.place.runner).await?;
+        let seq = session::next_under(tx, tenant, operation.session, epoch, now).await?;
+        let inserted = statement(insert_intent!(), &body).fetch_optional(&mut *tx);
+        if inserted.await?.is_none() {
+            return Ok(None);
+        }
+        let event = event::insert(tx, tenant, operation.session, seq, &placed, now);
+        return event.await.map(Some);
+    }
+    let joined = concat!(
         session::take_next!(""),
-        "; INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
-             attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
-             placed_at, start_by_boot, start_by_us, kind, title)
-         SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
-             $22, $23, $24, $25
-         WHERE EXISTS (SELECT 1 FROM turns
-                 WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
-             AND EXISTS (SELECT 1 FROM runners
-                 WHERE tenant_id = $3 AND id = $16 AND journal_id = $18 AND boot_id = $19
-                     AND revoked_at IS NULL AND locked_at IS NULL)
-         ON CONFLICT (tenant_id, id) DO NOTHING RETURNING id; ",
+        "; ",
+        insert_intent!(),
+        "; ",
         event::insert_last!()
-    ))
-    .bind(1_i64)
-    .bind(now.as_micros())
-    .bind(tenant.to_string())
-    .bind(operation.session.to_string())
-    .bind(kind)
-    .bind(i64::from(Event::VERSION))
-    .bind(json(&body))
-    .bind(operation.id.to_string())
-    .bind(Owner::Session(operation.session).to_string())
-    .bind(integer(epoch.0))
-    .bind(operation.turn.to_string())
-    .bind(i64::from(operation.step))
-    .bind(i64::from(operation.ordinal))
-    .bind(i64::from(operation.attempt))
-    .bind(operation.digest.to_string())
-    .bind(operation.place.runner.to_string())
-    .bind(operation.place.sandbox.to_string())
-    .bind(operation.incarnation.journal.to_string())
-    .bind(&operation.incarnation.boot)
-    .bind(word(&operation.effect))
-    .bind(operation.deadline_at.as_micros())
-    .bind(&operation.start_by.boot)
-    .bind(micros(&operation.start_by))
-    .bind(&operation.label.kind)
-    .bind(&operation.label.title)
-    .fetch_all(tx)
-    .await?;
+    );
+    let rows: Vec<Row> = statement(joined, &body).fetch_all(tx).await?;
     let mut rows = rows.iter();
     let seq = session::taken_under(epoch, rows.next().ok_or(StoreError::NotFound)?)?;
     let event = SessionEvent { seq, at: now, body };
     Ok(rows.next().map(|_| event))
+}
+
+/// Binds what [`session::take_next`], [`insert_intent`] and [`event::insert_last`] name.
+fn intent<'q>(
+    query: Query<'q>,
+    tenant: TenantId,
+    epoch: Epoch,
+    operation: &'q NewOperation,
+    (placed, body): (&Event, &EventBody),
+    now: Timestamp,
+) -> Query<'q> {
+    query
+        .bind(1_i64)
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(operation.session.to_string())
+        .bind(placed.kind())
+        .bind(i64::from(Event::VERSION))
+        .bind(json(body))
+        .bind(operation.id.to_string())
+        .bind(Owner::Session(operation.session).to_string())
+        .bind(integer(epoch.0))
+        .bind(operation.turn.to_string())
+        .bind(i64::from(operation.step))
+        .bind(i64::from(operation.ordinal))
+        .bind(i64::from(operation.attempt))
+        .bind(operation.digest.to_string())
+        .bind(operation.place.runner.to_string())
+        .bind(operation.place.sandbox.to_string())
+        .bind(operation.incarnation.journal.to_string())
+        .bind(&operation.incarnation.boot)
+        .bind(word(&operation.effect))
+        .bind(operation.deadline_at.as_micros())
+        .bind(&operation.start_by.boot)
+        .bind(micros(&operation.start_by))
+        .bind(&operation.label.kind)
+        .bind(&operation.label.title)
 }
 
 /// Microseconds since the boot.

@@ -11,7 +11,7 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, JoinTokenRow, Store, StoreError, audit,
     columns::{Columns as _, json},
-    database::{Connection, FromRow, Row, page, query, query_as},
+    database::{Connection, FromRow, Row, locking, page, query, query_as},
     error::bounded,
     join_token,
 };
@@ -174,7 +174,7 @@ impl Store {
         let found = self.join_token_by_hash(hash).await?;
         let tenant = found.ok_or(EnrolRefusal::Unknown)?.tenant;
         let mut tx = self.write(tenant).await?;
-        let token = join_token::by_hash(&mut tx, hash).await?;
+        let token = join_token::lock_by_hash(&mut tx, hash).await?;
         let token = token.ok_or(EnrolRefusal::Unknown)?;
         insert(&mut tx, &token, runner, now).await?;
         spend(&mut tx, &token, runner.id, now).await?;
@@ -265,6 +265,24 @@ pub(crate) async fn find(
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .fetch_one(connection)
+        .await?;
+    Ok(row)
+}
+
+/// As [`find`], to decide by it what becomes of the runner.
+pub(crate) async fn lock(
+    tx: &mut Connection,
+    tenant: TenantId,
+    runner: RunnerId,
+) -> Result<RunnerRow, StoreError> {
+    let sql = locking!(
+        select_runners!("WHERE tenant_id = $1 AND id = $2"),
+        "FOR NO KEY UPDATE"
+    );
+    let row = query_as(sql)
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_one(tx)
         .await?;
     Ok(row)
 }

@@ -9,7 +9,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, FromRow, Row, page, query, query_as},
+    database::{Connection, FromRow, Row, lock_user, page, query, query_as},
     error::bounded,
     event,
 };
@@ -90,6 +90,7 @@ impl Store {
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
         let mut tx = self.write(tenant).await?;
+        lock_user(&mut tx, tenant, session.user).await?;
         require_room(&mut tx, tenant, session.user, at_most).await?;
         query(
             "INSERT INTO sessions
@@ -304,6 +305,24 @@ pub(crate) async fn next(
         seq: row.count("last_seq")? + 1 - count as u64,
         epoch: Epoch(row.count("epoch")?),
     })
+}
+
+/// Takes the session's next number for a worker, unless its epoch is not the session's.
+pub(crate) async fn next_under(
+    tx: &mut Connection,
+    tenant: TenantId,
+    session: SessionId,
+    held: Epoch,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let next = next(tx, tenant, session, 1, now).await?;
+    match next.epoch == held {
+        true => Ok(next.seq),
+        false => Err(StoreError::StaleEpoch {
+            held,
+            newest: next.epoch,
+        }),
+    }
 }
 
 /// The number that a worker has taken with [`take_next`], refused unless its epoch is the session's.

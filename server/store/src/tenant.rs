@@ -6,7 +6,7 @@ use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTE
 use crate::{
     Actor, AuditEntry, NewUser, Role, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Connection, FromRow, Row, query, query_as},
+    database::{Connection, FromRow, Row, lock_table, query, query_as},
     error::bounded,
     user,
 };
@@ -57,6 +57,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Bootstrap, StoreError> {
         let mut tx = self.write_any("there may be no tenant yet").await?;
+        lock_table(&mut tx, "LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE").await?;
         if let Some((tenant, owner)) = first_owner(&mut tx).await? {
             return Ok(Bootstrap {
                 tenant,

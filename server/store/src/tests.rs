@@ -1,7 +1,6 @@
 //! One suite for every backend. A file lists its tests in `on_every_backend!`, and each of them
-//! gets a [`Fixture`] with an empty, real database; a second backend is a second module in the
-//! macro and a second constructor of the fixture. What is particular to one backend's files is in
-//! `opening.rs`.
+//! gets a [`Fixture`] with an empty, real database. What is particular to one of them is in `opening.rs`
+//! and in `postgres.rs`. `tests/postgres run cargo nextest run -p server-store` brings a PostgreSQL.
 
 macro_rules! on_every_backend {
     ($($case:ident),+ $(,)?) => {
@@ -10,6 +9,15 @@ macro_rules! on_every_backend {
                 #[tokio::test]
                 async fn $case() {
                     super::$case(crate::tests::fixture::Fixture::sqlite().await).await;
+                }
+            )+
+        }
+
+        mod postgres {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    super::$case(crate::tests::fixture::Fixture::postgres().await).await;
                 }
             )+
         }
@@ -23,6 +31,7 @@ mod join_states;
 mod opening;
 mod operations;
 mod people;
+mod postgres;
 mod runners;
 mod silence;
 mod tenancy;

@@ -7,26 +7,58 @@
 
 use std::borrow::Cow;
 
-use sqlx::{Row as _, Sqlite};
+use sqlx::{
+    Postgres, Row as _, Sqlite, SqliteConnection,
+    postgres::{PgArguments, PgRow},
+    sqlite::{SqliteArguments, SqliteRow},
+};
 
-use super::Connection;
+use super::{Connection, postgres::within};
 
 /// A statement that is to be run. `$1` is the value that is bound first.
-pub(crate) fn query<'q>(sql: &'static str) -> Query<'q> {
+pub(crate) fn query<'q>(sql: impl Into<Sql>) -> Query<'q> {
     Query {
-        sql,
+        sql: sql.into(),
         values: Vec::new(),
     }
 }
 
 /// A statement whose rows become values of one type.
-pub(crate) fn query_as<'q>(sql: &'static str) -> QueryAs<'q> {
+pub(crate) fn query_as<'q>(sql: impl Into<Sql>) -> QueryAs<'q> {
     QueryAs(query(sql))
 }
 
+/// The text of a statement, where the databases differ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sql {
+    pub(crate) sqlite: &'static str,
+    pub(crate) postgres: &'static str,
+}
+
+impl From<&'static str> for Sql {
+    fn from(both: &'static str) -> Self {
+        Self {
+            sqlite: both,
+            postgres: both,
+        }
+    }
+}
+
+/// A statement that reads, and on PostgreSQL locks what it reads until the end of the transaction. On
+/// SQLite a transaction that writes is alone.
+macro_rules! locking {
+    ($select:expr, $lock:literal) => {
+        $crate::database::Sql {
+            sqlite: $select,
+            postgres: concat!($select, " ", $lock),
+        }
+    };
+}
+pub(crate) use locking;
+
 /// See [`query`].
 pub(crate) struct Query<'q> {
-    sql: &'static str,
+    sql: Sql,
     values: Vec<Value<'q>>,
 }
 
@@ -42,7 +74,8 @@ pub(crate) enum Value<'q> {
 
 /// What a statement yields.
 pub(crate) enum Row {
-    Sqlite(sqlx::sqlite::SqliteRow),
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
 }
 
 /// A type that is read from a row.
@@ -50,7 +83,31 @@ pub(crate) trait FromRow: Sized {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error>;
 }
 
-type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;
+/// The same connection, taken apart by driver.
+enum Driver<'c> {
+    Sqlite(&'c mut SqliteConnection),
+    Postgres(&'c mut super::postgres::Lease),
+}
+
+fn driver(connection: &mut Connection) -> Driver<'_> {
+    match connection {
+        Connection::SqliteReader(connection) => Driver::Sqlite(connection),
+        Connection::SqliteWriter(transaction) => Driver::Sqlite(transaction),
+        Connection::Postgres(lease) => Driver::Postgres(lease),
+    }
+}
+
+macro_rules! bound {
+    ($query:expr, $values:expr) => {
+        $values
+            .into_iter()
+            .fold($query, |query, value| match value {
+                Value::Text(text) => query.bind(text),
+                Value::Integer(integer) => query.bind(integer),
+                Value::Bytes(bytes) => query.bind(bytes),
+            })
+    };
+}
 
 impl<'q> Query<'q> {
     pub(crate) fn bind(mut self, value: impl Into<Value<'q>>) -> Self {
@@ -60,24 +117,49 @@ impl<'q> Query<'q> {
 
     /// Answers how many rows it has changed.
     pub(crate) async fn execute(self, connection: &mut Connection) -> Result<u64, sqlx::Error> {
-        let done = self.sqlite().execute(connection.sqlite()).await?;
-        Ok(done.rows_affected())
+        match driver(connection) {
+            Driver::Sqlite(connection) => {
+                let done = self.sqlite().execute(connection).await?;
+                Ok(done.rows_affected())
+            }
+            Driver::Postgres(lease) => {
+                let done = within(self.postgres().execute(lease.ask()?)).await;
+                Ok(lease.answered(done)?.rows_affected())
+            }
+        }
     }
 
     pub(crate) async fn fetch_all(
         self,
         connection: &mut Connection,
     ) -> Result<Vec<Row>, sqlx::Error> {
-        let rows = self.sqlite().fetch_all(connection.sqlite()).await?;
-        Ok(rows.into_iter().map(Row::Sqlite).collect())
+        match driver(connection) {
+            Driver::Sqlite(connection) => {
+                let rows = self.sqlite().fetch_all(connection).await?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Driver::Postgres(lease) => {
+                let rows = within(self.postgres().fetch_all(lease.ask()?)).await;
+                let rows = lease.answered(rows)?;
+                Ok(rows.into_iter().map(Row::Postgres).collect())
+            }
+        }
     }
 
     pub(crate) async fn fetch_optional(
         self,
         connection: &mut Connection,
     ) -> Result<Option<Row>, sqlx::Error> {
-        let row = self.sqlite().fetch_optional(connection.sqlite()).await?;
-        Ok(row.map(Row::Sqlite))
+        match driver(connection) {
+            Driver::Sqlite(connection) => {
+                let row = self.sqlite().fetch_optional(connection).await?;
+                Ok(row.map(Row::Sqlite))
+            }
+            Driver::Postgres(lease) => {
+                let row = within(self.postgres().fetch_optional(lease.ask()?)).await;
+                Ok(lease.answered(row)?.map(Row::Postgres))
+            }
+        }
     }
 
     /// One row, or [`sqlx::Error::RowNotFound`].
@@ -86,15 +168,12 @@ impl<'q> Query<'q> {
         row.ok_or(sqlx::Error::RowNotFound)
     }
 
-    fn sqlite(self) -> SqliteQuery<'q> {
-        let query = sqlx::query(self.sql);
-        self.values
-            .into_iter()
-            .fold(query, |query, value| match value {
-                Value::Text(text) => query.bind(text),
-                Value::Integer(integer) => query.bind(integer),
-                Value::Bytes(bytes) => query.bind(bytes),
-            })
+    fn sqlite(self) -> sqlx::query::Query<'q, Sqlite, SqliteArguments> {
+        bound!(sqlx::query(self.sql.sqlite), self.values)
+    }
+
+    fn postgres(self) -> sqlx::query::Query<'q, Postgres, PgArguments> {
+        bound!(sqlx::query(self.sql.postgres), self.values)
     }
 }
 
@@ -132,18 +211,21 @@ impl Row {
     pub(crate) fn get_text(&self, name: &str) -> Result<Option<String>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(name),
+            Self::Postgres(row) => row.try_get(name),
         }
     }
 
     pub(crate) fn get_integer(&self, name: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(name),
+            Self::Postgres(row) => row.try_get(name),
         }
     }
 
     pub(crate) fn bytes(&self, name: &str) -> Result<Vec<u8>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(name),
+            Self::Postgres(row) => row.try_get(name),
         }
     }
 }

@@ -18,11 +18,11 @@ use std::{
 
 use sqlx::{
     ConnectOptions as _, Connection as _, SqlitePool,
-    migrate::{Migrate as _, MigrateError, Migrator},
+    migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{CONNECTION_WITHIN, Connection};
+use super::{CONNECTION_WITHIN, Connection, migrations};
 use crate::{OpenError, StoreError};
 
 mod writer;
@@ -42,7 +42,7 @@ const LOG_KEPT_BYTES: &str = "67108864";
 /// Takes the writer's place at once: a transaction that began as a reader could not become one.
 const BEGIN_WRITE: &str = "BEGIN IMMEDIATE";
 
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
 /// One file. Clones share it.
 #[derive(Debug, Clone)]
@@ -68,7 +68,9 @@ impl Database {
             .try_exists()
             .map_err(|source| unwritable(path, source))?;
         if !found {
-            return Err(OpenError::Missing { path: path.into() });
+            return Err(OpenError::Missing {
+                database: name(path),
+            });
         }
         require_schema(path).await?;
         Self::connect(path, None).await
@@ -179,69 +181,25 @@ async fn migrate(path: &Path) -> Result<(), OpenError> {
     MIGRATIONS
         .run(&mut connection)
         .await
-        .map_err(|error| cannot_migrate(path, error))?;
+        .map_err(|error| migrations::refusal(&MIGRATIONS, error, &name(path), failed))?;
     let dangling = sqlx::query("PRAGMA foreign_key_check")
         .fetch_optional(&mut connection)
         .await
         .map_err(failed)?;
     if dangling.is_some() {
         return Err(OpenError::Unusable {
-            path: path.into(),
+            database: name(path),
             source: "a row refers to one that does not exist; restore a backup".into(),
         });
     }
     connection.close().await.map_err(failed)
 }
 
-/// A server of another version may be using it, so nothing is changed.
 async fn require_schema(path: &Path) -> Result<(), OpenError> {
     let failed = |error| cannot_open(path, error);
     let mut connection = reading(path).connect().await.map_err(failed)?;
-    let applied = connection
-        .list_applied_migrations(&MIGRATIONS.table_name)
-        .await
-        .map_err(|error| cannot_migrate(path, error))?;
-    for applied in &applied {
-        let version = applied.version;
-        let known = MIGRATIONS.iter().find(|known| known.version == version);
-        match known {
-            None => return Err(cannot_migrate(path, MigrateError::VersionMissing(version))),
-            Some(known) if known.checksum != applied.checksum => {
-                return Err(cannot_migrate(path, MigrateError::VersionMismatch(version)));
-            }
-            Some(_) => {}
-        }
-    }
-    if applied.len() < MIGRATIONS.iter().count() {
-        return Err(OpenError::Older { path: path.into() });
-    }
+    migrations::require_all(&MIGRATIONS, &mut connection, &name(path), failed).await?;
     connection.close().await.map_err(failed)
-}
-
-fn cannot_migrate(path: &Path, error: MigrateError) -> OpenError {
-    let known = MIGRATIONS
-        .iter()
-        .map(|migration| migration.version)
-        .max()
-        .unwrap_or_default();
-    match error {
-        MigrateError::VersionMissing(found) if found > known => OpenError::Newer {
-            path: path.into(),
-            found,
-            known,
-        },
-        MigrateError::VersionMissing(schema) | MigrateError::VersionMismatch(schema) => {
-            OpenError::Foreign {
-                path: path.into(),
-                schema,
-            }
-        }
-        MigrateError::Execute(error) => cannot_open(path, error),
-        error => OpenError::Unusable {
-            path: path.into(),
-            source: Box::new(error),
-        },
-    }
 }
 
 fn cannot_open(path: &Path, error: sqlx::Error) -> OpenError {
@@ -254,7 +212,7 @@ fn cannot_open(path: &Path, error: sqlx::Error) -> OpenError {
         Some(26) => OpenError::NotADatabase { path: path.into() },
         Some(8 | 14) => unwritable(path, io::Error::other(error)),
         _ => OpenError::Unusable {
-            path: path.into(),
+            database: name(path),
             source: Box::new(error),
         },
     }
@@ -265,4 +223,9 @@ fn unwritable(path: &Path, source: io::Error) -> OpenError {
         path: path.into(),
         source,
     }
+}
+
+/// The file, as errors name it.
+fn name(path: &Path) -> String {
+    path.display().to_string()
 }

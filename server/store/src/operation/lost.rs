@@ -14,7 +14,7 @@ use super::{OperationRow, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, MAX_PAGE, Row, page, query, query_as},
+    database::{Connection, MAX_PAGE, Row, locking, page, query, query_as},
     runner::{self, LinkClaim, LostOutcome, RunnerRow},
 };
 
@@ -33,13 +33,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
         let mut tx = self.write_any("it is about time").await?;
-        let open: Vec<Row> = query(
+        let open: Vec<Row> = query(locking!(
             "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
                  ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
              WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
                  AND runners.silent_generation = runners.generation AND runners.silent_us >= $1
              ORDER BY operations.id LIMIT $2",
-        )
+            "FOR SHARE OF runners"
+        ))
         .bind(runner::micros(silent_for))
         .bind(page(MAX_PAGE))
         .fetch_all(&mut tx)
@@ -90,7 +91,7 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut tx = self.write(tenant).await?;
-        if runner::find(&mut tx, tenant, runner).await?.generation != link {
+        if runner::lock(&mut tx, tenant, runner).await?.generation != link {
             return Ok(Vec::new());
         }
         let remembered: HashSet<OperationId> = remembered.iter().copied().collect();

@@ -52,7 +52,7 @@ use super::entry;
 use crate::{
     Actor, Store, StoreError, audit,
     columns::{Columns as _, integer},
-    database::{Row, query},
+    database::{Row, locking, query},
 };
 
 /// By how much the epochs of all sessions are raised once the database turns out to be an older copy:
@@ -112,11 +112,12 @@ impl Store {
         let mut tx = self
             .write_any("a runner that shows up is told whose it is")
             .await?;
-        let row: Row = query(
+        let row: Row = query(locking!(
             "SELECT tenant_id, join_state, offered_join_state, renewed_by_replica,
                  renewed_by_number, locked_at
              FROM runners WHERE id = $1 AND revoked_at IS NULL",
-        )
+            "FOR NO KEY UPDATE"
+        ))
         .bind(runner.to_string())
         .fetch_one(&mut tx)
         .await?;
@@ -179,8 +180,8 @@ impl Store {
             if !epochs_are_raised {
                 // Of all tenants: all of the database is older.
                 for raise in [
-                    "UPDATE sessions SET epoch = epoch + $1",
                     "UPDATE sandboxes SET epoch = epoch + $1",
+                    "UPDATE sessions SET epoch = epoch + $1",
                 ] {
                     query(raise)
                         .bind(EPOCHS_LOST_AT_MOST)

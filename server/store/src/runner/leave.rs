@@ -10,7 +10,7 @@ use super::{LostOutcome, entry, micros};
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Connection, Row, query},
+    database::{Connection, Row, locking, query},
     operation,
 };
 
@@ -56,10 +56,11 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<Late>, StoreError> {
         let mut tx = self.write(tenant).await?;
-        let ephemeral = query(
+        let ephemeral = query(locking!(
             "SELECT id FROM runners
              WHERE tenant_id = $1 AND id = $2 AND ephemeral = 1 AND replica_id IS NULL",
-        )
+            "FOR NO KEY UPDATE"
+        ))
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .fetch_optional(&mut tx)
@@ -86,12 +87,13 @@ impl Store {
         now: Timestamp,
     ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
         let mut tx = self.write_any("it is about time").await?;
-        let rows: Vec<Row> = query(
+        let rows: Vec<Row> = query(locking!(
             "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
              WHERE ephemeral = 1 AND revoked_at IS NULL AND replica_id IS NULL
                  AND silent_generation = generation AND silent_us >= $1
              ORDER BY heard_at LIMIT $2",
-        )
+            "FOR NO KEY UPDATE"
+        ))
         .bind(micros(silent_for))
         .bind(i64::from(SWEPT_AT_MOST))
         .fetch_all(&mut tx)

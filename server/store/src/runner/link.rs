@@ -96,7 +96,7 @@ impl Store {
     ) -> Result<LinkClaimed, StoreError> {
         within_bounds(claim)?;
         let mut tx = self.write(tenant).await?;
-        let before = super::find(&mut tx, tenant, runner).await?;
+        let before = super::lock(&mut tx, tenant, runner).await?;
         if before.is_barred() {
             return Err(StoreError::Conflict(
                 "the runner is revoked or locked, enrol it anew",

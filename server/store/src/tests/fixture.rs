@@ -20,7 +20,7 @@ use shared_types::{
 use crate::{
     ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, LostOutcome,
     NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
-    NewUser, Store, tenant,
+    NewUser, PostgresUrl, Store, tenant, tests::postgres::cluster,
 };
 
 /// The server process of the tests.
@@ -28,8 +28,15 @@ pub(super) const REPLICA: ReplicaId = ReplicaId::from_u128(1);
 
 pub(super) struct Fixture {
     pub(super) db: Store,
-    path: PathBuf,
-    _folder: tempfile::TempDir,
+    place: DatabasePlace,
+}
+
+enum DatabasePlace {
+    File(
+        PathBuf,
+        #[expect(dead_code, reason = "it is removed with the test")] tempfile::TempDir,
+    ),
+    Postgres(Box<PostgresUrl>),
 }
 
 impl Fixture {
@@ -38,21 +45,44 @@ impl Fixture {
         let path = folder.path().join("gantry.db");
         Self {
             db: Store::open(&path).await.expect("an empty folder is fine"),
-            path,
-            _folder: folder,
+            place: DatabasePlace::File(path, folder),
+        }
+    }
+
+    pub(super) async fn postgres() -> Self {
+        let url = cluster::migrated().await;
+        let db = Store::open_postgres(&url).await;
+        Self {
+            db: db.expect("the database is ours"),
+            place: DatabasePlace::Postgres(url.into()),
         }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        match &self.place {
+            DatabasePlace::File(path, _) => path,
+            DatabasePlace::Postgres(url) => panic!("{url} is no file"),
+        }
+    }
+
+    pub(super) fn url(&self) -> &PostgresUrl {
+        match &self.place {
+            DatabasePlace::File(path, _) => panic!("{} is a file", path.display()),
+            DatabasePlace::Postgres(url) => url,
+        }
     }
 
     /// As after a restart of the server.
     pub(super) async fn reopened(self) -> Self {
-        let Self { db, path, _folder } = self;
-        db.close().await;
-        let db = Store::open(&path).await.expect("the database is there");
-        Self { db, path, _folder }
+        self.db.close().await;
+        let db = match &self.place {
+            DatabasePlace::File(path, _) => Store::open(path).await,
+            DatabasePlace::Postgres(url) => Store::open_postgres(url).await,
+        };
+        Self {
+            db: db.expect("the database is there"),
+            place: self.place,
+        }
     }
 
     /// A tenant with an owner.

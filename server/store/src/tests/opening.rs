@@ -4,7 +4,9 @@ use shared_types::{Generation, limits::MAX_MESSAGE_BYTES};
 
 use super::fixture::{Fixture, at, link_claim};
 use crate::{
-    Input, NewTenant, NewUser, OpenError, Store, StoreError, columns::Columns as _, database::query,
+    Input, NewTenant, NewUser, OpenError, Store, StoreError,
+    columns::Columns as _,
+    database::{POSTGRES_SCHEMA, SQLITE_SCHEMA, query},
 };
 
 async fn refusal(path: &Path) -> OpenError {
@@ -189,6 +191,15 @@ async fn commits_are_synced_and_readers_cannot_write() {
     let write = query("DELETE FROM events").execute(&mut reader);
     let error = write.await.expect_err("readers only read");
     assert!(error.to_string().contains("readonly"), "{error}");
+}
+
+#[test]
+fn both_databases_have_the_same_schemas_under_the_same_numbers() {
+    let names = |migrator: &sqlx::migrate::Migrator| -> Vec<_> {
+        let all = migrator.iter();
+        all.map(|it| (it.version, it.description.clone())).collect()
+    };
+    assert_eq!(names(&SQLITE_SCHEMA), names(&POSTGRES_SCHEMA));
 }
 
 async fn change(db: &Store, sql: &'static str) {

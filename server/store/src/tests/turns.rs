@@ -451,11 +451,8 @@ async fn a_write_that_is_dropped_half_way_has_written_everything_or_nothing(fixt
         drop(sending);
         // The next writer comes after whatever the dropped one leaves behind, and is committed with
         // it or after it.
-        let next = db
-            .write_any("a test")
-            .await
-            .expect("the dropped one is out of the way");
-        next.commit().await.expect("it is committed");
+        let next = db.pin_session(ours.id, session, None).await;
+        next.expect("the dropped one is out of the way");
         let turn = db.turn(ours.id, input.turn).await;
         let added = kinds(&ours, session).await.len() - before;
         match &turn {

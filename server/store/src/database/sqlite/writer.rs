@@ -162,7 +162,7 @@ async fn commit_group(line: Line, fate: Fate) -> Result<(), Arc<sqlx::Error>> {
     if fate.get().is_none()
         && let Some(group) = turn.take()
     {
-        let committed = commit(group.open).await.map_err(Arc::new);
+        let committed = group.open.commit().await.map_err(Arc::new);
         // Nobody else has it.
         let _ = group.fate.set(committed);
     }
@@ -192,13 +192,6 @@ fn end(turn: &mut Option<Group>, why: sqlx::Error) -> StoreError {
         let _ = group.fate.set(Err(Arc::clone(&why)));
     }
     StoreError::Unavailable(Box::new(why))
-}
-
-async fn commit(open: Connection) -> Result<(), sqlx::Error> {
-    match open {
-        Connection::SqliteWriter(open) => open.commit().await,
-        Connection::SqliteReader(_) => Ok(()),
-    }
 }
 
 async fn run(connection: &mut Connection, statement: &'static str) -> Result<(), sqlx::Error> {

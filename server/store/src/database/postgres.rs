@@ -1,0 +1,183 @@
+//! PostgreSQL: how it is opened, and how its transactions begin.
+//!
+//! Every read and write is a transaction that names its tenant in `gantry.tenant`. The policies of the
+//! tables let it see that tenant alone, whatever the statements say, because the server's role may
+//! neither be a superuser nor bypass them. Transactions read what was last committed (`READ COMMITTED`)
+//! and lock the rows that they decide by; [`super::lock`] says in which order.
+
+use std::{io, sync::Arc};
+
+use sqlx::{Connection as _, PgConnection, Row as _, migrate::Migrator};
+
+use super::{CONNECTION_WITHIN, Connection, Scope, migrations};
+use crate::{OpenError, StoreError};
+
+mod pool;
+mod url;
+
+use pool::Pool;
+pub(super) use pool::{Lease, within};
+pub use url::{BadPostgresUrl, PostgresUrl};
+
+/// Connections of one server, while it serves.
+const CONNECTIONS: u32 = 16;
+
+/// The oldest version that is tried: 13.
+const OLDEST_VERSION: i32 = 130_000;
+
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgres");
+
+/// One database. Clones share its connections.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
+    pool: Arc<Pool>,
+}
+
+impl Database {
+    /// See [`crate::Store::open_postgres`].
+    pub(super) async fn open(url: &PostgresUrl) -> Result<Self, OpenError> {
+        let mut connection = connect(url).await?;
+        require_usable(&mut connection, url).await?;
+        migrate(&mut connection, url).await?;
+        close(connection).await;
+        Ok(Self::over(url))
+    }
+
+    /// See [`crate::Store::open_postgres_beside`].
+    pub(super) async fn open_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
+        let mut connection = connect(url).await?;
+        require_usable(&mut connection, url).await?;
+        let found = sqlx::query("SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL")
+            .fetch_optional(&mut connection)
+            .await
+            .map_err(|error| cannot_open(url, error))?;
+        if found.is_none() {
+            return Err(OpenError::Missing {
+                database: url.to_string(),
+            });
+        }
+        let refused = |error| cannot_open(url, error);
+        migrations::require_all(&MIGRATIONS, &mut connection, &url.to_string(), refused).await?;
+        close(connection).await;
+        Ok(Self::over(url))
+    }
+
+    fn over(url: &PostgresUrl) -> Self {
+        Self {
+            pool: Pool::new(url.clone(), CONNECTIONS),
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        self.pool.close().await;
+    }
+
+    /// For statements that read. Nothing of it is committed.
+    pub(super) async fn read(&self, scope: Scope) -> Result<Connection, StoreError> {
+        let begin = format!("BEGIN READ ONLY; {}", set_tenant(scope));
+        Ok(Connection::Postgres(self.pool.begin(begin).await?))
+    }
+
+    pub(super) async fn write(&self, scope: Scope) -> Result<Lease, StoreError> {
+        let begin = format!("BEGIN; {}", set_tenant(scope));
+        Ok(self.pool.begin(begin).await?)
+    }
+}
+
+/// For this transaction alone, so that no later one inherits it.
+fn set_tenant(scope: Scope) -> String {
+    match scope {
+        // An id in text form has letters, digits and `_` alone.
+        Scope::Tenant(tenant) => format!("SELECT set_config('gantry.tenant', '{tenant}', true)"),
+        Scope::Any(why) => {
+            format!("SELECT set_config('gantry.tenant', '*', true) /* {why} */")
+        }
+    }
+}
+
+async fn connect(url: &PostgresUrl) -> Result<PgConnection, OpenError> {
+    let connected = pool::connect(url).await;
+    connected.map_err(|error| cannot_open(url, error))
+}
+
+async fn close(connection: PgConnection) {
+    let _ = tokio::time::timeout(CONNECTION_WITHIN, connection.close()).await;
+}
+
+/// Refuses a database or a role with which the promises of this crate would not hold.
+async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Result<(), OpenError> {
+    let row = sqlx::query(
+        "SELECT current_setting('server_version_num')::int AS version,
+             current_setting('server_encoding') AS encoding,
+             (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) AS bypasses",
+    )
+    .fetch_one(connection)
+    .await;
+    let read = row.and_then(|row| {
+        let encoding: String = row.try_get("encoding")?;
+        let version: i32 = row.try_get("version")?;
+        Ok((version, encoding, row.try_get("bypasses")?))
+    });
+    let (version, encoding, bypasses) = read.map_err(|error| cannot_open(url, error))?;
+    let refused = |why: &'static str| {
+        Err(OpenError::Unfit {
+            database: url.to_string(),
+            why,
+        })
+    };
+    if version < OLDEST_VERSION {
+        return refused("this PostgreSQL is older than version 13; upgrade it");
+    }
+    if encoding != "UTF8" {
+        return refused(
+            "its encoding is not UTF8; make another database: CREATE DATABASE gantry OWNER gantry ENCODING 'UTF8' TEMPLATE template0",
+        );
+    }
+    if bypasses {
+        return refused(
+            "its user is a superuser or may bypass row-level security, which keeps tenants apart; make another one: CREATE ROLE gantry LOGIN PASSWORD '…', and let it own the database",
+        );
+    }
+    Ok(())
+}
+
+/// Several servers may start at once: the migrations hold an advisory lock, for which the others wait.
+async fn migrate(connection: &mut PgConnection, url: &PostgresUrl) -> Result<(), OpenError> {
+    // To copy a large table takes its time, and so does another server's migration.
+    sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+        .execute(&mut *connection)
+        .await
+        .map_err(|error| cannot_open(url, error))?;
+    // `run` asks for more than a connection, and its future cannot be sent.
+    let run = MIGRATIONS.run_direct(None, connection, false).await;
+    let refused = |error| cannot_open(url, error);
+    run.map_err(|error| migrations::refusal(&MIGRATIONS, error, &url.to_string(), refused))
+}
+
+/// PostgreSQL's own words name neither password nor URL.
+fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> OpenError {
+    let database = url.to_string();
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.map(|code| code.into_owned());
+    match (code.as_deref(), error) {
+        // https://www.postgresql.org/docs/current/errcodes-appendix.html
+        (Some("28P01" | "28000"), _) => OpenError::Refused { database },
+        (Some("3D000"), _) => OpenError::Unfit {
+            database,
+            why: "there is no such database; make it: CREATE DATABASE gantry OWNER gantry",
+        },
+        (Some("42501"), _) => OpenError::Unfit {
+            database,
+            why: "its user may not make tables there; let it own the database: ALTER DATABASE gantry OWNER TO gantry",
+        },
+        (_, sqlx::Error::Io(source)) => OpenError::Unreachable { database, source },
+        (_, sqlx::Error::PoolTimedOut) => OpenError::Unreachable {
+            database,
+            source: io::ErrorKind::TimedOut.into(),
+        },
+        (_, error) => OpenError::Unusable {
+            database,
+            source: Box::new(error),
+        },
+    }
+}

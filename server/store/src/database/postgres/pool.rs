@@ -1,0 +1,199 @@
+//! Connections to PostgreSQL, each lent for one transaction.
+//!
+//! A connection that died without a word must not keep its place: sqlx's own pool waits for it without a
+//! bound (<https://github.com/launchbadge/sqlx/issues/4349>). So here every answer has a time, and a
+//! connection is kept only where the answer to its last statement came in time and whole. Any other one is
+//! dropped: PostgreSQL rolls its transaction back.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection, raw_sql};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::PostgresUrl;
+use crate::database::CONNECTION_WITHIN;
+
+/// How long the answer to a statement may take. PostgreSQL gives up first: see [`SETTINGS`].
+const ANSWER_WITHIN: Duration = Duration::from_secs(25);
+
+/// How long the answer may take to what costs PostgreSQL nothing: the begin and the end of a transaction
+/// that has changed nothing.
+const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// What every connection sets for itself: a statement, a wait for a lock and a transaction whose server
+/// says nothing more are bounded; a client that is gone is noticed within a minute; a commit is on disk
+/// when it is answered. Over a Unix socket the `tcp_` settings have no effect.
+const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
+    SET idle_in_transaction_session_timeout = '30s';
+    SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 4;
+    SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'";
+
+/// Connections that are not lent.
+#[derive(Debug)]
+pub(super) struct Pool {
+    url: PostgresUrl,
+    room: Arc<Semaphore>,
+    size: u32,
+    idle: Mutex<Vec<PgConnection>>,
+}
+
+/// A transaction. It is rolled back unless it is committed.
+pub(crate) struct Lease {
+    /// Absent once it is committed or broken.
+    connection: Option<PgConnection>,
+    /// Since when a statement was begun that is not answered: its caller may have stopped waiting.
+    is_asked: bool,
+    /// A statement failed: PostgreSQL takes no other one, and a commit would roll back without a word.
+    has_failed: bool,
+    pool: Arc<Pool>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Pool {
+    pub(super) fn new(url: PostgresUrl, size: u32) -> Arc<Self> {
+        Arc::new(Self {
+            url,
+            room: Arc::new(Semaphore::new(size as usize)),
+            size,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// Begins a transaction with these statements.
+    pub(super) async fn begin(self: &Arc<Self>, begin: String) -> Result<Lease, sqlx::Error> {
+        let permit = timeout(CONNECTION_WITHIN, Arc::clone(&self.room).acquire_owned()).await;
+        let permit = permit.map_err(|_| sqlx::Error::PoolTimedOut)?;
+        let permit = permit.map_err(|_| sqlx::Error::PoolClosed)?;
+        let connection = self.begun(begin).await?;
+        Ok(Lease {
+            connection: Some(connection),
+            is_asked: false,
+            has_failed: false,
+            pool: Arc::clone(self),
+            permit: Some(permit),
+        })
+    }
+
+    async fn begun(&self, begin: String) -> Result<PgConnection, sqlx::Error> {
+        loop {
+            let popped = self.idle().pop();
+            let Some(mut connection) = popped else {
+                let mut connection = connect(&self.url).await?;
+                short(&mut connection, begin).await?;
+                return Ok(connection);
+            };
+            match short(&mut connection, begin.clone()).await {
+                Ok(()) => return Ok(connection),
+                // It died while it lay here, and the others may have died with it.
+                Err(sqlx::Error::PoolTimedOut) => self.idle().clear(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Waits for what is under way, and closes every connection.
+    pub(super) async fn close(&self) {
+        let all = self.room.acquire_many(self.size);
+        // Whoever takes longer than a statement may has lost its connection.
+        let _ = timeout(ANSWER_WITHIN, all).await;
+        self.room.close();
+        let idle = std::mem::take(&mut *self.idle());
+        for connection in idle {
+            let _ = timeout(SHORT_ANSWER_WITHIN, sqlx::Connection::close(connection)).await;
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<PgConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A new connection, with our settings.
+pub(super) async fn connect(url: &PostgresUrl) -> Result<PgConnection, sqlx::Error> {
+    let connecting = async {
+        let mut connection = url.options().connect().await?;
+        raw_sql(SETTINGS).execute(&mut connection).await?;
+        Ok(connection)
+    };
+    let connected = timeout(CONNECTION_WITHIN, connecting).await;
+    connected.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+async fn short(connection: &mut PgConnection, statements: String) -> Result<(), sqlx::Error> {
+    let done = raw_sql(AssertSqlSafe(statements)).execute(connection);
+    let done = timeout(SHORT_ANSWER_WITHIN, done).await;
+    done.unwrap_or(Err(sqlx::Error::PoolTimedOut)).map(drop)
+}
+
+impl Lease {
+    /// Where the next statement runs; its answer goes to [`Lease::answered`].
+    pub(crate) fn ask(&mut self) -> Result<&mut PgConnection, sqlx::Error> {
+        self.is_asked = true;
+        self.connection.as_mut().ok_or(sqlx::Error::WorkerCrashed)
+    }
+
+    /// Takes the answer to the last statement.
+    pub(crate) fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+        self.is_asked = false;
+        match &answer {
+            Ok(_) => {}
+            Err(sqlx::Error::Database(_)) => self.has_failed = true,
+            Err(_) => self.connection = None,
+        }
+        answer
+    }
+
+    /// Ends the transaction; it is on disk once this returns. Where the answer is lost, nobody knows whether
+    /// it is.
+    pub(in crate::database) async fn commit(mut self) -> Result<(), sqlx::Error> {
+        if self.has_failed {
+            return Err(sqlx::Error::Protocol(
+                "a statement of the transaction failed before its commit".to_owned(),
+            ));
+        }
+        let done = within(raw_sql("COMMIT").execute(self.ask()?)).await;
+        self.answered(done)?;
+        let connection = self.connection.take();
+        self.pool.idle().extend(connection);
+        Ok(())
+    }
+}
+
+/// The answer, if it comes in time.
+pub(crate) async fn within<T>(
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let answer = timeout(ANSWER_WITHIN, answer).await;
+    answer.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (connection, permit) = (self.connection.take(), self.permit.take());
+        let Some(mut connection) = connection.filter(|_| !self.is_asked) else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let pool = Arc::clone(&self.pool);
+        runtime.spawn(async move {
+            if short(&mut connection, "ROLLBACK".to_owned()).await.is_ok() {
+                pool.idle().push(connection);
+            }
+            drop(permit);
+        });
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lease").finish_non_exhaustive()
+    }
+}
