@@ -129,7 +129,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         certificate: tls.as_ref().map(ServerTls::certificate_sha256),
         link: settings.link,
         ephemeral_silence: settings.ephemeral_silence,
-        waited_for: settings.waited_for,
+        turns: settings.turns,
         isolation: Arc::new(settings.isolation),
         user_limits: settings.user_limits,
         replica: ReplicaId::generate(&*clock, &*entropy),

@@ -10,6 +10,7 @@ mod link;
 mod listen;
 mod model;
 mod runners;
+mod turns;
 
 use std::{
     net::SocketAddr,
@@ -21,7 +22,7 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
-use server_app::{IsolationPolicy, UserLimits};
+use server_app::{IsolationPolicy, TurnLimits, UserLimits};
 use server_router::links::LinkOptions;
 use shared_types::parse_duration;
 
@@ -34,6 +35,7 @@ use self::{
     listen::Listen,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
+    turns::TurnsSection,
 };
 
 /// The server of Gantry, a control plane for AI agents that work on your own machines.
@@ -139,6 +141,7 @@ struct File {
     connections: ConnectionsSection,
     link: LinkSection,
     runners: RunnersSection,
+    turns: TurnsSection,
     isolation: IsolationSection,
     limits: LimitsSection,
     model: ModelSection,
@@ -184,8 +187,8 @@ pub(crate) struct Settings {
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
-    /// How long a turn waits for a runner that went away while a call ran there.
-    pub(crate) waited_for: Duration,
+    /// How many turns are carried at once, and how long they wait.
+    pub(crate) turns: TurnLimits,
     /// What sandboxes have to keep apart, and whose word on that counts.
     pub(crate) isolation: IsolationPolicy,
     /// How much one user may store.
@@ -265,7 +268,7 @@ impl Settings {
             client_address,
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
-            waited_for: file.runners.waited_for()?,
+            turns: file.turns.limits(file.runners.waited_for()?)?,
             isolation: file.isolation.policy()?,
             user_limits: file.limits.user_limits()?,
             model,

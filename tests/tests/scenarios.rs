@@ -52,6 +52,7 @@ mod scenarios {
     mod tools;
     mod turn_places;
     mod unheard;
+    mod waits;
     mod websocket;
     mod websocket_ends;
     mod websocket_links;

@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use server_llm::Model;
-use shared_types::{Clock, Epoch, TurnId, event::TurnOutcome, limits};
+use shared_types::{CallWait, Clock, Epoch, TurnId, event::TurnOutcome, limits};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     session::SessionPorts,
     tools::ToolSet,
-    turn::{Turn, TurnError, abandon},
+    turn::{Turn, TurnError, WaitingCall, abandon},
 };
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
@@ -18,6 +18,27 @@ pub struct Engine {
     pub(crate) tools: ToolSet,
     pub(crate) limits: EngineLimits,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// A turn that a worker has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// The turn.
+    pub turn: TurnId,
+    /// The epoch that its writes carry.
+    pub epoch: Epoch,
+    /// What it waited for when a worker let go of it.
+    pub waited: Vec<CallWait>,
+}
+
+/// How far a turn was carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Carried {
+    /// To its end.
+    Ended(TurnOutcome),
+    /// To where it has nothing to do but to wait for these calls. Whoever runs it again after that
+    /// says so in [`Claim::waited`].
+    Waits(Vec<WaitingCall>),
 }
 
 /// The bounds of a turn.
@@ -44,6 +65,8 @@ pub struct EngineLimits {
     pub away_at_most: Duration,
     /// How long a turn waits for a runner that is gone.
     pub parked_at_most: Duration,
+    /// How long a call waits for its runner or its command before its turn needs no worker for that.
+    pub parks_after: Duration,
     /// Most commands of a session that may be running in the background when one more is begun.
     pub tasks_at_most: usize,
     /// How long a turn that is being cancelled waits for an operation to end.
@@ -63,6 +86,7 @@ impl Default for EngineLimits {
             start_within: Duration::from_secs(60),
             away_at_most: limits::AWAY_AT_MOST,
             parked_at_most: limits::PARKED_AT_MOST,
+            parks_after: limits::PARKS_AFTER,
             tasks_at_most: 16,
             stop_within: limits::KILL_GRACE + Duration::from_secs(5),
         }
@@ -85,7 +109,7 @@ impl Engine {
         }
     }
 
-    /// Carries the turn from wherever its log stands to its end, and returns how it ended. A turn
+    /// Carries the turn from wherever its log stands to its end, or to where it only waits. A turn
     /// that has ended already is left as it is.
     ///
     /// Cancelling `cancel` ends the turn as cancelled; so does a recorded wish to cancel.
@@ -97,14 +121,10 @@ impl Engine {
     pub async fn run_turn(
         &self,
         ports: &SessionPorts,
-        turn: TurnId,
-        epoch: Epoch,
+        claim: Claim,
         cancel: CancellationToken,
-    ) -> Result<TurnOutcome, TurnError> {
-        Turn::load(self, ports, turn, epoch, &cancel)
-            .await?
-            .run()
-            .await
+    ) -> Result<Carried, TurnError> {
+        Turn::load(self, ports, claim, &cancel).await?.run().await
     }
 
     /// Ends a turn that cannot be carried to its end: its operations are stopped, its calls without

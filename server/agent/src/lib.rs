@@ -15,11 +15,11 @@ pub mod tools;
 mod transcript;
 mod turn;
 
-pub use engine::{Engine, EngineLimits};
+pub use engine::{Carried, Claim, Engine, EngineLimits};
 pub use session::{Journal, JournalError, Live, LiveSink, SessionPorts};
 pub use tools::{Tool, ToolSet};
 pub use transcript::{Placed, Task, tasks};
-pub use turn::TurnError;
+pub use turn::{TurnError, WaitingCall, show_waiting};
 
 #[cfg(test)]
 mod testing;

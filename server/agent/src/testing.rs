@@ -14,16 +14,17 @@ use shared_sandbox::{
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
-    Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId, TenantId,
-    Timestamp, TurnId, UserId,
+    CallWait, Digest, Epoch, Event, OperationId, OperationScope, Refusal, SessionEvent, SessionId,
+    TenantId, Timestamp, TurnId, UserId,
     clock::ManualClock,
     event::{EventBody, Finish, ToolCall, TurnOutcome, Usage},
 };
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    Engine, EngineLimits, Journal, JournalError, Live, LiveSink, SessionPorts, ToolSet, TurnError,
+    Carried, Claim, Engine, EngineLimits, Journal, JournalError, Live, LiveSink, SessionPorts,
+    ToolSet, TurnError,
 };
 
 pub(crate) const TURN: TurnId = TurnId::from_u128(7);
@@ -33,6 +34,9 @@ pub(crate) const START: Timestamp = Timestamp::from_micros(1_789_000_000_000_000
 /// A turn of these tests that takes so long never ends.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 
+/// Longer than any test waits: turns are let go of only where a test asks for it.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Everything around one turn.
 pub(crate) struct World {
     pub(crate) journal: Arc<MemoryJournal>,
@@ -41,6 +45,8 @@ pub(crate) struct World {
     pub(crate) live: Arc<Recorder>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) limits: EngineLimits,
+    /// What the turn waited for before.
+    pub(crate) waited: Vec<CallWait>,
     pub(crate) cancel: CancellationToken,
     pub(crate) trace: Trace,
 }
@@ -71,7 +77,11 @@ impl World {
             }),
             live: Arc::default(),
             clock: Arc::new(ManualClock::at(START)),
-            limits: EngineLimits::default(),
+            limits: EngineLimits {
+                parks_after: NEVER,
+                ..EngineLimits::default()
+            },
+            waited: Vec::new(),
             cancel: CancellationToken::new(),
             trace,
         }
@@ -96,14 +106,32 @@ impl World {
         }
     }
 
-    /// Runs the turn, as a worker does, in a task of its own.
-    pub(crate) fn spawn(&self) -> tokio::task::JoinHandle<Result<TurnOutcome, TurnError>> {
-        let (engine, ports, cancel) = (self.engine(), self.ports(), self.cancel.clone());
+    /// Runs the turn to its end, as a worker does, in a task of its own.
+    pub(crate) fn spawn(&self) -> JoinHandle<Result<TurnOutcome, TurnError>> {
+        let carried = self.spawn_carrying();
         tokio::spawn(async move {
-            let turn = engine.run_turn(&ports, TURN, EPOCH, cancel);
-            let ended = tokio::time::timeout(HANGS_AFTER, turn).await;
-            ended.expect("the turn does not hang")
+            let carried = AbortOnDropHandle::new(carried).await;
+            carried.expect("the engine does not panic").map(to_its_end)
         })
+    }
+
+    /// The same, to where it only waits too.
+    pub(crate) fn spawn_carrying(&self) -> JoinHandle<Result<Carried, TurnError>> {
+        let (engine, ports, cancel) = (self.engine(), self.ports(), self.cancel.clone());
+        let claim = self.claim();
+        tokio::spawn(async move {
+            let turn = engine.run_turn(&ports, claim, cancel);
+            let carried = tokio::time::timeout(HANGS_AFTER, turn).await;
+            carried.expect("the turn does not hang")
+        })
+    }
+
+    pub(crate) fn claim(&self) -> Claim {
+        Claim {
+            turn: TURN,
+            epoch: EPOCH,
+            waited: self.waited.clone(),
+        }
     }
 
     /// Runs the turn in a worker that dies once it has started so many operations; returns the last.
@@ -172,6 +200,14 @@ impl World {
             }) => (*outcome, reason.clone().unwrap_or_default()),
             other => panic!("the turn did not end: {other:?}"),
         }
+    }
+}
+
+/// How a turn ended that was carried to its end.
+pub(crate) fn to_its_end(carried: Carried) -> TurnOutcome {
+    match carried {
+        Carried::Ended(outcome) => outcome,
+        Carried::Waits(calls) => panic!("the turn waits: {calls:?}"),
     }
 }
 

@@ -7,3 +7,4 @@ mod calls;
 mod cancelled;
 mod conversation;
 mod resumed;
+mod waiting;

@@ -9,21 +9,26 @@ mod again;
 mod answer;
 mod call;
 mod calls;
-mod follow;
+mod conclusion;
+mod listen;
 mod next;
+mod show;
+mod site;
 mod task;
 mod told;
+mod waiting;
 
-use shared_types::{Epoch, Event, TurnId, event::TurnOutcome};
+use shared_types::{CallWait, Epoch, Event, TurnId, event::TurnOutcome};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    engine::Engine,
+    engine::{Carried, Claim, Engine},
     session::{JournalError, SessionPorts},
     transcript::Transcript,
 };
 pub(crate) use abandon::abandon;
 use next::{Next, next};
+pub use waiting::{WaitingCall, show_waiting};
 
 /// Why a turn goes no further here. It stays unfinished, and whoever runs it again resumes it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,19 +63,27 @@ pub(crate) struct Turn<'a> {
     ports: &'a SessionPorts,
     id: TurnId,
     epoch: Epoch,
+    /// What it waited for before this claim.
+    waited: Vec<CallWait>,
     /// Fires when someone wishes the turn to stop, whether it was heard or read in the log.
     cancel: CancellationToken,
     transcript: Transcript,
+    /// The calls that were found to wait, where nothing else is left to do.
+    waiting: Vec<WaitingCall>,
 }
 
 impl<'a> Turn<'a> {
     pub(crate) async fn load(
         engine: &'a Engine,
         ports: &'a SessionPorts,
-        id: TurnId,
-        epoch: Epoch,
+        claim: Claim,
         cancel: &CancellationToken,
     ) -> Result<Self, TurnError> {
+        let Claim {
+            turn: id,
+            epoch,
+            waited,
+        } = claim;
         let transcript = Transcript::of(&ports.journal.load().await?);
         let cancel = cancel.child_token();
         let turn = transcript.turn(id).ok_or(TurnError::NotInLog)?;
@@ -82,19 +95,22 @@ impl<'a> Turn<'a> {
             ports,
             id,
             epoch,
+            waited,
             cancel,
             transcript,
+            waiting: Vec::new(),
         })
     }
 
     /// The script.
-    pub(crate) async fn run(mut self) -> Result<TurnOutcome, TurnError> {
+    pub(crate) async fn run(mut self) -> Result<Carried, TurnError> {
         loop {
             match self.next()? {
                 Next::AskModel { step } => self.ask_model(step).await?,
                 Next::RunCalls { step, pending } => self.run_calls(step, &pending).await?,
                 Next::End { outcome, reason } => self.end(outcome, reason).await?,
-                Next::Ended(outcome) => return Ok(outcome),
+                Next::Wait(calls) => return Ok(Carried::Waits(calls)),
+                Next::Ended(outcome) => return Ok(Carried::Ended(outcome)),
             }
         }
     }
@@ -104,7 +120,7 @@ impl<'a> Turn<'a> {
             self.transcript.note_cancel(self.id);
         }
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
-        Ok(next(turn, &self.engine.limits))
+        Ok(next(turn, &self.waiting, &self.engine.limits))
     }
 
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {

@@ -66,6 +66,7 @@ pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{CredentialKind, Role, Scope, Scopes};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
+pub use turns::TurnLimits;
 
 use crate::{
     allowance::Allowance,
@@ -106,8 +107,8 @@ pub struct Parts {
     pub link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub ephemeral_silence: Duration,
-    /// How long a turn waits for a runner that went away while a call ran there.
-    pub waited_for: Duration,
+    /// How many turns are carried at once, and how long they wait.
+    pub turns: TurnLimits,
     /// What sandboxes have to keep apart, and whose word on that counts.
     pub isolation: Arc<IsolationPolicy>,
     /// How much one user may store.
@@ -140,7 +141,8 @@ impl Parts {
         let tools = ToolSet::standard();
         let limits = EngineLimits {
             model_window: self.model_window,
-            parked_at_most: self.waited_for,
+            parked_at_most: self.turns.waited_for,
+            parks_after: self.turns.parks_after,
             ..EngineLimits::default()
         };
         Bench {
@@ -190,7 +192,7 @@ impl App {
         let links = parts.links(&hub);
         let bench = Arc::new(parts.bench(&links, &hub));
         let started = bench.started;
-        let turns = Turns::start(bench, parts.stop.clone(), &tasks);
+        let turns = Turns::start(bench, parts.turns.at_once, parts.stop.clone(), &tasks);
         let Parts {
             store,
             outputs,

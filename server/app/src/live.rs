@@ -10,7 +10,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use server_agent::Live;
 use shared_types::{Event, SessionId, TurnId};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot};
+use tokio::sync::{
+    Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError, broadcast, mpsc, oneshot,
+};
 
 /// Commands that may wait for the hub.
 const QUEUE: usize = 256;
@@ -30,6 +32,7 @@ pub(crate) struct LiveHub {
     commands: mpsc::Sender<Command>,
     /// For output, in bytes.
     room: Arc<Semaphore>,
+    waits: Arc<Notify>,
 }
 
 /// What a watcher hears.
@@ -71,7 +74,19 @@ impl LiveHub {
         Self {
             commands,
             room: Arc::new(Semaphore::new(OUTPUT_QUEUED_BYTES)),
+            waits: Arc::default(),
         }
+    }
+
+    /// Says that an operation's end, a runner's link or the wait of a turn was stored: look which waits
+    /// are over, and when the next one is.
+    pub(crate) fn look_at_waits(&self) {
+        self.waits.notify_one();
+    }
+
+    /// Waits until that was said, since the last time that this was asked.
+    pub(crate) async fn waits_to_look_at(&self) {
+        self.waits.notified().await;
     }
 
     /// Shows something that is under way. Never waits: under load it is dropped.

@@ -139,6 +139,7 @@ impl Operations for TenantOperations {
         match settled.map_err(PortError::new)? {
             server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
             server_store::Settled::First { late } => {
+                self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
                 if let Some((session, _)) = late {
                     self.hub.appended(session, Vec::new()).await;
@@ -228,6 +229,7 @@ impl LinkRows for Rows {
             .link_claim(who.tenant, who.runner, &claim, self.clock.now())
             .await
             .map_err(PortError::new)?;
+        self.hub.look_at_waits();
         for (operation, session) in claimed.late {
             tracing::info!(operation.id = %operation, "the runner has forgotten an operation: it is lost");
             self.hub.appended(session, Vec::new()).await;
@@ -249,6 +251,7 @@ impl LinkRows for Rows {
             .settle_unheard(who.tenant, link, &remembered, &outcome, now)
             .await
             .map_err(PortError::new)?;
+        self.hub.look_at_waits();
         for (operation, session) in settled {
             tracing::info!(operation.id = %operation, "the runner never had an operation: it is over");
             self.hub.appended(session, Vec::new()).await;

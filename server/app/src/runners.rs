@@ -241,6 +241,7 @@ impl Runners {
     async fn gone(&self, runner: RunnerId, late: Late) {
         self.links.revoke(runner).await;
         self.outdated.forget(runner);
+        self.hub.look_at_waits();
         for (_, session) in late {
             self.hub.appended(session, Vec::new()).await;
         }

@@ -31,6 +31,7 @@ impl Silent {
             if settled == 0 {
                 return Ok(());
             }
+            self.hub.look_at_waits();
             tracing::info!(operations = settled, "silent runners' operations are lost");
         }
     }

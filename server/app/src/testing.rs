@@ -138,7 +138,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         link: server_router::links::LinkOptions::default(),
         ephemeral_silence: Duration::from_secs(24 * 60 * 60),
         isolation: Arc::default(),
-        waited_for: Duration::from_secs(15 * 60),
+        turns: crate::TurnLimits::default(),
         user_limits: crate::UserLimits::default(),
         replica: ReplicaId::generate(&*clock, &OsEntropy),
         clock,

@@ -1,22 +1,19 @@
-//! Workers: each claims the turns of one session, in order, and carries them to their end.
+//! Workers: each claims the turns of one session, in order, and carries them to their end, or to where
+//! they only wait ([`waiting`]).
 //!
 //! A wake-up carries no data: whoever is woken looks at the rows, so that a restart and the
 //! normal path are one path. A turn that a dead worker left is claimed like any other, under a
 //! higher epoch, and the engine goes on from its log (docs/internals/contracts.md#c1 to #c4).
 
-use std::{
-    collections::HashMap, convert::Infallible, ops::ControlFlow, panic::AssertUnwindSafe,
-    sync::Arc, time::Duration,
-};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use server_agent::{Engine, SessionPorts, TurnError};
+use server_agent::{Engine, SessionPorts};
 use server_router::{RemoteSandbox, links::Links};
-use server_store::{ClaimedTurn, IfRunning, Outputs, SessionRow, Store, StoreError};
+use server_store::{Outputs, SessionRow, Store};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId,
-    event::TurnOutcome,
+    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId, limits,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,20 +26,43 @@ use crate::{
 };
 
 mod failing;
+mod waiting;
+mod worker;
 
-/// Turns that one process carries at the same time; more wait.
-const TURNS_AT_ONCE: usize = 256;
+use waiting::View;
+use worker::Worker;
+
 /// Wake-ups that may wait for the dispatcher.
 const WAKE_UPS: usize = 1024;
 /// Unfinished turns that are read at once when the server starts.
 const START_PAGE: u32 = 500;
-/// Between attempts while the store does not answer; it doubles with each attempt.
+/// Between attempts while the store does not answer; a worker doubles it with each attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-/// The longest pause between attempts.
-const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
 
 /// A session, by its tenant.
 type Key = (TenantId, SessionId);
+
+/// How many turns are carried at once, and how long they wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnLimits {
+    /// Turns that one process carries at the same time; others have to wait for that. Those that only
+    /// wait do not count.
+    pub at_once: usize,
+    /// How long a turn waits for its runner or its command before it is one of those that only wait.
+    pub parks_after: Duration,
+    /// How long a turn waits for a runner that went away while a call ran there.
+    pub waited_for: Duration,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            at_once: 256,
+            parks_after: limits::PARKS_AFTER,
+            waited_for: limits::PARKED_AT_MOST,
+        }
+    }
+}
 
 /// What the workers share, for the life of the process.
 pub(crate) struct Bench {
@@ -129,16 +149,24 @@ pub(crate) struct Turns {
 impl Turns {
     /// Starts the dispatcher and, with it, every turn that is not finished. It ends with `stop`:
     /// what runs is left as it is, for the next start.
-    pub(crate) fn start(bench: Arc<Bench>, stop: CancellationToken, tasks: &TaskTracker) -> Self {
+    pub(crate) fn start(
+        bench: Arc<Bench>,
+        at_once: usize,
+        stop: CancellationToken,
+        tasks: &TaskTracker,
+    ) -> Self {
         let (wake, inbox) = mpsc::channel(WAKE_UPS);
         let (idle, idled) = mpsc::channel(WAKE_UPS);
         let dispatcher = Dispatcher {
             bench: bench.clone(),
             workers: HashMap::new(),
+            views: HashMap::new(),
             idle,
-            permits: Arc::new(Semaphore::new(TURNS_AT_ONCE)),
+            permits: Arc::new(Semaphore::new(at_once)),
         };
         tasks.spawn(dispatcher.run(inbox, idled, stop.clone()));
+        let waiting = waiting::wake_waiting(bench.clone(), wake.clone(), stop.clone());
+        tasks.spawn(waiting);
         tasks.spawn(wake_unfinished(bench.clone(), wake.clone(), stop));
         Self { wake, bench }
     }
@@ -192,15 +220,25 @@ async fn wake_unfinished(bench: Arc<Bench>, wake: mpsc::Sender<Key>, stop: Cance
 struct Dispatcher {
     bench: Arc<Bench>,
     workers: HashMap<Key, Arc<Notify>>,
-    idle: mpsc::Sender<(Key, Arc<Notify>)>,
+    /// Of turns that wait without a worker.
+    views: HashMap<Key, View>,
+    idle: mpsc::Sender<Idle>,
     permits: Arc<Semaphore>,
+}
+
+/// A worker that found nothing more to do.
+struct Idle {
+    key: Key,
+    wake: Arc<Notify>,
+    /// Of the turn that it has let go of.
+    view: Option<View>,
 }
 
 impl Dispatcher {
     async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Key>,
-        mut idled: mpsc::Receiver<(Key, Arc<Notify>)>,
+        mut idled: mpsc::Receiver<Idle>,
         stop: CancellationToken,
     ) {
         let workers = TaskTracker::new();
@@ -208,7 +246,7 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some((key, notify)) = idled.recv() => self.retire(key, &notify, &workers, &stop),
+                Some(idle) = idled.recv() => self.retire(idle, &workers, &stop),
                 Some(key) = inbox.recv() => self.wake(key, &workers, &stop),
             }
         }
@@ -228,13 +266,17 @@ impl Dispatcher {
             tenant: key.0,
             session: key.1,
             wake: wake.clone(),
+            view: self.views.remove(&key),
         };
         let (idle, permits, stop) = (self.idle.clone(), self.permits.clone(), stop.clone());
         workers.spawn(async move {
             // A worker that panics between two turns is replaced at the session's next wake-up.
             let running = AssertUnwindSafe(worker.run(&permits)).catch_unwind();
             tokio::select! {
-                _ = running => { let _ = idle.send((key, wake)).await; }
+                view = running => {
+                    let view = view.ok().flatten();
+                    let _ = idle.send(Idle { key, wake, view }).await;
+                }
                 // Dropped where it stands: what it had recorded is what the next start sees.
                 () = stop.cancelled() => {}
             }
@@ -242,116 +284,13 @@ impl Dispatcher {
     }
 
     /// A worker found nothing more to do. A wake-up that came in the meantime starts another.
-    fn retire(&mut self, key: Key, wake: &Notify, workers: &TaskTracker, stop: &CancellationToken) {
+    fn retire(&mut self, idle: Idle, workers: &TaskTracker, stop: &CancellationToken) {
+        let Idle { key, wake, view } = idle;
         self.workers.remove(&key);
+        self.views.extend(view.map(|view| (key, view)));
         let mut pending = std::pin::pin!(wake.notified());
         if pending.as_mut().enable() {
             self.wake(key, workers, stop);
-        }
-    }
-}
-
-struct Worker {
-    bench: Arc<Bench>,
-    tenant: TenantId,
-    session: SessionId,
-    wake: Arc<Notify>,
-}
-
-/// What stands in the way of a turn.
-#[derive(Debug, thiserror::Error)]
-enum Obstacle {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Turn(#[from] TurnError),
-    #[error("carry on with the turn: its worker panicked")]
-    Panic,
-}
-
-impl Worker {
-    /// Carries the session's turns, one after the other, until none is left.
-    async fn run(&self, permits: &Semaphore) {
-        let Ok(_permit) = permits.acquire().await else {
-            return;
-        };
-        let mut pause = RETRY_AFTER;
-        loop {
-            match self.carry_next().await {
-                Ok(ControlFlow::Continue(())) => pause = RETRY_AFTER,
-                Ok(ControlFlow::Break(())) => return,
-                Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
-                    // A session has one worker, so no other has taken it over. The server raised the
-                    // epoch, because the database is an older copy.
-                    tracing::warn!(session.id = %self.session, "the epoch of the session was raised; its turn is claimed again");
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
-                Err(error) => {
-                    tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
-                    // Whoever wakes it, to cancel for example, does not have to wait.
-                    let _ = tokio::time::timeout(pause, self.wake.notified()).await;
-                    pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
-                }
-            }
-        }
-    }
-
-    /// Claims the next turn and carries it to its end; breaks where none is left.
-    async fn carry_next(&self) -> Result<ControlFlow<()>, Obstacle> {
-        let Bench { store, clock, .. } = &*self.bench;
-        // A turn of this session that runs has lost its worker: there is one process, and in it
-        // one worker a session.
-        let take_over = IfRunning::TakeOver;
-        let (replica, now) = (self.bench.replica, clock.now());
-        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, now);
-        let Some(turn) = claimed.await? else {
-            return Ok(ControlFlow::Break(()));
-        };
-        self.bench.hub.appended(self.session, Vec::new()).await;
-        let session = store.session(self.tenant, self.session).await?;
-        let outcome = match self.carry(&turn, session.clone()).await {
-            Ok(outcome) => outcome,
-            Err(obstacle) => self.give_up_or_try_again(&turn, session, obstacle).await?,
-        };
-        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
-        Ok(ControlFlow::Continue(()))
-    }
-
-    async fn carry(
-        &self,
-        turn: &ClaimedTurn,
-        session: SessionRow,
-    ) -> Result<TurnOutcome, Obstacle> {
-        let cancel = CancellationToken::new();
-        // Under the epoch of this claim, whatever came since.
-        let session = SessionRow {
-            epoch: turn.epoch,
-            ..session
-        };
-        let ports = self.bench.ports(self.tenant, &session, turn.turn.id);
-        let running =
-            (self.bench.engine).run_turn(&ports, turn.turn.id, turn.epoch, cancel.clone());
-        // The log is the truth, and what a panic leaves half done is built from it again.
-        let running = AssertUnwindSafe(running).catch_unwind();
-        tokio::select! {
-            ended = running => Ok(ended.map_err(|_| Obstacle::Panic)??),
-            never = self.heed_cancel(turn, &cancel) => match never {},
-        }
-    }
-
-    /// Cancels the turn once a wish to do so is recorded; looks after every wake-up.
-    async fn heed_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) -> Infallible {
-        loop {
-            self.wake.notified().await;
-            match self.bench.store.turn(self.tenant, turn.turn.id).await {
-                Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
-                    self.wake.notify_one();
-                    tokio::time::sleep(RETRY_AFTER).await;
-                }
-            }
         }
     }
 }

@@ -9,7 +9,8 @@
 //!   each says so:
 //!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
-//!   attempts, [`Store::unfinished_turns`] and [`Store::all_offline_at_start`].
+//!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`] and
+//!   [`Store::all_offline_at_start`].
 //! - **What must be true together is written together.** An event and the row that it describes,
 //!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
 //!   method returns, its transaction is synced to disk.
@@ -70,7 +71,7 @@ pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use turn::{
     Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST,
-    Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn,
+    Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn, WaitingTurn, WaitsOver,
 };
 pub use user::{NewUser, Role, UserRow};
 

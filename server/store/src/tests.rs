@@ -37,3 +37,4 @@ mod silence;
 mod tenancy;
 mod turns;
 mod unheard;
+mod waiting;

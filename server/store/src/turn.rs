@@ -2,7 +2,7 @@
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
 use shared_types::{
-    Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    CallWait, Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
     event::{Choice, TurnOutcome},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -17,10 +17,12 @@ use crate::{
 
 mod failures;
 mod row;
+mod waiting;
 
 pub use failures::TurnFailures;
 pub(crate) use row::choice;
 pub use row::{TurnRow, TurnState, UnfinishedTurn};
+pub use waiting::{WaitingTurn, WaitsOver};
 
 /// Most turns of a session that wait or run.
 pub const QUEUED_TURNS_AT_MOST: u64 = 64;
@@ -35,7 +37,7 @@ macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
-                 claimed_epoch, cancel_requested_at, ended_at, outcome, reason, chosen_by,
+                 claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
                  chosen_runner_id,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
                      AND runners.id = turns.chosen_runner_id) AS chosen_runner_name
@@ -85,8 +87,8 @@ pub struct ClaimedTurn {
     pub turn: TurnRow,
     /// The epoch that every write of the worker carries.
     pub epoch: Epoch,
-    /// The number of the event of this claim.
-    pub seq: u64,
+    /// What it waited for without a worker until now.
+    pub waited: Vec<CallWait>,
 }
 
 /// What became of the wish to stop a turn.
@@ -153,10 +155,11 @@ impl Store {
         })
     }
 
-    /// Takes the session's next turn: the one that runs without a worker, else the oldest that
-    /// waits. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
+    /// Takes the session's next turn: the one that runs without a worker, else the oldest in the
+    /// queue. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
     /// records where the turn's calls go, and later ones keep that. `None` if there is nothing to
-    /// do; then nothing is written.
+    /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not,
+    /// without an event: it was not interrupted.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; with [`IfRunning::Refuse`], [`StoreError::Conflict`] if a turn runs.
@@ -169,7 +172,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<ClaimedTurn>, StoreError> {
         let mut tx = self.write(tenant).await?;
-        let next = session::next(&mut tx, tenant, session, 1, now).await?;
+        let next = session::next(&mut tx, tenant, session, 0, now).await?;
         let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
             return Ok(None);
         };
@@ -183,14 +186,20 @@ impl Store {
             None => chosen_now(&mut tx, tenant, session).await?,
         };
         turn.choice = Some(choice.clone());
-        raise(&mut tx, tenant, &turn, replica, epoch, now).await?;
-        let claimed = Event::TurnClaimed {
-            turn: turn.id,
-            epoch,
-            replica,
-            choice: Some(choice),
-        };
-        event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
+        let is_told = !matches!(turn.state, TurnState::Waiting { .. });
+        raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
+        let mut waited = Vec::new();
+        if is_told {
+            let claimed = Event::TurnClaimed {
+                turn: turn.id,
+                epoch,
+                replica,
+                choice: Some(choice),
+            };
+            event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
+        } else {
+            waited = waiting::take(&mut tx, tenant, turn.id).await?;
+        }
         tx.commit().await?;
         turn.state = TurnState::Running {
             replica,
@@ -200,7 +209,7 @@ impl Store {
         Ok(Some(ClaimedTurn {
             turn,
             epoch,
-            seq: next.seq,
+            waited,
         }))
     }
 
@@ -469,25 +478,29 @@ async fn chosen_now(
     Ok(choice(&row)?)
 }
 
-/// Gives the turn to the worker, with its choice, and makes its epoch the session's.
+/// Gives the turn to the worker, with its choice, and makes its epoch the session's. `is_told`: an
+/// event of it takes the session's next number.
 async fn raise(
     tx: &mut Connection,
     tenant: TenantId,
     turn: &TurnRow,
-    replica: ReplicaId,
-    epoch: Epoch,
+    (replica, epoch): (ReplicaId, Epoch),
+    is_told: bool,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    query("UPDATE sessions SET epoch = $1 WHERE tenant_id = $2 AND id = $3")
-        .bind(integer(epoch.0))
-        .bind(tenant.to_string())
-        .bind(turn.session.to_string())
-        .execute(&mut *tx)
-        .await?;
+    query(
+        "UPDATE sessions SET epoch = $1, last_seq = last_seq + $2 WHERE tenant_id = $3 AND id = $4",
+    )
+    .bind(integer(epoch.0))
+    .bind(i64::from(is_told))
+    .bind(tenant.to_string())
+    .bind(turn.session.to_string())
+    .execute(&mut *tx)
+    .await?;
     let runner = turn.choice.as_ref().and_then(Choice::runner);
     query(
         "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
-             chosen_by = $4, chosen_runner_id = $5
+             chosen_by = $4, chosen_runner_id = $5, waits_until = NULL
          WHERE tenant_id = $6 AND id = $7",
     )
     .bind(now.as_micros())

@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod backoff;
+mod call_wait;
 pub mod clean;
 pub mod clock;
 mod duration_text;
@@ -23,6 +24,7 @@ mod schema;
 pub mod token;
 
 pub use address::AddressRange;
+pub use call_wait::CallWait;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use duration_text::{NotADuration, parse_duration};
 pub use entropy::{Entropy, OsEntropy};

@@ -104,6 +104,10 @@ pub const COMMAND_RUNS_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a turn waits for a runner that is gone while one of its operations may still run.
 pub const PARKED_AT_MOST: Duration = Duration::from_secs(15 * 60);
 
+/// How long a turn waits with its worker. Where more than as much is left then, the worker lets go of
+/// the turn.
+pub const PARKS_AFTER: Duration = Duration::from_secs(10);
+
 /// Time for a file operation.
 pub const FILE_OPERATION_WITHIN: Duration = Duration::from_secs(30);
 

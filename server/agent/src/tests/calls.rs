@@ -24,7 +24,7 @@ use crate::{
     JournalError, Live, TurnError,
     testing::{
         EPOCH, Fault, Happened, Reply, START, TURN, World, command, content, ends, exit, output,
-        written,
+        to_its_end, written,
     },
 };
 
@@ -502,8 +502,8 @@ async fn a_refusal_after_the_command_was_taken_is_not_told_as_not_run() {
         gone: AtomicBool::new(false),
     });
     let engine = world.engine();
-    let turn = engine.run_turn(&ports, TURN, EPOCH, world.cancel.clone());
-    assert_eq!(turn.await, Ok(TurnOutcome::Completed));
+    let turn = engine.run_turn(&ports, world.claim(), world.cancel.clone());
+    assert_eq!(turn.await.map(to_its_end), Ok(TurnOutcome::Completed));
     let (outcome, text) = world.only_call();
     assert_eq!(outcome, CallOutcome::Unknown);
     assert!(text.ends_with("the last output was\nhalf"), "{text}");

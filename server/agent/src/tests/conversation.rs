@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    Live, TurnError,
+    Claim, Live, TurnError,
     session::JournalError,
     testing::{Fault, Reply, TURN, World, command},
 };
@@ -213,8 +213,11 @@ async fn an_answer_cut_at_the_length_limit_is_kept_and_ends_the_turn() {
 async fn a_log_without_the_message_starts_nothing() {
     let world = World::new([Reply::says("hello")], []);
     let (engine, ports) = (world.engine(), world.ports());
-    let other = shared_types::TurnId::from_u128(8);
-    let ran = engine.run_turn(&ports, other, crate::testing::EPOCH, world.cancel.clone());
+    let other = Claim {
+        turn: shared_types::TurnId::from_u128(8),
+        ..world.claim()
+    };
+    let ran = engine.run_turn(&ports, other, world.cancel.clone());
     assert_eq!(ran.await, Err(TurnError::NotInLog));
 }
 

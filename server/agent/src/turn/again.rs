@@ -4,11 +4,11 @@
 
 use shared_types::{Effect, RefusalCode};
 
-use super::follow::Followed;
+use super::conclusion::Conclusion;
 use crate::bounds::RERUNS_AT_MOST;
 
 /// `attempt`: the number of the operation that became this, from 0.
-pub(super) fn is_run_anew(effect: Effect, attempt: u32, followed: &Followed) -> bool {
-    let lost = followed.refusal() == Some(RefusalCode::Lost);
+pub(super) fn is_run_anew(effect: Effect, attempt: u32, conclusion: &Conclusion) -> bool {
+    let lost = conclusion.refusal() == Some(RefusalCode::Lost);
     lost && effect == Effect::Pure && attempt < RERUNS_AT_MOST
 }

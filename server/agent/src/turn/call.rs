@@ -4,81 +4,26 @@
 //! that running the call again, here or on another replica, attaches to what runs already. It gets
 //! a second operation only where the first one was lost and it merely reads.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use shared_sandbox::{EndToken, Events, Operation, OperationLimits, Outcome};
-use shared_types::{
-    Effect, Epoch, Event, OperationId, OperationKey, Owner, RefusalCode, Timestamp, TurnId,
-    event::Awaited,
-};
-use tokio_util::sync::CancellationToken;
+use shared_sandbox::{EndToken, Events, Outcome};
+use shared_types::{CallWait, Effect, Event, OperationId, RefusalCode, Timestamp, event::Awaited};
 
 use super::{
     Turn, TurnError,
     again::is_run_anew,
-    follow::{Follow, Followed},
-    task,
+    conclusion::Conclusion,
+    listen::Listener,
+    show::CallPlace,
+    site::{Plan, Site},
+    task::{self, Look},
     told::{self, Told, not_run, wall},
+    waiting::WaitingCall,
 };
 use crate::{
-    engine::Engine,
-    session::SessionPorts,
-    tools::{Arguments, Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
+    tools::{Ask, BadArguments, NEVER_RAN, Prepared, Rendered, TaskAsk, Tool},
     transcript::{self, Transcript},
 };
-
-/// Where a call stands and what it is run with.
-pub(super) struct Site<'a> {
-    pub(super) engine: &'a Engine,
-    pub(super) ports: &'a SessionPorts,
-    pub(super) cancel: CancellationToken,
-    pub(super) epoch: Epoch,
-    pub(super) place: CallPlace,
-}
-
-/// The place of a call in its session.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CallPlace {
-    pub(super) turn: TurnId,
-    pub(super) step: u32,
-    pub(super) ordinal: u32,
-}
-
-impl Site<'_> {
-    /// The operation of an attempt at the call of this place.
-    pub(super) fn operation(
-        &self,
-        place: CallPlace,
-        attempt: u32,
-        effect: Effect,
-        prepared: &Prepared,
-    ) -> Operation {
-        let CallPlace {
-            turn,
-            step,
-            ordinal,
-        } = place;
-        let owner = Owner::Session(self.ports.session);
-        let key = OperationKey::Call {
-            turn,
-            step,
-            ordinal,
-            attempt,
-        };
-        Operation {
-            id: OperationId::derive(&self.ports.scope, &owner, &key),
-            owner,
-            key,
-            epoch: self.epoch,
-            effect,
-            limits: OperationLimits {
-                start_within: self.engine.limits.start_within,
-                run_for: prepared.run_for,
-            },
-            request: prepared.request.clone(),
-        }
-    }
-}
 
 /// A call that waits to be run.
 pub(super) struct Call<'a> {
@@ -90,10 +35,12 @@ pub(super) struct Call<'a> {
     tasks_at_most: usize,
 }
 
-/// What a call comes to.
-pub(super) struct Plan {
-    pub(super) tool: Arc<dyn Tool>,
-    pub(super) ask: Ask,
+/// How far a call was brought.
+pub(super) enum Ran {
+    /// To its end.
+    Ended(Box<Done>),
+    /// To where it only waits. Running it again goes on from there.
+    Waits(WaitingCall),
 }
 
 /// A call that ended.
@@ -125,6 +72,7 @@ pub(super) struct Left {
 impl<'a> Call<'a> {
     pub(super) fn plan(turn: &Turn<'a>, step: u32, ordinal: u32, call: &transcript::Call) -> Self {
         let max_calls = turn.engine.limits.max_calls;
+        let is_it = |wait: &&CallWait| (wait.step, wait.ordinal) == (step, ordinal);
         let plan = match ordinal < max_calls {
             true => Plan::of(turn.engine, &call.asked.name, &call.asked.arguments),
             false => Err(BadArguments::new(format!(
@@ -142,6 +90,7 @@ impl<'a> Call<'a> {
                     step,
                     ordinal,
                 },
+                waited: turn.waited.iter().find(is_it).cloned(),
             },
             plan,
             placed: call.placed.as_ref().map(|placed| placed.at),
@@ -172,23 +121,27 @@ impl<'a> Call<'a> {
             .then(|| self.done_with(not_run(reason), Times::default(), beside))
     }
 
-    pub(super) async fn run(self) -> Result<Done, TurnError> {
+    pub(super) async fn run(self) -> Result<Ran, TurnError> {
         match &self.plan {
             Ok(Plan { tool, ask }) => match ask {
                 Ask::Operation(prepared) => self.operate(&**tool, prepared).await,
                 Ask::Tasks(ask) => self.look_at_tasks(ask).await,
             },
-            Err(bad) => Ok(self.done(not_run(bad), Times::default())),
+            Err(bad) => Ok(self.done(not_run(bad), Times::default()).into()),
         }
     }
 
-    async fn look_at_tasks(&self, ask: &TaskAsk) -> Result<Done, TurnError> {
+    async fn look_at_tasks(&self, ask: &TaskAsk) -> Result<Ran, TurnError> {
         if self.site.cancel.is_cancelled() {
-            return Ok(self.done(told::cancelled(NEVER_RAN.to_owned()), Times::default()));
+            let cancelled = told::cancelled(NEVER_RAN.to_owned());
+            return Ok(self.done(cancelled, Times::default()).into());
         }
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
-        let looked = task::run(&self.site, ask).await?;
+        let looked = match task::run(&self.site, ask).await? {
+            Look::Done(looked) => looked,
+            Look::Waits(call) => return Ok(Ran::Waits(call)),
+        };
         let budget = task::budget(&self.site, ask);
         let times = Times {
             budget,
@@ -199,52 +152,58 @@ impl<'a> Call<'a> {
             awaits: looked.awaits,
             ..Beside::default()
         };
-        Ok(self.done_with(looked.rendered, times, beside))
+        Ok(self.done_with(looked.rendered, times, beside).into())
     }
 
-    async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Done, TurnError> {
+    async fn operate(&self, tool: &dyn Tool, prepared: &Prepared) -> Result<Ran, TurnError> {
         if prepared.wait_for.is_some() && self.placed.is_none() && self.too_many_tasks().await? {
             let most = self.site.engine.limits.tasks_at_most;
             let full = format!(
                 "{most} commands of this conversation run in the background, and no more may: stop one \
                  with task_kill or wait for one with task_read"
             );
-            return Ok(self.done(not_run(full), Times::default()));
+            return Ok(self.done(not_run(full), Times::default()).into());
         }
         let clock = &self.site.engine.clock;
         let began = clock.monotonic();
         let started = self.placed.unwrap_or_else(|| clock.now());
         let mut attempt = 0;
-        let (follow, followed) = loop {
+        let (listener, conclusion) = loop {
             let operation = self
                 .site
                 .operation(self.site.place, attempt, tool.effect(), prepared);
-            let mut follow = Follow::start(&self.site, operation, prepared.wait_for);
-            let followed = follow.run_to_its_end().await;
-            if followed.refusal() == Some(RefusalCode::StaleEpoch) {
+            let mut listener = Listener::start(&self.site, operation, prepared.wait_for);
+            let conclusion = listener.run_to_its_end().await;
+            if conclusion.refusal() == Some(RefusalCode::StaleEpoch) {
                 return Err(TurnError::StaleEpoch);
             }
-            let anew = is_run_anew(tool.effect(), attempt, &followed);
+            if let Conclusion::Waits { until, awaits } = conclusion {
+                return Ok(Ran::Waits(listener.waiting_call(until, awaits)));
+            }
+            let anew = is_run_anew(tool.effect(), attempt, &conclusion);
             match anew && !self.site.cancel.is_cancelled() {
                 true => attempt += 1,
-                false => break (follow, followed),
+                false => break (listener, conclusion),
             }
         };
-        let task = match &followed {
-            Followed::StillRuns => Some(self.next_task().await?),
+        let task = match &conclusion {
+            Conclusion::StillRuns => Some(self.next_task().await?),
             _ => None,
         };
         let told = Told {
             tool,
             prepared,
-            follow: &follow,
+            listener: &listener,
             started,
             was_placed: self.placed.is_some(),
             limit: self.site.engine.limits.result_bytes,
         };
         let times = Times {
             budget: prepared.budget(),
-            duration: clock.monotonic().saturating_sub(began).max(wall(&followed)),
+            duration: clock
+                .monotonic()
+                .saturating_sub(began)
+                .max(wall(&conclusion)),
         };
         let (rendered, beside) = match task {
             Some(task) => (
@@ -255,17 +214,17 @@ impl<'a> Call<'a> {
                 },
             ),
             None => (
-                told.of(&followed),
+                told.of(&conclusion),
                 Beside {
-                    unplaced: told.is_unplaced(&followed),
-                    awaits: follow.awaits(&followed),
+                    unplaced: told.is_unplaced(&conclusion),
+                    awaits: listener.awaits(&conclusion),
                     task: None,
                 },
             ),
         };
         let mut done = self.done_with(rendered, times, beside);
-        done.take(followed, follow);
-        Ok(done)
+        done.take(conclusion, listener);
+        Ok(done.into())
     }
 
     /// Whether so many commands go on in the background that no other may be begun. The log is asked
@@ -318,9 +277,9 @@ impl<'a> Call<'a> {
 
 impl Done {
     /// What is to be done with the operation when the call's end is recorded.
-    fn take(&mut self, followed: Followed, follow: Follow<'_>) {
-        let (operation, events, token) = follow.into_parts();
-        match (followed.into_outcome(), token) {
+    fn take(&mut self, conclusion: Conclusion, listener: Listener<'_>) {
+        let (operation, events, token) = listener.into_parts();
+        match (conclusion.into_outcome(), token) {
             (Some(outcome), Some(token)) => {
                 self.end = Some(End {
                     operation,
@@ -334,12 +293,9 @@ impl Done {
     }
 }
 
-impl Plan {
-    pub(super) fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
-        let tool = Arc::clone(engine.tools.get(name)?);
-        let arguments = Arguments::check(arguments, tool.parameters())?;
-        let ask = tool.prepare(&arguments)?;
-        Ok(Self { tool, ask })
+impl From<Done> for Ran {
+    fn from(done: Done) -> Self {
+        Self::Ended(Box::new(done))
     }
 }
 

@@ -8,29 +8,43 @@ use shared_types::Event;
 
 use super::{
     Turn, TurnError,
-    call::{Call, Done, End, Left},
+    call::{Call, Done, End, Left, Ran},
 };
 
 impl<'a> Turn<'a> {
     /// Brings these calls to their ends. Where the turn is being cancelled they are stopped, or
-    /// not begun, and that is their end.
+    /// not begun, and that is their end. Those that are found to wait for long are left as they are,
+    /// and so are all behind them.
     pub(super) async fn run_calls(&mut self, step: u32, pending: &[u32]) -> Result<(), TurnError> {
+        self.waiting.clear();
         for batch in batches(self.planned(step, pending), Call::only_reads) {
             let batch = self.without_unplaced(step, batch).await?;
             let runs: Vec<_> = batch.into_iter().map(Call::run).collect();
             let at_once = self.engine.limits.parallel_reads.max(1);
             let mut running = stream::iter(runs).buffer_unordered(at_once);
             let mut ended = VecDeque::new();
-            while let Some(done) = next(&mut ended, &mut running).await {
-                let mut recorded = pin!(self.record_call(done?));
+            let mut waiting = Vec::new();
+            while let Some(ran) = next(&mut ended, &mut running).await {
+                let done = match ran? {
+                    Ran::Ended(done) => *done,
+                    Ran::Waits(call) => {
+                        waiting.push(call);
+                        continue;
+                    }
+                };
+                let mut recorded = pin!(self.record_call(done));
                 // One that runs may hold what the record waits for: it must not stand still.
                 loop {
                     tokio::select! {
                         biased;
                         recorded = &mut recorded => break recorded?,
-                        Some(done) = running.next() => ended.push_back(done),
+                        Some(ran) = running.next() => ended.push_back(ran),
                     }
                 }
+            }
+            if !waiting.is_empty() {
+                self.waiting = waiting;
+                return Ok(());
             }
         }
         Ok(())

@@ -1,7 +1,9 @@
-//! What comes next in a turn: a pure function of its log and the limits.
+//! What comes next in a turn: a pure function of its log, of what its calls were found to wait for, and
+//! of the limits.
 
 use shared_types::event::{Finish, TurnOutcome};
 
+use super::waiting::WaitingCall;
 use crate::{
     engine::EngineLimits,
     session::spoken,
@@ -16,6 +18,8 @@ pub(crate) enum Next {
     /// Bring the calls of this step that have no result to their ends. A wish to cancel changes
     /// how they end, not that each of them does.
     RunCalls { step: u32, pending: Vec<u32> },
+    /// Wait for these calls. No worker is needed for that.
+    Wait(Vec<WaitingCall>),
     /// Record the end of the turn.
     End {
         outcome: TurnOutcome,
@@ -25,8 +29,8 @@ pub(crate) enum Next {
     Ended(TurnOutcome),
 }
 
-/// Decides the next phase.
-pub(crate) fn next(turn: &TurnLog, limits: &EngineLimits) -> Next {
+/// Decides the next phase. `waiting`: the calls that were found to wait, where nothing else is left to do.
+pub(crate) fn next(turn: &TurnLog, waiting: &[WaitingCall], limits: &EngineLimits) -> Next {
     if let Some(outcome) = turn.ended {
         return Next::Ended(outcome);
     }
@@ -34,8 +38,14 @@ pub(crate) fn next(turn: &TurnLog, limits: &EngineLimits) -> Next {
     if let Some(step) = last {
         let pending = step.pending();
         if !pending.is_empty() {
-            let step = step.number;
-            return Next::RunCalls { step, pending };
+            let only_waits = !waiting.is_empty() && !turn.cancel_requested;
+            return match only_waits {
+                true => Next::Wait(waiting.to_vec()),
+                false => Next::RunCalls {
+                    step: step.number,
+                    pending,
+                },
+            };
         }
     }
     if turn.cancel_requested || last.is_some_and(|step| step.finish == Finish::Cancelled) {

@@ -14,9 +14,11 @@ use shared_types::{
 
 use super::{
     TurnError,
-    call::{Plan, Site},
-    follow::{Follow, Followed},
+    conclusion::Conclusion,
+    listen::Listener,
+    site::{Plan, Site},
     told::{self, Told, not_run},
+    waiting::WaitingCall,
 };
 use crate::{
     tools::{Ask, BadArguments, Prepared, Rendered, TaskAsk, Tool, bounded},
@@ -28,6 +30,13 @@ const ENDED_SHOWN: usize = 20;
 
 /// Longest part of a command that is shown in a list, in bytes.
 const SHOWN_BYTES: usize = 120;
+
+/// How far looking was brought.
+pub(super) enum Look {
+    Done(Looked),
+    /// To where it only waits.
+    Waits(WaitingCall),
+}
 
 /// What came of looking.
 pub(super) struct Looked {
@@ -46,11 +55,11 @@ pub(super) fn budget(site: &Site<'_>, ask: &TaskAsk) -> Duration {
 }
 
 /// Does what is asked of the session's tasks, as the log has them now.
-pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Looked, TurnError> {
+pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Look, TurnError> {
     let transcript = Transcript::of(&site.ports.journal.load().await?);
     let number = match ask {
         TaskAsk::Status => {
-            return Ok(Looked::nowhere(status(site, transcript.tasks())));
+            return Ok(Look::nowhere(status(site, transcript.tasks())));
         }
         TaskAsk::Read { task, .. } | TaskAsk::Kill { task } => *task,
     };
@@ -58,7 +67,7 @@ pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Looked, TurnEr
     let prepared = found.ok_or_else(|| unknown(number, transcript.tasks()));
     match prepared.and_then(|task| Ok((task, planned(site, task)?))) {
         Ok((task, (tool, prepared))) => look(site, ask, task, (&*tool, &prepared)).await,
-        Err(bad) => Ok(Looked::nowhere(not_run(bad))),
+        Err(bad) => Ok(Look::nowhere(not_run(bad))),
     }
 }
 
@@ -67,51 +76,54 @@ async fn look(
     ask: &TaskAsk,
     task: &Task,
     (tool, prepared): (&dyn Tool, &Prepared),
-) -> Result<Looked, TurnError> {
+) -> Result<Look, TurnError> {
     let from = match ask {
         TaskAsk::Read { from, .. } => *from,
         _ => [0, 0],
     };
-    let mut follow = Follow::read(site, task.placed.operation, from, budget(site, ask));
-    let followed = match ask {
-        TaskAsk::Read { wait_for, .. } => follow.look(*wait_for).await,
-        _ => follow.stop_it().await,
+    let mut listener = Listener::read(site, task.placed.operation, from, budget(site, ask));
+    let conclusion = match ask {
+        TaskAsk::Read { wait_for, .. } => listener.look(*wait_for).await,
+        _ => listener.stop_it().await,
     };
-    if followed.refusal() == Some(RefusalCode::StaleEpoch) {
+    if conclusion.refusal() == Some(RefusalCode::StaleEpoch) {
         return Err(TurnError::StaleEpoch);
     }
-    follow.note_came();
+    if let Conclusion::Waits { until, awaits } = conclusion {
+        return Ok(Look::Waits(listener.waiting_call(until, awaits)));
+    }
+    listener.note_came();
     let told = Told {
         tool,
         prepared,
-        follow: &follow,
+        listener: &listener,
         started: task.placed.at,
         was_placed: true,
         limit: site.engine.limits.result_bytes,
     };
-    let rendered = match &followed {
-        Followed::StillRuns if site.cancel.is_cancelled() => told::cancelled(format!(
+    let rendered = match &conclusion {
+        Conclusion::StillRuns if site.cancel.is_cancelled() => told::cancelled(format!(
             "cancelled while it waited for task {}, which was not stopped by that",
             task.number
         )),
-        Followed::StillRuns => {
+        Conclusion::StillRuns => {
             let age = site.engine.clock.now().since(task.placed.at);
             told.no_end_yet(task, age)
         }
         // The look did what it was to do, however the command ended.
-        Followed::Ended(_) => match told.of(&followed) {
+        Conclusion::Ended(_) => match told.of(&conclusion) {
             ended if ended.outcome == CallOutcome::Unknown => ended,
             ended => Rendered::completed(ended.text),
         },
-        _ => told.of(&followed),
+        _ => told.of(&conclusion),
     };
-    Ok(Looked {
+    Ok(Look::Done(Looked {
         rendered,
-        awaits: match task.ended.is_some() && follow.gone_since().is_none() {
+        awaits: match task.ended.is_some() && listener.gone_since().is_none() {
             true => None,
-            false => follow.awaits(&followed),
+            false => listener.awaits(&conclusion),
         },
-    })
+    }))
 }
 
 /// What its call asked for: how its end is told depends on that.
@@ -182,11 +194,11 @@ fn command(site: &Site<'_>, task: &Task) -> String {
     }
 }
 
-impl Looked {
+impl Look {
     fn nowhere(rendered: Rendered) -> Self {
-        Self {
+        Self::Done(Looked {
             rendered,
             awaits: None,
-        }
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use shared_sandbox::{ExitRecord, Outcome};
 use shared_types::{Refusal, RefusalCode, Remedy, Timestamp, event::CallOutcome, human::duration};
 
-use super::follow::{Follow, Followed};
+use super::{conclusion::Conclusion, listen::Listener};
 use crate::{
     session::spoken,
     tools::{Ended, NEVER_RAN, Prepared, Rendered, Tool, bounded, render},
@@ -15,12 +15,12 @@ use crate::{
 /// Output that is shown with an unknown outcome, in bytes.
 const LAST_OUTPUT_BYTES: usize = 2 * 1024;
 
-/// An operation that was followed to its end.
+/// An operation that was listened to.
 pub(super) struct Told<'a> {
     pub(super) tool: &'a dyn Tool,
     /// What was asked.
     pub(super) prepared: &'a Prepared,
-    pub(super) follow: &'a Follow<'a>,
+    pub(super) listener: &'a Listener<'a>,
     /// When it was started, as far as is known.
     pub(super) started: Timestamp,
     /// Whether an earlier run of the turn had placed it.
@@ -30,25 +30,25 @@ pub(super) struct Told<'a> {
 }
 
 impl Told<'_> {
-    pub(super) fn of(&self, followed: &Followed) -> Rendered {
-        let rendered = match followed {
-            Followed::Ended(outcome) => self.ended(outcome),
-            Followed::StillRuns => self.unknown("it still runs"),
-            Followed::DidNotStart(refusal) => self.did_not_start(refusal),
+    pub(super) fn of(&self, conclusion: &Conclusion) -> Rendered {
+        let rendered = match conclusion {
+            Conclusion::Ended(outcome) => self.ended(outcome),
+            Conclusion::StillRuns | Conclusion::Waits { .. } => self.unknown("it still runs"),
+            Conclusion::DidNotStart(refusal) => self.did_not_start(refusal),
             // The turn ends with it, so a person is told.
-            Followed::Refused(refusal) if self.is_unplaced(followed) => not_run(refusal),
-            Followed::Refused(refusal) => self.refused(refusal),
-            Followed::Parked { since } => self.unknown(&format!(
+            Conclusion::Refused(refusal) if self.is_unplaced(conclusion) => not_run(refusal),
+            Conclusion::Refused(refusal) => self.refused(refusal),
+            Conclusion::Parked { since } => self.unknown(&format!(
                 "runner {} has been offline since {since:.0}",
-                self.follow.runner()
+                self.listener.runner()
             )),
-            Followed::Silent => self.unknown("the runner did not report its end in time"),
-            Followed::NotRun => cancelled(NEVER_RAN.to_owned()),
-            Followed::StopRecorded => cancelled(format!(
+            Conclusion::Silent => self.unknown("the runner did not report its end in time"),
+            Conclusion::NotRun => cancelled(NEVER_RAN.to_owned()),
+            Conclusion::StopRecorded => cancelled(format!(
                 "stop requested; the runner could not be reached, so it is stopped when the runner is back{}",
                 self.last_output()
             )),
-            Followed::StopUnanswered => {
+            Conclusion::StopUnanswered => {
                 self.unknown("stop requested, and the runner did not confirm it in time")
             }
         };
@@ -76,14 +76,14 @@ impl Told<'_> {
     /// What is told of a task whose end was not heard.
     pub(super) fn no_end_yet(&self, task: &Task, age: Duration) -> Rendered {
         let number = task.number;
-        let state = match (&task.ended, self.follow.gone_since()) {
+        let state = match (&task.ended, self.listener.gone_since()) {
             (Some(summary), _) => format!(
                 "task {number} has ended: {summary}; not all that it wrote could be read in time"
             ),
             (None, Some(since)) => format!(
                 "task {number} ran when runner {} went offline at {since:.0}; what has become of it \
                  is known when the runner is back",
-                self.follow.runner()
+                self.listener.runner()
             ),
             (None, None) => format!("task {number} still runs, for {}", duration(age)),
         };
@@ -91,14 +91,14 @@ impl Told<'_> {
     }
 
     fn read_on(&self, task: u32) -> String {
-        let [stdout, stderr] = self.follow.output.ends();
+        let [stdout, stderr] = self.listener.output.ends();
         format!(
             "read on with task_read {{\"task\":{task},\"stdout_from\":{stdout},\"stderr_from\":{stderr}}}"
         )
     }
 
     fn output_and(&self, state: &str) -> String {
-        let mut text = self.follow.output.show(self.limit);
+        let mut text = self.listener.output.show(self.limit);
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
@@ -110,7 +110,7 @@ impl Told<'_> {
         let ended = Ended {
             request: &self.prepared.request,
             outcome,
-            output: &self.follow.output,
+            output: &self.listener.output,
             run_for: self.prepared.run_for,
         };
         render(self.tool, &ended, self.limit)
@@ -125,15 +125,15 @@ impl Told<'_> {
 
     /// Whether no runner could be given it, and none can be given the next call either: it was not
     /// run, and the same is told of every call until a person has seen to it.
-    pub(super) fn is_unplaced(&self, followed: &Followed) -> bool {
-        match followed {
-            Followed::Refused(refusal) => !self.is_in_doubt() && has_no_place(refusal),
+    pub(super) fn is_unplaced(&self, conclusion: &Conclusion) -> bool {
+        match conclusion {
+            Conclusion::Refused(refusal) => !self.is_in_doubt() && has_no_place(refusal),
             _ => false,
         }
     }
 
     fn is_in_doubt(&self) -> bool {
-        self.was_placed || self.follow.attached
+        self.was_placed || self.listener.attached
     }
 
     /// A refusal speaks of this start only: where there was an earlier one it must not be read
@@ -157,7 +157,7 @@ impl Told<'_> {
     }
 
     fn last_output(&self) -> String {
-        match self.follow.output.show(LAST_OUTPUT_BYTES) {
+        match self.listener.output.show(LAST_OUTPUT_BYTES) {
             none if none.is_empty() => "; no output was seen".to_owned(),
             // On lines of its own: what comes first is what people are shown as the reason.
             output => format!("\nthe last output was\n{output}"),
@@ -197,9 +197,9 @@ fn advice(refusal: &Refusal) -> String {
 }
 
 /// How long the process itself ran: more than what was seen of it where the turn was resumed.
-pub(super) fn wall(followed: &Followed) -> Duration {
-    match followed {
-        Followed::Ended(Outcome::Exited(ExitRecord { wall_ms, .. })) => {
+pub(super) fn wall(conclusion: &Conclusion) -> Duration {
+    match conclusion {
+        Conclusion::Ended(Outcome::Exited(ExitRecord { wall_ms, .. })) => {
             Duration::from_millis(*wall_ms)
         }
         _ => Duration::ZERO,

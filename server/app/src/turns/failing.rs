@@ -13,7 +13,7 @@ use server_agent::TurnError;
 use server_store::{ClaimedTurn, SessionRow, TurnFailures};
 use shared_types::{Event, event::TurnOutcome};
 
-use super::{Obstacle, Worker};
+use super::worker::{Obstacle, Worker};
 
 /// Failures in one phase of a turn with which it is given up.
 const FAILURES_AT_MOST: u32 = 3;

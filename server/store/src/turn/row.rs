@@ -46,6 +46,13 @@ pub enum TurnState {
         /// Since when.
         since: Timestamp,
     },
+    /// A worker has let go of it, because it has nothing to do but to wait.
+    Waiting {
+        /// The epoch that the worker wrote under.
+        epoch: Epoch,
+        /// Then it waits no longer, whatever comes.
+        until: Timestamp,
+    },
     /// It is over.
     Ended {
         /// How.
@@ -82,11 +89,17 @@ impl FromRow for TurnRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let state = match row.word("state")? {
             State::Queued => TurnState::Queued,
-            State::Running => TurnState::Running {
-                replica: row.parsed("claimed_by")?,
-                epoch: Epoch(row.count("claimed_epoch")?),
-                since: row.time("claimed_at")?,
-            },
+            State::Running => {
+                let epoch = Epoch(row.count("claimed_epoch")?);
+                match row.maybe_time("waits_until")? {
+                    Some(until) => TurnState::Waiting { epoch, until },
+                    None => TurnState::Running {
+                        replica: row.parsed("claimed_by")?,
+                        epoch,
+                        since: row.time("claimed_at")?,
+                    },
+                }
+            }
             State::Ended => TurnState::Ended {
                 outcome: row.word("outcome")?,
                 reason: row.maybe_text("reason")?,

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use shared_types::{
-    Event, SessionEvent, Timestamp, TurnId, UserId,
+    CallWait, Event, OperationId, SessionEvent, Timestamp, TurnId, UserId,
     event::{Awaited, CallOutcome, EventBody, ToolCall, Usage},
 };
 
@@ -65,6 +65,11 @@ fn cancel() -> Event {
 }
 
 fn after(events: &[Event]) -> Next {
+    after_with(events, &[])
+}
+
+/// The same where these calls were found to wait.
+fn after_with(events: &[Event], waiting: &[WaitingCall]) -> Next {
     let log: Vec<_> = (1..)
         .zip(events)
         .map(|(seq, event)| SessionEvent {
@@ -75,7 +80,7 @@ fn after(events: &[Event]) -> Next {
         .collect();
     let transcript = Transcript::of(&log);
     let turn = transcript.turn(TURN).expect("its input is in the log");
-    next(turn, &EngineLimits::default())
+    next(turn, waiting, &EngineLimits::default())
 }
 
 fn end(outcome: TurnOutcome) -> Next {
@@ -129,6 +134,27 @@ fn each_state_of_a_turn_has_its_next_phase() {
         let log = [vec![input()], events].concat();
         assert_eq!(after(&log), expected, "{log:?}");
     }
+}
+
+#[test]
+fn a_turn_whose_calls_only_wait_waits_for_them_until_it_is_cancelled() {
+    let wait = CallWait {
+        step: 1,
+        ordinal: 0,
+        operation: OperationId::from_u128(1),
+        awaits: Awaited::Command,
+        until: Timestamp::from_micros(0),
+        listens_until: None,
+    };
+    let waiting = [WaitingCall::unseen(wait)];
+    let mut log = vec![input(), answer(1, "", &["a", "b"], Finish::Complete)];
+    assert_eq!(after_with(&log, &waiting), Next::Wait(waiting.to_vec()));
+    log.push(cancel());
+    let pending = vec![0, 1];
+    assert_eq!(
+        after_with(&log, &waiting),
+        Next::RunCalls { step: 1, pending }
+    );
 }
 
 #[test]
@@ -243,6 +269,7 @@ fn play(plan: &Plan, mut log: Vec<Event>) -> Vec<Event> {
                 reason,
             }),
             Next::Ended(_) => return log,
+            Next::Wait(calls) => panic!("nothing was found to wait: {calls:?}"),
         }
     }
 }

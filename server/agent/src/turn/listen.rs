@@ -1,4 +1,4 @@
-//! Follows one operation to its end: starts it or attaches to it, listens, waits for a runner
+//! Listens to one operation until its end: starts it or attaches to it, listens, waits for a runner
 //! that is gone, and stops it when the turn is cancelled. Every wait has an end.
 
 use std::time::Duration;
@@ -7,61 +7,23 @@ use shared_sandbox::{
     CancelAnswer, EndToken, Events, Operation, OperationEvent, Outcome, OutputStream,
 };
 use shared_types::{
-    OperationId, Refusal, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE,
+    CallWait, OperationId, RefusalCode, Timestamp, event::Awaited, limits::LINK_LEASE,
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::call::{CallPlace, Site};
+use super::{
+    conclusion::Conclusion,
+    show::{CallPlace, Show},
+    site::Site,
+    waiting::WaitingCall,
+};
 use crate::{
-    bounds::{AFTER_RETURN, ATTACH_AT_MOST},
-    session::Live,
+    bounds::{AFTER_RETURN, ATTACH_AT_MOST, CATCH_UP_WITHIN},
     tools::CommandOutput,
 };
 
-/// What became of an operation.
-#[derive(Debug)]
-pub(super) enum Followed {
-    /// It ended; not by a refusal.
-    Ended(Outcome),
-    /// The sandbox took it, and it did not start or is lost.
-    DidNotStart(Refusal),
-    /// It runs, and its end is not waited for any longer.
-    StillRuns,
-    /// The sandbox did not take it.
-    Refused(Refusal),
-    /// The runner was gone for too long.
-    Parked { since: Timestamp },
-    /// Nothing was heard of it in time.
-    Silent,
-    /// It was cancelled before it started.
-    NotRun,
-    /// It is stopped when the runner is back.
-    StopRecorded,
-    /// It was to be stopped, and nothing was heard of it in time.
-    StopUnanswered,
-}
-
-impl Followed {
-    /// The reason for which it was refused.
-    pub(super) fn refusal(&self) -> Option<RefusalCode> {
-        match self {
-            Self::Refused(refusal) | Self::DidNotStart(refusal) => Some(refusal.code),
-            _ => None,
-        }
-    }
-
-    /// Its end, where that is known.
-    pub(super) fn into_outcome(self) -> Option<Outcome> {
-        match self {
-            Self::Ended(outcome) => Some(outcome),
-            Self::DidNotStart(refusal) => Some(Outcome::Refused(refusal)),
-            _ => None,
-        }
-    }
-}
-
-/// An operation that is being followed.
-pub(super) struct Follow<'a> {
+/// Listens to one operation.
+pub(super) struct Listener<'a> {
     site: &'a Site<'a>,
     id: OperationId,
     /// What is asked; nothing where it is only read.
@@ -82,6 +44,14 @@ pub(super) struct Follow<'a> {
     background_from: Option<Instant>,
     /// By then its end is known, or never will be.
     latest: Instant,
+    /// Where it may be waited for without a worker: after so long without news of its place.
+    parks_after: Option<Duration>,
+    /// When there was the last news of its place.
+    news_at: Instant,
+    /// Until when an earlier worker waited for its runner.
+    waited_for_until: Option<Timestamp>,
+    /// Whether an earlier worker listened to it, and `background_from` is from then.
+    listened_before: bool,
 }
 
 /// A runner that is gone.
@@ -91,8 +61,8 @@ struct Gone {
     wait_until: Instant,
 }
 
-impl<'a> Follow<'a> {
-    /// Follows it to its end, or where `wait_for` is given until it ran for so long in sight.
+impl<'a> Listener<'a> {
+    /// Listens to its end, or where `wait_for` is given until it ran for so long in sight.
     pub(super) fn start(
         site: &'a Site<'a>,
         operation: Operation,
@@ -102,11 +72,14 @@ impl<'a> Follow<'a> {
         let (id, run_for) = (operation.id, operation.limits.run_for);
         let longest = limits.start_within + wait_for.unwrap_or(run_for);
         let output = CommandOutput::new(limits.result_bytes);
-        Self {
+        let mut listener = Self {
             operation: Some(operation),
             wait_for,
+            parks_after: Some(limits.parks_after),
             ..Self::of(site, id, output, longest)
-        }
+        };
+        listener.go_on_waiting();
+        listener
     }
 
     /// Reads what went on in the background before, from these offsets on, for `longest` at most.
@@ -136,7 +109,50 @@ impl<'a> Follow<'a> {
             wait_for: None,
             background_from: None,
             latest: Instant::now() + longest,
+            parks_after: None,
+            news_at: Instant::now(),
+            waited_for_until: None,
+            listened_before: false,
         }
+    }
+
+    /// Goes on with the wait of an earlier worker, where that waited for this operation.
+    fn go_on_waiting(&mut self) {
+        let Some(waited) = self.waited() else { return };
+        self.waited_for_until = (waited.awaits == Awaited::Runner).then_some(waited.until);
+        if let Some(until) = waited.listens_until {
+            let now = Instant::now();
+            self.background_from = Some(self.instant(until).max(now + CATCH_UP_WITHIN));
+            self.listened_before = true;
+        }
+    }
+
+    fn waited(&self) -> Option<&'a CallWait> {
+        let waited = self.site.waited.as_ref();
+        waited.filter(|waited| waited.operation == self.id)
+    }
+
+    fn instant(&self, moment: Timestamp) -> Instant {
+        Instant::now() + moment.since(self.site.engine.clock.now())
+    }
+
+    fn timestamp(&self, moment: Instant) -> Timestamp {
+        let left = moment.saturating_duration_since(Instant::now());
+        self.site.engine.clock.now().after(left)
+    }
+
+    /// Itself, as it is waited for without a worker.
+    pub(super) fn waiting_call(&self, until: Instant, awaits: Awaited) -> WaitingCall {
+        let CallPlace { step, ordinal, .. } = self.site.place;
+        let wait = CallWait {
+            step,
+            ordinal,
+            operation: self.id,
+            awaits,
+            until: self.timestamp(until),
+            listens_until: self.background_from.map(|from| self.timestamp(from)),
+        };
+        WaitingCall::new(wait, self.output.ends())
     }
 
     /// The runner's name, where it is known.
@@ -151,29 +167,41 @@ impl<'a> Follow<'a> {
 
     /// Starts it, or attaches to it, and listens; stops it once the turn is cancelled. Where that
     /// was wished before, it is stopped without being started.
-    pub(super) async fn run_to_its_end(&mut self) -> Followed {
+    pub(super) async fn run_to_its_end(&mut self) -> Conclusion {
         let cancel = &self.site.cancel;
         tokio::select! {
             biased;
             () = cancel.cancelled() => {}
-            followed = self.listen() => return followed,
+            conclusion = self.listen() => return conclusion,
         }
         self.stop_it().await
     }
 
     /// Listens for so long, and longer where its runner is away; not once the turn is cancelled: it
     /// goes on all the same.
-    pub(super) async fn look(&mut self, wait_for: Duration) -> Followed {
+    pub(super) async fn look(&mut self, wait_for: Duration) -> Conclusion {
         let cancel = &self.site.cancel;
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Followed::StillRuns,
+            () = cancel.cancelled() => Conclusion::StillRuns,
             looked = self.look_on(wait_for) => looked,
         }
     }
 
-    async fn look_on(&mut self, wait_for: Duration) -> Followed {
+    async fn look_on(&mut self, wait_for: Duration) -> Conclusion {
         let began = Instant::now();
+        let wait_for = match self.waited() {
+            Some(waited) => (self.instant(waited.until) - began).max(CATCH_UP_WITHIN),
+            None => wait_for,
+        };
+        let parks_after = self.site.engine.limits.parks_after;
+        if wait_for.saturating_sub(parks_after) > parks_after {
+            let looked = timeout(parks_after, self.listen()).await;
+            return looked.unwrap_or_else(|_| Conclusion::Waits {
+                until: began + wait_for,
+                awaits: self.awaited(),
+            });
+        }
         if let Ok(looked) = timeout(wait_for, self.listen()).await {
             return looked;
         }
@@ -182,28 +210,36 @@ impl<'a> Follow<'a> {
             .gone_since()
             .is_some_and(|since| now.since(since) < LINK_LEASE);
         if !is_away {
-            return Followed::StillRuns;
+            return Conclusion::StillRuns;
         }
         let until = began + self.site.engine.limits.away_at_most;
         let looked = timeout_at(until, self.listen()).await;
-        looked.unwrap_or(Followed::StillRuns)
+        looked.unwrap_or(Conclusion::StillRuns)
     }
 
     /// Stops it, and waits for its end as long as that may take.
-    pub(super) async fn stop_it(&mut self) -> Followed {
+    pub(super) async fn stop_it(&mut self) -> Conclusion {
         (self.wait_for, self.background_from) = (None, None);
+        self.parks_after = None;
         let within = self.site.engine.limits.stop_within;
         timeout(within, self.stop())
             .await
-            .unwrap_or(Followed::StopUnanswered)
+            .unwrap_or(Conclusion::StopUnanswered)
     }
 
     /// What is still waited for where it became this.
-    pub(super) fn awaits(&self, followed: &Followed) -> Option<Awaited> {
-        match followed {
-            Followed::StillRuns if self.gone.is_none() => Some(Awaited::Command),
-            Followed::StillRuns | Followed::Parked { .. } => Some(Awaited::Runner),
+    pub(super) fn awaits(&self, conclusion: &Conclusion) -> Option<Awaited> {
+        match conclusion {
+            Conclusion::StillRuns => Some(self.awaited()),
+            Conclusion::Parked { .. } => Some(Awaited::Runner),
             _ => None,
+        }
+    }
+
+    fn awaited(&self) -> Awaited {
+        match self.gone {
+            Some(_) => Awaited::Runner,
+            None => Awaited::Command,
         }
     }
 
@@ -220,20 +256,20 @@ impl<'a> Follow<'a> {
     }
 
     /// Dropping this between two events loses nothing: listening again goes on.
-    async fn listen(&mut self) -> Followed {
+    async fn listen(&mut self) -> Conclusion {
         for _ in 0..ATTACH_AT_MOST {
-            if let Err(followed) = self.attach().await {
-                return followed;
+            if let Err(conclusion) = self.attach().await {
+                return conclusion;
             }
-            if let Some(followed) = self.hear_out().await {
-                return followed;
+            if let Some(conclusion) = self.hear_out().await {
+                return conclusion;
             }
             self.events = None;
         }
-        Followed::Silent
+        Conclusion::Silent
     }
 
-    async fn attach(&mut self) -> Result<(), Followed> {
+    async fn attach(&mut self) -> Result<(), Conclusion> {
         if self.events.is_some() {
             return Ok(());
         }
@@ -244,16 +280,17 @@ impl<'a> Follow<'a> {
         };
         let attached = timeout_at(self.latest, attach).await;
         let running = attached
-            .map_err(|_| Followed::Silent)?
-            .map_err(Followed::Refused)?;
+            .map_err(|_| Conclusion::Silent)?
+            .map_err(Conclusion::Refused)?;
         self.attached = true;
+        self.news_at = Instant::now();
         self.runner = Some(running.place.runner_name);
         self.events = Some(running.events);
         Ok(())
     }
 
     /// Listens until the end; `None` where the events break off before it.
-    async fn hear_out(&mut self) -> Option<Followed> {
+    async fn hear_out(&mut self) -> Option<Conclusion> {
         loop {
             let (until, then) = self.patience();
             match timeout_at(until, self.events.as_mut()?.recv()).await {
@@ -268,14 +305,22 @@ impl<'a> Follow<'a> {
         }
     }
 
-    /// Until when it is listened to, and what has become of it if nothing comes by then.
-    fn patience(&self) -> (Instant, Followed) {
+    /// Until when it is listened to, and what has become of it if nothing comes by then. A short wait, and
+    /// what is left of a longer one, is waited for here.
+    fn patience(&self) -> (Instant, Conclusion) {
         let (until, then) = match (self.gone, self.background_from) {
-            (Some(Gone { since, wait_until }), _) => (wait_until, Followed::Parked { since }),
-            (None, Some(background_from)) => (background_from, Followed::StillRuns),
-            (None, None) => (self.latest, Followed::Silent),
+            (Some(Gone { since, wait_until }), _) => (wait_until, Conclusion::Parked { since }),
+            (None, Some(background_from)) => (background_from, Conclusion::StillRuns),
+            (None, None) => return (self.latest, Conclusion::Silent),
         };
-        (until.min(self.latest), then)
+        let until = until.min(self.latest);
+        if let Some(parks_after) = self.parks_after {
+            let (parks_at, awaits) = (self.news_at + parks_after, self.awaited());
+            if until.saturating_duration_since(parks_at) > parks_after {
+                return (parks_at, Conclusion::Waits { until, awaits });
+            }
+        }
+        (until, then)
     }
 
     /// From now on, or from this long on, it may go on in the background.
@@ -287,10 +332,13 @@ impl<'a> Follow<'a> {
         }
     }
 
-    fn hear(&mut self, event: OperationEvent) -> Option<Followed> {
+    fn hear(&mut self, event: OperationEvent) -> Option<Conclusion> {
         match event {
             OperationEvent::Accepted => {
-                self.may_go_on_after(self.wait_for.unwrap_or_default());
+                self.news_at = Instant::now();
+                if !self.listened_before {
+                    self.may_go_on_after(self.wait_for.unwrap_or_default());
+                }
             }
             OperationEvent::Output {
                 stream,
@@ -298,24 +346,25 @@ impl<'a> Follow<'a> {
                 data,
             } => {
                 self.output.push(stream, offset, &data);
-                self.publish_output(stream, offset, data);
+                self.show().output(stream, offset, data);
             }
             OperationEvent::Gap { stream, from, to } => {
                 self.output.skip_to(stream, to);
-                self.publish_gap(stream, from, to);
+                self.show().gap(stream, from, to);
             }
             OperationEvent::Unreachable { since } => self.lose(since),
             OperationEvent::Reachable => {
                 self.gone = None;
+                self.news_at = Instant::now();
                 if self.background_from.is_some() {
                     self.may_go_on_after(AFTER_RETURN);
                 }
-                self.notice(format!("runner {} is back", self.runner()));
+                self.show().back(self.runner());
             }
             // No tool gives input.
             OperationEvent::InputTaken(_) => {}
             OperationEvent::Ended(Outcome::Refused(refusal)) => {
-                return Some(Followed::DidNotStart(refusal));
+                return Some(Conclusion::DidNotStart(refusal));
             }
             OperationEvent::Ended(outcome) => {
                 if let Outcome::Exited(record) = &outcome {
@@ -324,7 +373,7 @@ impl<'a> Follow<'a> {
                     self.output.skip_to(OutputStream::Stdout, stdout);
                     self.output.skip_to(OutputStream::Stderr, stderr);
                 }
-                return Some(Followed::Ended(outcome));
+                return Some(Conclusion::Ended(outcome));
             }
         }
         None
@@ -332,66 +381,37 @@ impl<'a> Follow<'a> {
 
     fn lose(&mut self, since: Timestamp) {
         let wait = self.site.engine.limits.parked_at_most;
-        self.gone.get_or_insert(Gone {
-            since,
-            wait_until: Instant::now() + wait,
-        });
-        self.notice(format!(
-            "runner {} offline since {since:.0}; waiting",
-            self.runner()
-        ));
+        // An earlier worker's wait is gone on with, unless the runner was back since then.
+        let waited = self.waited_for_until.take();
+        let waited = waited.filter(|until| since.after(wait) <= *until);
+        let wait_until = match waited {
+            Some(until) => self.instant(until),
+            None => Instant::now() + wait,
+        };
+        self.gone.get_or_insert(Gone { since, wait_until });
+        self.news_at = Instant::now();
+        self.show().away(self.runner(), since);
     }
 
     /// Asks the sandbox to stop it, and waits for its end where there will be one.
-    async fn stop(&mut self) -> Followed {
+    async fn stop(&mut self) -> Conclusion {
         let sandbox = &self.site.ports.sandbox;
         match sandbox.cancel(self.id, self.site.epoch).await {
-            Ok(CancelAnswer::NeverStarted) => Followed::NotRun,
-            Ok(CancelAnswer::Recorded) => Followed::StopRecorded,
+            Ok(CancelAnswer::NeverStarted) => Conclusion::NotRun,
+            Ok(CancelAnswer::Recorded) => Conclusion::StopRecorded,
             Ok(CancelAnswer::AlreadyExited | CancelAnswer::Cancelled) => self.listen().await,
-            Err(refusal) if refusal.code == RefusalCode::StaleEpoch => Followed::Refused(refusal),
+            Err(refusal) if refusal.code == RefusalCode::StaleEpoch => Conclusion::Refused(refusal),
             Err(_) if self.attached => self.listen().await,
-            Err(refusal) if refusal.code == RefusalCode::NotFound => Followed::NotRun,
-            Err(_) => Followed::StopUnanswered,
+            Err(refusal) if refusal.code == RefusalCode::NotFound => Conclusion::NotRun,
+            Err(_) => Conclusion::StopUnanswered,
         }
     }
 
-    fn publish_output(&self, stream: OutputStream, offset: u64, data: bytes::Bytes) {
-        let CallPlace {
-            turn,
-            step,
-            ordinal,
-        } = self.site.place;
-        self.site.ports.live.publish(Live::Output {
-            turn,
-            step,
-            ordinal,
+    fn show(&self) -> Show<'_> {
+        Show {
+            live: &*self.site.ports.live,
+            place: self.site.place,
             operation: self.id,
-            stream,
-            offset,
-            data,
-        });
-    }
-
-    fn publish_gap(&self, stream: OutputStream, from: u64, to: u64) {
-        let CallPlace {
-            turn,
-            step,
-            ordinal,
-        } = self.site.place;
-        self.site.ports.live.publish(Live::Gap {
-            turn,
-            step,
-            ordinal,
-            operation: self.id,
-            stream,
-            from,
-            to,
-        });
-    }
-
-    fn notice(&self, text: String) {
-        let turn = self.site.place.turn;
-        self.site.ports.live.publish(Live::Notice { turn, text });
+        }
     }
 }

@@ -1,0 +1,76 @@
+//! Where a call stands, and what it comes to.
+
+use std::sync::Arc;
+
+use shared_sandbox::{Operation, OperationLimits};
+use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner};
+use tokio_util::sync::CancellationToken;
+
+use super::show::CallPlace;
+use crate::{
+    engine::Engine,
+    session::SessionPorts,
+    tools::{Arguments, Ask, BadArguments, Prepared, Tool},
+};
+
+/// Where a call stands and what it is run with.
+pub(super) struct Site<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) ports: &'a SessionPorts,
+    pub(super) cancel: CancellationToken,
+    pub(super) epoch: Epoch,
+    pub(super) place: CallPlace,
+    /// What the call waited for when an earlier worker let go of the turn.
+    pub(super) waited: Option<CallWait>,
+}
+
+impl Site<'_> {
+    /// The operation of an attempt at the call of this place.
+    pub(super) fn operation(
+        &self,
+        place: CallPlace,
+        attempt: u32,
+        effect: Effect,
+        prepared: &Prepared,
+    ) -> Operation {
+        let CallPlace {
+            turn,
+            step,
+            ordinal,
+        } = place;
+        let owner = Owner::Session(self.ports.session);
+        let key = OperationKey::Call {
+            turn,
+            step,
+            ordinal,
+            attempt,
+        };
+        Operation {
+            id: OperationId::derive(&self.ports.scope, &owner, &key),
+            owner,
+            key,
+            epoch: self.epoch,
+            effect,
+            limits: OperationLimits {
+                start_within: self.engine.limits.start_within,
+                run_for: prepared.run_for,
+            },
+            request: prepared.request.clone(),
+        }
+    }
+}
+
+/// What a call comes to.
+pub(super) struct Plan {
+    pub(super) tool: Arc<dyn Tool>,
+    pub(super) ask: Ask,
+}
+
+impl Plan {
+    pub(super) fn of(engine: &Engine, name: &str, arguments: &str) -> Result<Self, BadArguments> {
+        let tool = Arc::clone(engine.tools.get(name)?);
+        let arguments = Arguments::check(arguments, tool.parameters())?;
+        let ask = tool.prepare(&arguments)?;
+        Ok(Self { tool, ask })
+    }
+}

@@ -1,0 +1,89 @@
+//! Calls that wait while no worker has their turn.
+
+use futures_util::future::join_all;
+use shared_sandbox::OperationEvent;
+use shared_types::{CallWait, TurnId, event::Awaited};
+
+use super::show::{CallPlace, Show};
+use crate::session::SessionPorts;
+
+/// A call that waits, and how much of it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// What it waits for.
+    pub wait: CallWait,
+    /// Below this its stdout and stderr were shown to those who watch the session.
+    shown: [u64; 2],
+    /// Whether they were told that its runner is away.
+    told_away: bool,
+}
+
+impl WaitingCall {
+    pub(super) fn new(wait: CallWait, shown: [u64; 2]) -> Self {
+        Self {
+            told_away: wait.awaits == Awaited::Runner,
+            wait,
+            shown,
+        }
+    }
+
+    /// One that another process has let go of: here nothing of it was shown.
+    pub fn unseen(wait: CallWait) -> Self {
+        Self {
+            wait,
+            shown: [0, 0],
+            told_away: false,
+        }
+    }
+}
+
+/// Shows those who watch the session what happens to these calls of a turn that no worker has, until
+/// all of them have ended. It records nothing, and may be dropped at any moment.
+pub async fn show_waiting(ports: &SessionPorts, turn: TurnId, calls: Vec<WaitingCall>) {
+    join_all(calls.iter().map(|call| show_call(ports, turn, call))).await;
+}
+
+async fn show_call(ports: &SessionPorts, turn: TurnId, call: &WaitingCall) {
+    let CallWait {
+        step,
+        ordinal,
+        operation,
+        ..
+    } = call.wait;
+    let show = Show {
+        live: &*ports.live,
+        place: CallPlace {
+            turn,
+            step,
+            ordinal,
+        },
+        operation,
+    };
+    // What cannot be read is shown once the call has ended.
+    let Ok(mut running) = ports.sandbox.read(operation, call.shown).await else {
+        return;
+    };
+    let runner = &running.place.runner_name;
+    let mut told_away = call.told_away;
+    while let Some(event) = running.events.recv().await {
+        match event {
+            OperationEvent::Output {
+                stream,
+                offset,
+                data,
+            } => show.output(stream, offset, data),
+            OperationEvent::Gap { stream, from, to } => show.gap(stream, from, to),
+            OperationEvent::Unreachable { since } => {
+                if !std::mem::replace(&mut told_away, true) {
+                    show.away(runner, since);
+                }
+            }
+            OperationEvent::Reachable => {
+                told_away = false;
+                show.back(runner);
+            }
+            OperationEvent::Accepted | OperationEvent::InputTaken(_) => {}
+            OperationEvent::Ended(_) => return,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Turns that wait without a worker (docs/internals/contracts.md#c5): what wakes them, and what those
+//! who watch see meanwhile.
+//!
+//! Whether a wait is over is asked of the rows alone ([`server_store::Store::turns_to_wake`]). A hint
+//! says only that it is worth asking; without one it is asked when the next wait is over, and now and
+//! then.
+
+use std::{sync::Arc, time::Duration};
+
+use server_agent::{SessionPorts, WaitingCall, show_waiting};
+use server_store::{StoreError, WaitsOver};
+use shared_types::{Timestamp, TurnId};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use super::{Bench, Key, RETRY_AFTER, START_PAGE};
+
+/// How often it is asked without a hint.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// The pause between two looks, however many hints come: many operations end in a second.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Shows those who watch a session what happens to the calls of a turn that waits; until it is dropped.
+pub(super) struct View {
+    _task: AbortOnDropHandle<()>,
+}
+
+impl View {
+    pub(super) fn start(ports: SessionPorts, turn: TurnId, calls: Vec<WaitingCall>) -> Self {
+        let view = async move { show_waiting(&ports, turn, calls).await };
+        Self {
+            _task: AbortOnDropHandle::new(tokio::spawn(view)),
+        }
+    }
+}
+
+impl Bench {
+    /// Which waits are over now. Of turns that an earlier process has let go of, none is over only because
+    /// of the time while their runners may still come back.
+    pub(super) fn waits_over(&self) -> WaitsOver {
+        let now = self.clock.now();
+        WaitsOver {
+            replica: self.replica,
+            at: now,
+            of_others_at: match Instant::now() < self.started.until() {
+                true => Timestamp::from_micros(i64::MIN),
+                false => now,
+            },
+        }
+    }
+}
+
+/// Wakes the turns whose wait is over, until `stop`.
+pub(super) async fn wake_waiting(
+    bench: Arc<Bench>,
+    wake: mpsc::Sender<Key>,
+    stop: CancellationToken,
+) {
+    loop {
+        let pause = match look(&bench, &wake).await {
+            Ok(pause) => pause,
+            Err(error) => {
+                tracing::error!(%error, "the turns that wait cannot be read; trying again");
+                RETRY_AFTER
+            }
+        };
+        tokio::select! {
+            () = async { sleep(LOOK_PAUSE).await; bench.hub.waits_to_look_at().await } => {}
+            () = sleep(pause.max(LOOK_PAUSE)) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Looks once; returns how long it need not be looked without a hint.
+async fn look(bench: &Bench, wake: &mpsc::Sender<Key>) -> Result<Duration, StoreError> {
+    let (store, over) = (&bench.store, bench.waits_over());
+    let mut after = None;
+    loop {
+        let turns = store.turns_to_wake(over, after, START_PAGE).await?;
+        let Some(last) = turns.last() else { break };
+        after = Some(last.turn);
+        for turn in turns {
+            // Only while the server stops there is nobody to be told.
+            let _ = wake.send((turn.tenant, turn.session)).await;
+        }
+    }
+    let next = store.next_wait_over_at(over.at).await?;
+    let until_next = next.map_or(LOOK_EVERY, |next| next.since(over.at));
+    Ok(until_next.min(LOOK_EVERY))
+}

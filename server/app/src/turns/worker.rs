@@ -1,0 +1,171 @@
+//! A worker: it carries the turns of one session.
+
+use std::{
+    convert::Infallible, ops::ControlFlow, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
+
+use futures_util::FutureExt as _;
+use server_agent::{Carried, Claim, TurnError, WaitingCall};
+use server_store::{ClaimedTurn, IfRunning, SessionRow, StoreError};
+use shared_types::{SessionId, TenantId};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{Bench, RETRY_AFTER, View};
+
+/// The longest pause between attempts.
+const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
+
+pub(super) struct Worker {
+    pub(super) bench: Arc<Bench>,
+    pub(super) tenant: TenantId,
+    pub(super) session: SessionId,
+    pub(super) wake: Arc<Notify>,
+    /// Of the turn that waits without a worker, until this one claims it.
+    pub(super) view: Option<View>,
+}
+
+/// What stands in the way of a turn.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Obstacle {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    #[error("carry on with the turn: its worker panicked")]
+    Panic,
+}
+
+impl Worker {
+    /// Carries the session's turns, one after the other, until none is left, or the next one waits:
+    /// then returns the view of that one.
+    pub(super) async fn run(mut self, permits: &Semaphore) -> Option<View> {
+        let mut pause = RETRY_AFTER;
+        loop {
+            match self.carry_next(permits).await {
+                Ok(ControlFlow::Continue(())) => pause = RETRY_AFTER,
+                Ok(ControlFlow::Break(())) => return self.view,
+                Err(Obstacle::Turn(TurnError::StaleEpoch)) => {
+                    // A session has one worker, so no other has taken it over. The server raised the
+                    // epoch, because the database is an older copy.
+                    tracing::warn!(session.id = %self.session, "the epoch of the session was raised; its turn is claimed again");
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+                Err(error) => {
+                    tracing::error!(session.id = %self.session, %error, retry_after_s = pause.as_secs(), "failed to carry a turn; it will be resumed");
+                    // Whoever wakes it, to cancel for example, does not have to wait.
+                    let _ = tokio::time::timeout(pause, self.wake.notified()).await;
+                    pause = (pause * 2).min(RETRY_AFTER_AT_MOST);
+                }
+            }
+        }
+    }
+
+    /// Claims the next turn and carries it as far as it goes; breaks where none is left, or where it
+    /// waits.
+    async fn carry_next(&mut self, permits: &Semaphore) -> Result<ControlFlow<()>, Obstacle> {
+        if self.next_turn_waits().await? {
+            return Ok(ControlFlow::Break(()));
+        }
+        let Ok(_permit) = permits.acquire().await else {
+            return Ok(ControlFlow::Break(()));
+        };
+        let bench = Arc::clone(&self.bench);
+        let Bench { store, clock, .. } = &*bench;
+        // A turn of this session that runs has lost its worker: there is one process, and in it
+        // one worker a session.
+        let take_over = IfRunning::TakeOver;
+        let (replica, now) = (bench.replica, clock.now());
+        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, now);
+        let Some(turn) = claimed.await? else {
+            return Ok(ControlFlow::Break(()));
+        };
+        self.view = None;
+        bench.hub.appended(self.session, Vec::new()).await;
+        let session = store.session(self.tenant, self.session).await?;
+        let outcome = match self.carry(&turn, session.clone()).await {
+            Ok(Carried::Ended(outcome)) => outcome,
+            Ok(Carried::Waits(calls)) => {
+                self.park(&turn, session, calls).await?;
+                return Ok(ControlFlow::Continue(()));
+            }
+            Err(obstacle) => self.give_up_or_try_again(&turn, session, obstacle).await?,
+        };
+        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether the session's next turn waits for what has not happened yet. Asked before every claim, and
+    /// so right after a turn is parked: what happened meanwhile is not missed.
+    async fn next_turn_waits(&mut self) -> Result<bool, Obstacle> {
+        let (store, over) = (&self.bench.store, self.bench.waits_over());
+        let waiting = store.waiting_turn(self.tenant, self.session, over).await?;
+        let Some(waiting) = waiting else {
+            return Ok(false);
+        };
+        if self.view.is_none() {
+            let session = store.session(self.tenant, self.session).await?;
+            let ports = self.bench.ports(self.tenant, &session, waiting.turn);
+            let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
+            self.view = Some(View::start(ports, waiting.turn, calls));
+        }
+        Ok(true)
+    }
+
+    /// Lets go of a turn that only waits.
+    async fn park(
+        &mut self,
+        turn: &ClaimedTurn,
+        session: SessionRow,
+        calls: Vec<WaitingCall>,
+    ) -> Result<(), Obstacle> {
+        let (id, epoch) = (turn.turn.id, turn.epoch);
+        let waits: Vec<_> = calls.iter().map(|call| call.wait.clone()).collect();
+        let parked = self.bench.store.park_turn(self.tenant, id, epoch, &waits);
+        parked.await?;
+        // Its moment may be the next one.
+        self.bench.hub.look_at_waits();
+        tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
+        let ports = self.bench.ports(self.tenant, &session, id);
+        self.view = Some(View::start(ports, id, calls));
+        Ok(())
+    }
+
+    async fn carry(&self, turn: &ClaimedTurn, session: SessionRow) -> Result<Carried, Obstacle> {
+        let cancel = CancellationToken::new();
+        // Under the epoch of this claim, whatever came since.
+        let session = SessionRow {
+            epoch: turn.epoch,
+            ..session
+        };
+        let ports = self.bench.ports(self.tenant, &session, turn.turn.id);
+        let claim = Claim {
+            turn: turn.turn.id,
+            epoch: turn.epoch,
+            waited: turn.waited.clone(),
+        };
+        let running = self.bench.engine.run_turn(&ports, claim, cancel.clone());
+        // The log is the truth, and what a panic leaves half done is built from it again.
+        let running = AssertUnwindSafe(running).catch_unwind();
+        tokio::select! {
+            ended = running => Ok(ended.map_err(|_| Obstacle::Panic)??),
+            never = self.heed_cancel(turn, &cancel) => match never {},
+        }
+    }
+
+    /// Cancels the turn once a wish to do so is recorded; looks after every wake-up.
+    async fn heed_cancel(&self, turn: &ClaimedTurn, cancel: &CancellationToken) -> Infallible {
+        loop {
+            self.wake.notified().await;
+            match self.bench.store.turn(self.tenant, turn.turn.id).await {
+                Ok(row) if row.cancel_requested_at.is_some() => cancel.cancel(),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::error!(turn.id = %turn.turn.id, %error, "a wish to cancel cannot be read; looking again");
+                    self.wake.notify_one();
+                    tokio::time::sleep(RETRY_AFTER).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Turns that wait without a worker.
+
+use shared_types::{
+    CallWait, Epoch, ReplicaId,
+    event::{Awaited, CallOutcome, TurnOutcome},
+};
+
+use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, turn_ended};
+use crate::{Cancel, IfRunning, Placed, StoreError, TurnState, WaitingTurn, WaitsOver};
+
+on_every_backend!(
+    a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_waited_for,
+    the_wait_of_a_turn_is_over_with_the_end_of_its_operation_and_no_sooner,
+    a_turn_that_waits_for_a_runner_goes_on_with_a_link_of_that_runner,
+    a_wish_to_cancel_and_the_moment_end_a_wait_and_a_new_message_does_not,
+    a_turn_waits_only_under_the_epoch_of_its_worker,
+    the_moment_of_another_processes_turns_may_be_put_off,
+    a_turn_that_waits_is_found_after_a_restart,
+);
+
+/// A turn with an operation that is placed.
+async fn placed(ours: &Tenant) -> AtWork {
+    let work = ours.at_work().await;
+    let placed = ours
+        .db
+        .place_operation(ours.id, work.epoch, &work.operation, at(4));
+    assert!(matches!(placed.await, Ok(Placed::New { .. })));
+    work
+}
+
+fn wait(work: &AtWork, awaits: Awaited) -> CallWait {
+    CallWait {
+        step: 1,
+        ordinal: 0,
+        operation: work.operation.id,
+        awaits,
+        until: at(100),
+        listens_until: Some(at(50)),
+    }
+}
+
+async fn park(ours: &Tenant, work: &AtWork, awaits: Awaited) {
+    let calls = [wait(work, awaits)];
+    let parked = ours.db.park_turn(ours.id, work.turn, work.epoch, &calls);
+    parked.await.expect("it runs");
+}
+
+/// In the process that has let go of the turns.
+fn over(seconds: i64) -> WaitsOver {
+    WaitsOver {
+        replica: REPLICA,
+        at: at(seconds),
+        of_others_at: at(0),
+    }
+}
+
+/// Whether the turn waits at this moment: the session's worker and the look for all say the same.
+async fn waits(ours: &Tenant, work: &AtWork, seconds: i64) -> bool {
+    let over = over(seconds);
+    let waiting = ours.db.waiting_turn(ours.id, work.session, over).await;
+    let waits = waiting.expect("it answers").is_some();
+    let woken = ours.db.turns_to_wake(over, None, 100).await;
+    let woken = woken.expect("it answers");
+    let is_woken = woken.iter().any(|turn| turn.turn == work.turn);
+    assert_ne!(waits, is_woken);
+    waits
+}
+
+async fn a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_waited_for(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = placed(&ours).await;
+    park(&ours, &work, Awaited::Command).await;
+    let row = db.turn(ours.id, work.turn).await.expect("it is there");
+    let state = TurnState::Waiting {
+        epoch: work.epoch,
+        until: at(100),
+    };
+    assert_eq!(row.state, state);
+    let waiting = db.waiting_turn(ours.id, work.session, over(9)).await;
+    let calls = vec![wait(&work, Awaited::Command)];
+    let turn = work.turn;
+    assert_eq!(
+        waiting.expect("it answers"),
+        Some(WaitingTurn {
+            turn,
+            calls: calls.clone()
+        })
+    );
+    let log = db.events_after(ours.id, work.session, 0, 100).await;
+    let before = log.expect("it is there").len();
+    // Refused only where a worker has it.
+    let claim = db.claim_turn(ours.id, work.session, REPLICA, IfRunning::Refuse, at(10));
+    let claimed = claim.await.expect("no worker has it").expect("a turn");
+    assert_eq!((claimed.turn.id, claimed.waited), (turn, calls));
+    assert_eq!(claimed.epoch, Epoch(work.epoch.0 + 1));
+    let log = db.events_after(ours.id, work.session, 0, 100).await;
+    assert_eq!(log.expect("it is there").len(), before, "it is no event");
+    let ends = [
+        call_ended(turn, CallOutcome::Completed),
+        turn_ended(turn, TurnOutcome::Completed),
+    ];
+    let ended = db.append(ours.id, work.session, claimed.epoch, &ends, at(11));
+    let ended = ended.await.expect("it runs");
+    assert_eq!(ended[0].seq, before as u64 + 1);
+    assert!(!waits_for_anything(&ours).await);
+}
+
+async fn waits_for_anything(ours: &Tenant) -> bool {
+    let next = ours.db.next_wait_over_at(at(0)).await;
+    next.expect("it answers").is_some()
+}
+
+async fn the_wait_of_a_turn_is_over_with_the_end_of_its_operation_and_no_sooner(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (work, other) = (placed(&ours).await, placed(&ours).await);
+    park(&ours, &work, Awaited::Command).await;
+    park(&ours, &other, Awaited::Command).await;
+    assert!(waits(&ours, &work, 9).await, "its runner has a link");
+    let settled = db.settle_operation(ours.id, work.operation.id, "1", "done", at(9));
+    settled.await.expect("it is there");
+    assert!(!waits(&ours, &work, 9).await);
+    assert!(waits(&ours, &other, 9).await, "that is another one's");
+}
+
+async fn a_turn_that_waits_for_a_runner_goes_on_with_a_link_of_that_runner(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (work, other) = (placed(&ours).await, placed(&ours).await);
+    for work in [&work, &other] {
+        let row = db.runner(ours.id, work.runner).await.expect("it is there");
+        let shown = (at(5), 0);
+        let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
+        assert!(ended.await.expect("it answers"));
+        park(&ours, work, Awaited::Runner).await;
+    }
+    ours.link(other.runner, at(6)).await;
+    assert!(waits(&ours, &work, 9).await);
+    assert!(!waits(&ours, &other, 9).await);
+}
+
+async fn a_wish_to_cancel_and_the_moment_end_a_wait_and_a_new_message_does_not(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (work, other) = (placed(&ours).await, placed(&ours).await);
+    park(&ours, &work, Awaited::Command).await;
+    park(&ours, &other, Awaited::Command).await;
+    ours.send(work.session, "and then?").await;
+    assert!(waits(&ours, &work, 99).await);
+    assert!(!waits(&ours, &work, 100).await);
+    let next = db.next_wait_over_at(at(99)).await.expect("it answers");
+    assert_eq!(next, Some(at(100)));
+    let next = db.next_wait_over_at(at(100)).await.expect("it answers");
+    assert_eq!(next, None, "those that are over are not waited for");
+    let cancel = db.request_cancel(ours.id, other.session, other.turn, ours.owner, at(9));
+    assert!(matches!(cancel.await, Ok(Cancel::Requested { .. })));
+    assert!(!waits(&ours, &other, 9).await);
+}
+
+async fn a_turn_waits_only_under_the_epoch_of_its_worker(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = placed(&ours).await;
+    let calls = [wait(&work, Awaited::Command)];
+    let newer = db.claim_turn(ours.id, work.session, REPLICA, IfRunning::TakeOver, at(5));
+    let newest = newer.await.expect("it answers").expect("a turn").epoch;
+    let held = work.epoch;
+    let late = db.park_turn(ours.id, work.turn, held, &calls).await;
+    assert!(
+        matches!(late, Err(StoreError::StaleEpoch { .. })),
+        "{held:?}, {newest:?}"
+    );
+    let nothing = db.park_turn(ours.id, work.turn, newest, &[]).await;
+    assert!(matches!(nothing, Err(StoreError::Conflict(_))));
+    let parked = db.park_turn(ours.id, work.turn, newest, &calls).await;
+    parked.expect("it runs");
+    let again = db.park_turn(ours.id, work.turn, newest, &calls).await;
+    assert!(matches!(again, Err(StoreError::Conflict(_))));
+}
+
+async fn the_moment_of_another_processes_turns_may_be_put_off(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let work = placed(&ours).await;
+    park(&ours, &work, Awaited::Runner).await;
+    let waits = async |of_others_at| {
+        let over = WaitsOver {
+            replica: ReplicaId::from_u128(2),
+            at: at(200),
+            of_others_at,
+        };
+        let waiting = db.waiting_turn(ours.id, work.session, over).await;
+        waiting.expect("it answers").is_some()
+    };
+    let row = db.runner(ours.id, work.runner).await.expect("it is there");
+    let ended = db.link_ended(ours.id, work.runner, row.generation, (at(5), 0));
+    assert!(ended.await.expect("it answers"));
+    assert!(waits(at(99)).await);
+    assert!(!waits(at(100)).await);
+}
+
+async fn a_turn_that_waits_is_found_after_a_restart(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let work = placed(&ours).await;
+    park(&ours, &work, Awaited::Command).await;
+    let id = ours.id;
+    drop(ours);
+    let fixture = fixture.reopened().await;
+    let db = &fixture.db;
+    let unfinished = db.unfinished_turns(None, 9).await.expect("it answers");
+    assert_eq!(unfinished.len(), 1);
+    let settled = db.settle_operation(id, work.operation.id, "1", "done", at(9));
+    settled.await.expect("it is there");
+    let woken = db.turns_to_wake(over(9), None, 9).await;
+    let woken = woken.expect("it answers");
+    assert_eq!((woken[0].turn, woken[0].session), (work.turn, work.session));
+    let rest = db.turns_to_wake(over(9), Some(work.turn), 9).await;
+    assert_eq!(rest.expect("it answers"), []);
+}

@@ -1,0 +1,239 @@
+//! Turns that wait without a worker (docs/internals/contracts.md#c5).
+//!
+//! Whether such a wait is over is asked of the rows each time: the end of an operation, the link of
+//! its runner, the wish to cancel and the moment all stand there. So a wake-up that is lost costs time
+//! only, and a restart finds all of them again.
+
+use shared_types::{CallWait, Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId};
+
+use super::{TurnState, UnfinishedTurn};
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer, word},
+    database::{Connection, FromRow, Row, page, query, query_as},
+};
+
+/// A turn that waits without a worker, and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingTurn {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its calls that wait.
+    pub calls: Vec<CallWait>,
+}
+
+/// The moment at which it is asked which waits are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitsOver {
+    /// The replica that asks.
+    pub replica: ReplicaId,
+    /// For turns that a worker of this replica has let go of: now.
+    pub at: Timestamp,
+    /// For those that another replica has: earlier, while it is not known yet who comes back.
+    pub of_others_at: Timestamp,
+}
+
+/// Why the turns of all tenants are read.
+const WHY: &str = "a server finds the turns whose wait is over";
+
+/// The condition under which the wait of a row of `turns` is over: at the moment $1, or $3 where another
+/// replica than $2 has let go of it.
+macro_rules! wait_is_over {
+    () => {
+        "(turns.waits_until <= CASE WHEN turns.claimed_by = $2 THEN $1 ELSE $3 END
+             OR turns.cancel_requested_at IS NOT NULL OR EXISTS (
+             SELECT 1 FROM turn_waits
+             JOIN operations ON operations.tenant_id = turn_waits.tenant_id
+                 AND operations.id = turn_waits.operation_id
+             JOIN runners ON runners.tenant_id = operations.tenant_id
+                 AND runners.id = operations.runner_id
+             WHERE turn_waits.tenant_id = turns.tenant_id AND turn_waits.turn_id = turns.id
+                 AND (operations.outcome_at IS NOT NULL
+                     OR (turn_waits.awaits = 'runner' AND runners.replica_id IS NOT NULL))))"
+    };
+}
+
+impl Store {
+    /// Lets go of a turn that has nothing to do but to wait for these calls, until the first of them
+    /// waits no longer. From then on no worker has it.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Conflict`] if the turn does not run, or waits for
+    /// nothing; [`StoreError::StaleEpoch`] if another worker took the session since.
+    pub async fn park_turn(
+        &self,
+        tenant: TenantId,
+        turn: TurnId,
+        held: Epoch,
+        calls: &[CallWait],
+    ) -> Result<(), StoreError> {
+        let Some(until) = calls.iter().map(|call| call.until).min() else {
+            return Err(StoreError::Conflict("the turn waits for nothing"));
+        };
+        let mut tx = self.write(tenant).await?;
+        let parked = query(
+            "UPDATE turns SET waits_until = $1
+             WHERE tenant_id = $2 AND id = $3 AND state = 'running' AND waits_until IS NULL
+                 AND claimed_epoch = $4",
+        )
+        .bind(until.as_micros())
+        .bind(tenant.to_string())
+        .bind(turn.to_string())
+        .bind(integer(held.0))
+        .execute(&mut tx)
+        .await?;
+        if parked == 0 {
+            return Err(match super::find(&mut tx, tenant, turn).await?.state {
+                TurnState::Running { epoch: newest, .. } => StoreError::StaleEpoch { held, newest },
+                _ => StoreError::Conflict("the turn does not run"),
+            });
+        }
+        for call in calls {
+            insert(&mut tx, tenant, turn, call).await?;
+        }
+        tx.commit().await?;
+        Ok(())
+    }
+
+    /// The session's next turn, if it waits and its wait is not over.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn waiting_turn(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        over: WaitsOver,
+    ) -> Result<Option<WaitingTurn>, StoreError> {
+        let rows: Vec<WaitRow> = query_as(concat!(
+            "SELECT turn_waits.turn_id, step, ordinal, operation_id, awaits,
+                 turn_waits.waits_until, listens_until
+             FROM turns
+             JOIN turn_waits ON turn_waits.tenant_id = turns.tenant_id
+                 AND turn_waits.turn_id = turns.id
+             WHERE turns.tenant_id = $4 AND session_id = $5 AND turns.waits_until IS NOT NULL
+                 AND NOT ",
+            wait_is_over!(),
+            " ORDER BY step, ordinal"
+        ))
+        .bind(over.at.as_micros())
+        .bind(over.replica.to_string())
+        .bind(over.of_others_at.as_micros())
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
+        let Some(first) = rows.first() else {
+            return Ok(None);
+        };
+        Ok(Some(WaitingTurn {
+            turn: first.turn,
+            calls: rows.into_iter().map(|row| row.call).collect(),
+        }))
+    }
+
+    /// Turns whose wait is over, by id, after that one, `limit` at most. Without a
+    /// tenant: it is how a server finds what is to be done.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn turns_to_wake(
+        &self,
+        over: WaitsOver,
+        after: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<UnfinishedTurn>, StoreError> {
+        let rows = query_as(concat!(
+            "SELECT tenant_id, session_id, id, state FROM turns
+             WHERE waits_until IS NOT NULL AND id > $4 AND ",
+            wait_is_over!(),
+            " ORDER BY id LIMIT $5"
+        ))
+        .bind(over.at.as_micros())
+        .bind(over.replica.to_string())
+        .bind(over.of_others_at.as_micros())
+        .bind(after.map_or_else(String::new, |turn| turn.to_string()))
+        .bind(page(limit))
+        .fetch_all(&mut self.read_any(WHY).await?)
+        .await?;
+        Ok(rows)
+    }
+
+    /// When the next wait is over of those that are not over at this moment. Without a tenant, as
+    /// [`Store::turns_to_wake`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn next_wait_over_at(&self, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let row: Row = query(
+            "SELECT MIN(waits_until) AS waits_until FROM turns
+             WHERE waits_until IS NOT NULL AND waits_until > $1",
+        )
+        .bind(now.as_micros())
+        .fetch_one(&mut self.read_any(WHY).await?)
+        .await?;
+        Ok(row.maybe_time("waits_until")?)
+    }
+}
+
+/// What the turn waited for until now, which is forgotten with that.
+pub(super) async fn take(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+) -> Result<Vec<CallWait>, StoreError> {
+    let rows: Vec<WaitRow> = query_as(
+        "DELETE FROM turn_waits WHERE tenant_id = $1 AND turn_id = $2
+         RETURNING turn_id, step, ordinal, operation_id, awaits, waits_until, listens_until",
+    )
+    .bind(tenant.to_string())
+    .bind(turn.to_string())
+    .fetch_all(tx)
+    .await?;
+    Ok(rows.into_iter().map(|row| row.call).collect())
+}
+
+async fn insert(
+    tx: &mut Connection,
+    tenant: TenantId,
+    turn: TurnId,
+    call: &CallWait,
+) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO turn_waits (tenant_id, turn_id, step, ordinal, operation_id, awaits,
+             waits_until, listens_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+    )
+    .bind(tenant.to_string())
+    .bind(turn.to_string())
+    .bind(i64::from(call.step))
+    .bind(i64::from(call.ordinal))
+    .bind(call.operation.to_string())
+    .bind(word(&call.awaits))
+    .bind(call.until.as_micros())
+    .bind(call.listens_until.map(Timestamp::as_micros))
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+struct WaitRow {
+    turn: TurnId,
+    call: CallWait,
+}
+
+impl FromRow for WaitRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            turn: row.parsed("turn_id")?,
+            call: CallWait {
+                step: row.small("step")?,
+                ordinal: row.small("ordinal")?,
+                operation: row.parsed("operation_id")?,
+                awaits: row.word("awaits")?,
+                until: row.time("waits_until")?,
+                listens_until: row.maybe_time("listens_until")?,
+            },
+        })
+    }
+}
