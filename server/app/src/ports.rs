@@ -12,8 +12,8 @@ use server_router::{
     },
 };
 use server_store::{
-    Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, OutputKey,
-    OutputKind, Outputs, Placed, Store, StoreError,
+    Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, Outputs,
+    Placed, Store, StoreError,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
@@ -381,28 +381,24 @@ impl Rows {
         }
     }
 
-    /// Whether all of the output of an operation that ended has come: a server may have died
-    /// between storing its end and keeping the last of its output.
+    /// Whether all of the output of an operation that ended is durable: a server may have died between
+    /// storing its end and keeping the last of its output, or may do so now.
     async fn is_kept(&self, tenant: TenantId, row: &OperationRow) -> Result<bool, StoreError> {
         let outcome = row.outcome.as_ref();
         let outcome = outcome.and_then(|stored| decode(&stored.json).ok());
         let Some(Outcome::Exited(record)) = outcome else {
             return Ok(true);
         };
-        for (kind, end) in [
-            (OutputKind::Stdout, record.stdout.offset),
-            (OutputKind::Stderr, record.stderr.offset),
-        ] {
-            let key = OutputKey {
-                tenant,
-                operation: row.id,
-                kind,
-            };
-            if self.outputs.end(key).await? < end {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let outputs = TenantOutputs {
+            outputs: self.outputs.clone(),
+            tenant,
+        };
+        let durable = outputs.durable(&[row.id]).await?.concat();
+        let ends = [record.stdout.offset, record.stderr.offset];
+        Ok(durable
+            .iter()
+            .zip(ends)
+            .all(|(durable, end)| *durable >= end))
     }
 }
 

@@ -1,6 +1,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use server_store::{IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser};
+use server_store::{
+    IfRunning, Input, NewJoinToken, NewRunner, NewSession, NewTenant, NewUser, OutputKey,
+    OutputKind,
+};
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, Isolation, JoinTokenId, JournalId, Refusal,
     RefusalCode, RunnerId, SystemClock, Token, TurnId, UserId,
@@ -208,6 +211,14 @@ async fn a_runner_keeps_the_output_of_an_operation_until_all_of_it_has_come() {
         kept.expect("the area is there");
     }
     assert_eq!(verdict().await, Verdict::Forget);
+    // Also where the server is killed now.
+    let next = Outputs::start(&folder.path().join("output")).expect("a folder");
+    let key = OutputKey {
+        tenant: TENANT,
+        operation: OPERATION,
+        kind: OutputKind::Stdout,
+    };
+    assert_eq!(next.end(key).await.expect("the files can be read"), 5);
 }
 
 #[tokio::test]
