@@ -1,6 +1,8 @@
 //! The doubles: a store in memory, and a runner's end of a link that a test plays by hand.
 
+mod outputs;
 mod store;
+mod weather;
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +23,7 @@ use shared_types::{
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::store::Store;
+pub(super) use self::{store::Store, weather::Weather};
 use crate::{
     RemoteSandbox,
     links::{LinkEnd, LinkIdentity, LinkOptions, Links},
@@ -410,6 +412,12 @@ impl Link {
             refusal: None,
         }))
         .await;
+    }
+
+    /// The runner is heard no more, and what is sent to it goes nowhere for as long as this is kept.
+    pub(super) fn go_dark(self) -> impl Sized {
+        drop(self.to_server);
+        (self.from_server, self.end)
     }
 
     /// Hangs up as a broken network does.

@@ -1,40 +1,30 @@
 //! A store in memory that keeps the ports' promises.
 
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use shared_sandbox::{Operation, Outcome, OutputStream, Request};
+use shared_sandbox::{Operation, Outcome, Request};
 use shared_types::{
     Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, Timestamp,
     clock::BootMoment, event::Choice,
 };
 
-use super::{NOW, Runner, owner};
+use super::{
+    NOW, Runner,
+    outputs::Area,
+    weather::{Calm, Weather},
+};
 use crate::{links::LinkIdentity, ports::*};
 
-/// A store in memory that keeps the ports' promises.
-#[derive(Default)]
-pub(in crate::tests) struct Store(Arc<Mutex<Rows>>, Arc<Area>);
-
-/// Output in memory, until the disk is full.
-#[derive(Default)]
-pub(in crate::tests) struct Area {
-    full: AtomicBool,
-    /// Whoever waited for a sync was told that the disk is full.
-    told_full: AtomicBool,
-    kept: Mutex<HashMap<(OperationId, OutputStream), Pieces>>,
-    /// Of which something was not kept.
-    broken: Mutex<HashSet<OperationId>>,
-    /// No stream can be read from its beginning now.
-    holds_beginnings: AtomicBool,
+/// A store in memory that keeps the ports' promises. Clones are the same store.
+#[derive(Clone)]
+pub(in crate::tests) struct Store {
+    rows: Arc<Mutex<Rows>>,
+    area: Arc<Area>,
+    weather: Arc<dyn Weather>,
 }
 
 #[derive(Default)]
@@ -57,9 +47,42 @@ pub(in crate::tests) struct Rows {
     pub(in crate::tests) settled: u32,
 }
 
+impl Default for Store {
+    fn default() -> Self {
+        Self::under(Arc::new(Calm))
+    }
+}
+
 impl Store {
+    /// One whose callers this befalls.
+    pub(in crate::tests) fn under(weather: Arc<dyn Weather>) -> Self {
+        Self {
+            rows: Arc::default(),
+            area: Arc::new(Area::under(Arc::clone(&weather))),
+            weather,
+        }
+    }
+
     pub(in crate::tests) fn rows(&self) -> MutexGuard<'_, Rows> {
-        self.0.lock().expect("no test panics with the rows")
+        self.rows.lock().expect("no test panics with the rows")
+    }
+
+    /// Where output is kept.
+    pub(in crate::tests) fn area(&self) -> &Area {
+        &self.area
+    }
+
+    /// What the runner's newest link has shown of its memory, as far as that is stored.
+    pub(in crate::tests) fn shown_by(&self, runner: RunnerId) -> Option<Seen> {
+        self.rows().seen.get(&runner).cloned()
+    }
+
+    /// Of the runner's newest link.
+    pub(in crate::tests) fn generation_of(&self, runner: RunnerId) -> Generation {
+        let rows = self.rows();
+        rows.runners
+            .get(&runner)
+            .map_or(Generation(0), |(_, generation)| *generation)
     }
 
     /// How much the runner has accepted, as far as that is stored.
@@ -131,21 +154,21 @@ impl Store {
     }
 
     pub(in crate::tests) fn fill_the_disk(&self) {
-        self.1.full.store(true, Ordering::Relaxed);
+        self.area.fill(true);
+    }
+
+    pub(in crate::tests) fn free_the_disk(&self) {
+        self.area.fill(false);
     }
 
     /// Whether the router was told that the disk is full.
     pub(in crate::tests) fn has_told_full(&self) -> bool {
-        self.1.told_full.load(Ordering::Relaxed)
+        self.area.has_told_full()
     }
 
     /// Whether whoever reads a stream from its beginning waits.
     pub(in crate::tests) fn hold_the_beginnings(&self, hold: bool) {
-        self.1.holds_beginnings.store(hold, Ordering::Relaxed);
-    }
-
-    pub(in crate::tests) fn free_the_disk(&self) {
-        self.1.full.store(false, Ordering::Relaxed);
+        self.area.hold_the_beginnings(hold);
     }
 
     /// The engine stores an end together with what it concludes from it.
@@ -155,10 +178,66 @@ impl Store {
         intent.expect("it was placed").outcome = Some(outcome);
     }
 
-    fn settle_row(&self, id: OperationId, outcome: &Outcome) -> Settled {
-        let mut rows = self.rows();
-        rows.settled += 1;
-        let intent = rows.intents.get_mut(&id).expect("it was placed");
+    /// A call ends in one transaction with the end of its operation, where that end is the first; says
+    /// whether it is.
+    pub(in crate::tests) async fn end_call(
+        &self,
+        id: OperationId,
+        outcome: &Outcome,
+    ) -> Result<bool, PortError> {
+        self.weather.before().await?;
+        let is_first = self.rows().end_call(id, outcome);
+        self.weather.after().await?;
+        Ok(is_first)
+    }
+
+    /// A call ends, whatever becomes of its operation; says whether that has ended.
+    pub(in crate::tests) async fn close_call(&self, id: OperationId) -> Result<bool, PortError> {
+        self.weather.before().await?;
+        let has_ended = self.rows().close_call(id);
+        self.weather.after().await?;
+        Ok(has_ended)
+    }
+}
+
+impl Rows {
+    /// What is read of an operation.
+    pub(in crate::tests) fn intent(&self, id: OperationId) -> Option<StoredIntent> {
+        let intent = self.intents.get(&id)?;
+        Some(StoredIntent {
+            epoch: self.epoch,
+            closed: self.abandoned.contains(&id),
+            ..intent.clone()
+        })
+    }
+
+    fn place(&mut self, intent: NewIntent) -> Result<(), PlaceError> {
+        if self.intents.contains_key(&intent.id) {
+            return Err(PlaceError::Conflict);
+        }
+        if intent.epoch < self.epoch {
+            return Err(PlaceError::StaleEpoch);
+        }
+        self.epoch = intent.epoch;
+        let stored = StoredIntent {
+            digest: intent.digest,
+            owner: intent.owner,
+            epoch: intent.epoch,
+            place: intent.place,
+            incarnation: intent.incarnation,
+            outcome: None,
+            cancel_requested: false,
+            closed: false,
+            effect: intent.effect,
+            start_by: Some(intent.start_by),
+        };
+        self.intents.insert(intent.id, stored);
+        Ok(())
+    }
+
+    /// The first one stays.
+    fn settle(&mut self, id: OperationId, outcome: &Outcome) -> Settled {
+        let intent = self.intents.get_mut(&id).expect("it was placed");
         match &intent.outcome {
             Some(first) => Settled::Already(first.clone()),
             None => {
@@ -167,107 +246,116 @@ impl Store {
             }
         }
     }
-}
 
-#[async_trait]
-impl Outputs for Area {
-    async fn read(
-        &self,
-        id: OperationId,
-        stream: OutputStream,
-        from: u64,
-    ) -> Result<Option<(u64, Bytes)>, PortError> {
-        while from == 0 && self.holds_beginnings.load(Ordering::Relaxed) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+    fn end_call(&mut self, id: OperationId, outcome: &Outcome) -> bool {
+        let is_first = match self.settle(id, outcome) {
+            Settled::First => true,
+            Settled::Already(before) => before == *outcome,
+        };
+        if is_first {
+            self.close_call(id);
         }
-        let kept = self.kept.lock().expect("no test panics with it");
-        let pieces = kept.get(&(id, stream)).into_iter().flatten();
-        let mut pieces = pieces.filter(|(_, data)| !data.is_empty());
-        let piece = pieces.find(|(offset, data)| offset + data.len() as u64 > from);
-        Ok(piece.map(|(offset, data)| {
-            let begin = from.max(*offset);
-            (begin, data.slice((begin - offset) as usize..))
-        }))
+        is_first
     }
 
-    async fn keep_all(&self, id: OperationId) -> Result<(), PortError> {
-        let kept = self.kept.lock().expect("no test panics with it");
-        let is_kept = kept.contains_key(&(id, OutputStream::Stdout));
-        match self.full.load(Ordering::Relaxed) && !is_kept {
-            true => Err(PortError::new("the disk is full")),
-            // Everything is, here.
-            false => Ok(()),
+    fn close_call(&mut self, id: OperationId) -> bool {
+        if !self.abandoned.contains(&id) {
+            self.abandoned.push(id);
+        }
+        self.intents[&id].outcome.is_some()
+    }
+
+    /// Makes a link the runner's newest one. What the runner has forgotten can never be started any more,
+    /// whichever journal links next.
+    fn claim(&mut self, who: &LinkIdentity, hello: &HelloFacts) -> Generation {
+        let generation = self
+            .runners
+            .get(&who.runner)
+            .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
+        let sandbox = hello.sandboxes.first();
+        let row = FleetRunner {
+            id: who.runner,
+            name: who.name.clone(),
+            state: RunnerState::Online,
+            locked: false,
+            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            believed: false,
+            incarnation: Some(hello.incarnation.clone()),
+        };
+        self.runners.insert(who.runner, (row, generation));
+        let seen = Seen {
+            incarnation: hello.incarnation.clone(),
+            journal_sequence: hello.journal_sequence,
+            accepted_sequence: hello.journal_sequence,
+        };
+        self.seen.insert(who.runner, seen);
+        for (id, intent) in &mut self.intents {
+            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
+            if intent.place.runner == who.runner
+                && intent.incarnation != hello.incarnation
+                && !listed
+            {
+                intent.outcome.get_or_insert(Outcome::Refused(forgotten()));
+            }
+        }
+        generation
+    }
+
+    /// Settles what the runner of its newest link never had, and nobody will send any more.
+    fn settle_unheard(&mut self, who: &LinkIdentity, link: Generation, hello: &HelloFacts) {
+        if !self.is_newest(who.runner, link) {
+            return;
+        }
+        for (id, intent) in &mut self.intents {
+            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
+            let given_up = intent.cancel_requested || self.abandoned.contains(id);
+            if intent.place.runner == who.runner && !listed && given_up {
+                intent
+                    .outcome
+                    .get_or_insert(Outcome::Refused(never_started()));
+            }
         }
     }
 
-    async fn append(
-        &self,
-        id: OperationId,
-        stream: OutputStream,
-        offset: u64,
-        data: Bytes,
-    ) -> Result<(), PortError> {
-        let mut kept = self.kept.lock().expect("no test panics with it");
-        let pieces = kept.entry((id, stream)).or_default();
-        let follows = data.is_empty() || offset <= end(pieces);
-        if self.full.load(Ordering::Relaxed) || self.is_broken(id) || !follows {
-            self.broken
-                .lock()
-                .expect("no test panics with it")
-                .insert(id);
-        } else if offset >= end(pieces) {
-            pieces.push((offset, data));
+    /// What the runner has accepted over this link; an older one changes nothing.
+    fn accepted(&mut self, runner: RunnerId, link: Generation, accepted: u64) {
+        if self.is_newest(runner, link)
+            && let Some(seen) = self.seen.get_mut(&runner)
+        {
+            seen.accepted_sequence = seen.accepted_sequence.max(accepted);
         }
-        Ok(())
     }
 
-    async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        if !self.full.load(Ordering::Relaxed) {
-            self.broken
-                .lock()
-                .expect("no test panics with it")
-                .remove(&id);
+    fn is_newest(&self, runner: RunnerId, link: Generation) -> bool {
+        let newest = self.runners.get(&runner);
+        newest.is_some_and(|(_, newest)| *newest == link)
+    }
+
+    fn verdict(&self, id: OperationId, area: &Area) -> Verdict {
+        let Some(intent) = self.intents.get(&id) else {
+            return Verdict::Forget;
+        };
+        let is_closed = self.abandoned.contains(&id);
+        match &intent.outcome {
+            Some(outcome) if is_closed && area.is_whole(id, outcome) => Verdict::Forget,
+            Some(_) if is_closed => Verdict::Collect,
+            Some(_) => Verdict::Keep { committed: [0, 0] },
+            None if intent.cancel_requested => Verdict::Cancel {
+                owner: intent.owner,
+                epoch: self.epoch,
+            },
+            None if is_closed => Verdict::Collect,
+            None => Verdict::Keep {
+                committed: area.durable(id),
+            },
         }
-        self.synced(id).await
     }
-
-    async fn synced(&self, id: OperationId) -> Result<[u64; 2], PortError> {
-        if self.full.load(Ordering::Relaxed) || self.is_broken(id) {
-            self.told_full.store(true, Ordering::Relaxed);
-            return Err(PortError::new("the disk is full"));
-        }
-        Ok(self.durable(id))
-    }
-}
-
-impl Area {
-    /// As long as the disk takes it, everything is; once it is full, nobody knows.
-    fn durable(&self, id: OperationId) -> [u64; 2] {
-        if self.full.load(Ordering::Relaxed) || self.is_broken(id) {
-            return [0, 0];
-        }
-        let kept = self.kept.lock().expect("no test panics with it");
-        let streams = [OutputStream::Stdout, OutputStream::Stderr];
-        streams.map(|stream| kept.get(&(id, stream)).map_or(0, |pieces| end(pieces)))
-    }
-
-    fn is_broken(&self, id: OperationId) -> bool {
-        let broken = self.broken.lock().expect("no test panics with it");
-        broken.contains(&id)
-    }
-}
-
-/// Bytes and where they stand.
-type Pieces = Vec<(u64, Bytes)>;
-
-fn end(pieces: &[(u64, Bytes)]) -> u64 {
-    let last = pieces.last();
-    last.map_or(0, |(offset, data)| offset + data.len() as u64)
 }
 
 #[async_trait]
 impl Fleet for Store {
     async fn snapshot(&self) -> Result<FleetSnapshot, PortError> {
+        self.weather.before().await?;
         let rows = self.rows();
         Ok(FleetSnapshot {
             choice: rows.choice.clone(),
@@ -284,25 +372,10 @@ impl Fleet for Store {
 #[async_trait]
 impl Intents for Store {
     async fn place(&self, intent: NewIntent, _request: &Request) -> Result<(), PlaceError> {
-        let mut rows = self.rows();
-        if rows.intents.contains_key(&intent.id) {
-            return Err(PlaceError::Conflict);
-        }
-        rows.epoch = rows.epoch.max(intent.epoch);
-        let stored = StoredIntent {
-            digest: intent.digest,
-            owner: intent.owner,
-            epoch: intent.epoch,
-            place: intent.place,
-            incarnation: intent.incarnation,
-            outcome: None,
-            cancel_requested: false,
-            closed: false,
-            effect: intent.effect,
-            start_by: Some(intent.start_by),
-        };
-        rows.intents.insert(intent.id, stored);
-        Ok(())
+        self.weather.before().await?;
+        let placed = self.rows().place(intent);
+        self.weather.after().await?;
+        placed
     }
 }
 
@@ -310,118 +383,84 @@ impl Intents for Store {
 impl Operations for Store {
     /// What is found may be stale before its reader hears of it.
     async fn find(&self, id: OperationId) -> Result<Option<StoredIntent>, PortError> {
-        let found = {
-            let rows = self.rows();
-            let found = rows.intents.get(&id).cloned();
-            found.map(|intent| StoredIntent {
-                epoch: rows.epoch,
-                closed: rows.abandoned.contains(&id),
-                ..intent
-            })
-        };
+        self.weather.before().await?;
+        let found = self.rows().intent(id);
         tokio::task::yield_now().await;
+        self.weather.after().await?;
         Ok(found)
     }
 
     async fn runner(&self, runner: RunnerId) -> Result<RunnerState, PortError> {
+        self.weather.before().await?;
         let rows = self.rows();
         let row = rows.runners.get(&runner);
         Ok(row.map_or(RunnerState::Offline { since: None }, |(row, _)| row.state))
     }
 
     async fn request_cancel(&self, id: OperationId) -> Result<(), PortError> {
-        let mut rows = self.rows();
-        let intent = rows.intents.get_mut(&id).expect("it was placed");
-        intent.cancel_requested = true;
-        Ok(())
+        self.weather.before().await?;
+        if let Some(intent) = self.rows().intents.get_mut(&id) {
+            intent.cancel_requested = true;
+        }
+        self.weather.after().await
     }
 
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError> {
-        Ok(self.settle_row(id, outcome))
+        self.weather.before().await?;
+        let settled = {
+            let mut rows = self.rows();
+            rows.settled += 1;
+            rows.settle(id, outcome)
+        };
+        self.weather.after().await?;
+        Ok(settled)
     }
 
     fn outputs(&self) -> Arc<dyn Outputs> {
-        self.1.clone()
+        self.area.clone()
     }
 }
 
 #[async_trait]
 impl LinkRows for Store {
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
-        Ok(self.rows().seen.get(&who.runner).cloned())
+        self.weather.before().await?;
+        Ok(self.shown_by(who.runner))
     }
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
-        let mut rows = self.rows();
-        let generation = rows
-            .runners
-            .get(&who.runner)
-            .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
-        let sandbox = hello.sandboxes.first();
-        let row = FleetRunner {
-            id: who.runner,
-            name: who.name.clone(),
-            state: RunnerState::Online,
-            locked: false,
-            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
-            believed: false,
-            incarnation: Some(hello.incarnation.clone()),
-        };
-        rows.runners.insert(who.runner, (row, generation));
-        let seen = Seen {
-            incarnation: hello.incarnation.clone(),
-            journal_sequence: hello.journal_sequence,
-            accepted_sequence: hello.journal_sequence,
-        };
-        rows.seen.insert(who.runner, seen);
-        for (id, intent) in &mut rows.intents {
-            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
-            if intent.place.runner == who.runner
-                && intent.incarnation != hello.incarnation
-                && !listed
-            {
-                intent.outcome.get_or_insert(Outcome::Refused(forgotten()));
-            }
-        }
+        self.weather.before().await?;
+        let generation = self.rows().claim(who, hello);
+        self.weather.after().await?;
         Ok(generation)
     }
 
     async fn settle_unheard(
         &self,
         who: &LinkIdentity,
-        _link: Generation,
+        link: Generation,
         hello: &HelloFacts,
     ) -> Result<(), PortError> {
-        let mut rows = self.rows();
-        let Rows {
-            intents, abandoned, ..
-        } = &mut *rows;
-        for (id, intent) in intents {
-            let listed = hello.inventory.iter().any(|entry| entry.operation == *id);
-            let given_up = intent.cancel_requested || abandoned.contains(id);
-            if intent.place.runner == who.runner && !listed && given_up {
-                intent
-                    .outcome
-                    .get_or_insert(Outcome::Refused(never_started()));
-            }
-        }
-        Ok(())
+        self.weather.before().await?;
+        self.rows().settle_unheard(who, link, hello);
+        self.weather.after().await
     }
 
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway> {
+        self.weather.before().await.ok()?;
         let mut rows = self.rows();
         rows.heard += 1;
-        if let Some(seen) = rows.seen.get_mut(&who.runner) {
-            seen.accepted_sequence = seen.accepted_sequence.max(heard.accepted);
-        }
+        rows.accepted(who.runner, heard.generation, heard.accepted);
         rows.turned_away
     }
 
     async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
-        if let Some(seen) = self.rows().seen.get_mut(&who.runner) {
-            seen.accepted_sequence = seen.accepted_sequence.max(accepted);
+        if self.weather.before().await.is_err() {
+            return;
         }
-        if let Some((row, current)) = self.rows().runners.get_mut(&who.runner)
+        let mut rows = self.rows();
+        rows.accepted(who.runner, generation, accepted);
+        if let Some((row, current)) = rows.runners.get_mut(&who.runner)
             && *current == generation
         {
             row.state = RunnerState::Offline { since: Some(NOW) };
@@ -433,28 +472,14 @@ impl LinkRows for Store {
         _who: &LinkIdentity,
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError> {
+        self.weather.before().await?;
         let rows = self.rows();
-        let verdict = |id: &OperationId| {
-            let Some(intent) = rows.intents.get(id) else {
-                return (*id, Verdict::Forget);
-            };
-            let verdict = if intent.outcome.is_some() {
-                Verdict::Forget
-            } else if intent.cancel_requested {
-                let (owner, epoch) = (owner(), rows.epoch);
-                Verdict::Cancel { owner, epoch }
-            } else if rows.abandoned.contains(id) {
-                Verdict::Collect
-            } else {
-                let committed = self.1.durable(*id);
-                Verdict::Keep { committed }
-            };
-            (*id, verdict)
-        };
-        Ok(operations.iter().map(verdict).collect())
+        let verdicts = operations.iter();
+        let verdicts = verdicts.map(|id| (*id, rows.verdict(*id, &self.area)));
+        Ok(verdicts.collect())
     }
 
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {
-        Arc::new(Self(Arc::clone(&self.0), Arc::clone(&self.1)))
+        Arc::new(self.clone())
     }
 }
