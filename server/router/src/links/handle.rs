@@ -16,7 +16,11 @@ use proto::v1::{self, server_frame};
 use shared_link::server::{self, CancelAnswered, Command, Linked, Over};
 use shared_sandbox::{CancelAnswer, OutputStream};
 use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{
+    mpsc::{self, OwnedPermit, error::TrySendError},
+    oneshot,
+};
+use tokio_util::sync::CancellationToken;
 
 use crate::mailbox::Post;
 
@@ -52,6 +56,8 @@ struct Shared {
     keys: AtomicU64,
     /// Nothing once the link is over.
     open: Mutex<Option<Open>>,
+    /// Cancelled once the link is over.
+    over: CancellationToken,
 }
 
 /// A link that is not over.
@@ -73,6 +79,7 @@ impl LinkHandle {
                 outbound,
                 cancels: HashMap::new(),
             })),
+            over: CancellationToken::new(),
         }))
     }
 
@@ -80,6 +87,7 @@ impl LinkHandle {
     pub(super) fn close(&self) {
         let open = self.lock().take();
         drop(open);
+        self.0.over.cancel();
     }
 
     /// Works on the link.
@@ -184,7 +192,7 @@ impl LinkHandle {
         waiter: Option<(OperationId, CancelWaiter)>,
     ) -> Result<(), Gone> {
         let outbound = self.with(|open| open.outbound.clone())?;
-        let room = outbound.reserve_owned().await.map_err(|_| Gone)?;
+        let room = self.room(outbound).await?;
         self.with(|open| {
             if let Some((id, waiter)) = waiter {
                 open.await_cancel(id, waiter);
@@ -192,6 +200,20 @@ impl LinkHandle {
             open.machine.command(command);
             open.send_next(|frame| drop(room.send(frame)));
         })
+    }
+
+    /// Room for a frame. The end of the link ends the wait as well: the connection behind it may take
+    /// minutes to notice that nothing passes any more, and take no frame meanwhile.
+    async fn room(&self, outbound: Outbound) -> Result<OwnedPermit<Box<v1::ServerFrame>>, Gone> {
+        let outbound = match outbound.try_reserve_owned() {
+            Ok(room) => return Ok(room),
+            Err(TrySendError::Closed(_)) => return Err(Gone),
+            Err(TrySendError::Full(outbound)) => outbound,
+        };
+        tokio::select! {
+            room = outbound.reserve_owned() => room.map_err(|_| Gone),
+            () = self.0.over.cancelled() => Err(Gone),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {

@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use proto::v1::{self, server_frame};
 use shared_sandbox::{CancelAnswer, OperationEvent, Outcome, Running, Sandbox};
@@ -450,4 +450,26 @@ async fn nothing_overtakes_the_answers_that_a_slow_runner_has_not_taken_yet() {
             .expect("it was started, and is sent once");
         assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(0)));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_room_on_a_link_that_takes_nothing_goes_on_over_the_next() {
+    let (world, runner, link) = World::chosen().await;
+    // More than wait for the connection.
+    let operations: Vec<_> = (100..200).map(exec).collect();
+    for operation in &operations {
+        let started = world.sandbox.start(operation.clone()).await;
+        drop(started.expect("it starts"));
+    }
+    let dark = link.go_dark();
+    let mut presence = world.links.presence(runner.id).await;
+    within(presence.until(false)).await;
+
+    let mut link = world.link(&runner).await;
+    let mut asked = BTreeSet::new();
+    for _ in &operations {
+        asked.insert(link.operation().await.operation);
+    }
+    assert_eq!(asked.len(), operations.len());
+    drop(dark);
 }
