@@ -228,6 +228,11 @@ impl Driver {
                     let kept = kept.as_ref().map(|(offset, data)| (*offset, &data[..]));
                     self.machine.kept(kept);
                 }
+                Step::Tell(OperationEvent::Gap { stream, from, to })
+                    if self.keeping.is_left_to_the_reader() =>
+                {
+                    self.tell_what_was_kept(stream, from, to).await?;
+                }
                 Step::Tell(event) => self.tell(event).await,
                 Step::Over if self.is_stored => return Ok(Left::Forget),
                 Step::Over => return Ok(Left::Nothing),
@@ -268,6 +273,38 @@ impl Driver {
             let event = self.next_event().await;
             self.handle(event);
         }
+    }
+
+    /// Of what the runner has no more a collector that did not know the request may have kept some, while
+    /// the one reader was away.
+    async fn tell_what_was_kept(
+        &mut self,
+        stream: OutputStream,
+        mut from: u64,
+        to: u64,
+    ) -> Result<(), PortError> {
+        let (outputs, id) = (self.ports.operations.outputs(), self.machine.id());
+        while from < to {
+            let kept = patiently(|| outputs.read(id, stream, from)).await?;
+            let (offset, mut data) = kept.unwrap_or((to, Bytes::new()));
+            let begin = offset.clamp(from, to);
+            if from < begin {
+                let (from, to) = (from, begin);
+                self.tell(OperationEvent::Gap { stream, from, to }).await;
+            }
+            data.truncate(usize::try_from(to - begin).unwrap_or(usize::MAX));
+            from = begin + data.len() as u64;
+            if !data.is_empty() {
+                let offset = begin;
+                self.tell(OperationEvent::Output {
+                    stream,
+                    offset,
+                    data,
+                })
+                .await;
+            }
+        }
+        Ok(())
     }
 
     /// Nothing comes any more.
@@ -370,8 +407,14 @@ impl Driver {
 
     fn connected(&mut self, connection: &mut Watch) {
         let now = connection.borrow_and_update().clone();
-        self.link = match &now {
-            Connection::Online(link) => Some((link.clone(), link.reader())),
+        self.link = match (&now, self.link.take()) {
+            // The same reader: without a request it would give way to another one, also to itself.
+            (Connection::Online(link), Some((same, key)))
+                if same.generation() == link.generation() =>
+            {
+                Some((same, key))
+            }
+            (Connection::Online(link), _) => Some((link.clone(), link.reader())),
             _ => None,
         };
         self.machine.connection(linked(&now));

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use proto::v1::{self, server_frame};
-use shared_sandbox::{OperationEvent, Outcome, OutputStream, Running, Sandbox};
+use shared_sandbox::{OperationEvent, Outcome, OutputStream, Request, Retention, Running, Sandbox};
 use shared_types::{Epoch, RefusalCode, limits::OUTPUT_CHUNK_BYTES};
 
 use super::double::*;
@@ -220,6 +220,66 @@ async fn an_end_is_stored_where_its_output_cannot_be_kept_and_the_output_once_it
     link.exit(&id, 11).await;
     assert_eq!(link.forgets().await, id);
     assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collector_that_does_not_know_the_request_asks_again_over_the_same_link() {
+    let world = World::with(LinkOptions {
+        keep_again_after: Duration::from_millis(20),
+        ..LinkOptions::default()
+    });
+    let (runner, link, id, _) = half_said_in(&world, Runner::new(1, "one")).await;
+    world.store.rows().abandoned.push(exec(10).id);
+    world.lose(&runner, link).await;
+    let world = world.restarted();
+    let mut link = world.link(&runner.remembering(&exec(10), false)).await;
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    world.store.fill_the_disk();
+    link.output(&id, 6, "w").await;
+    eventually(|| world.store.has_told_full()).await;
+    world.store.free_the_disk();
+    assert_eq!(link.operation().await.stdout_from, 6);
+    link.accept(&id).await;
+    link.output(&id, 6, "world").await;
+    link.exit(&id, 11).await;
+    assert_eq!(link.forgets().await, id);
+    assert_eq!(world.store.outcome(&exec(10)), Some(exited(11)));
+    assert_eq!(kept(&world).await, b"hello world");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_of_what_is_kept_nowhere_is_told_what_was_kept_while_it_was_away() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let mut operation = exec(10);
+    if let Request::Exec(exec) = &mut operation.request {
+        exec.retention = Retention::None;
+    }
+    let mut link = world.link(&runner).await;
+    world.store.choose(&runner);
+    let (running, id) = world.begin(&mut link, operation.clone()).await;
+    drop(running);
+    world.lose(&runner, link).await;
+    let cancelled = world.store.request_cancel(operation.id).await;
+    cancelled.expect("it is placed");
+    // Whoever collects it now does not know that it is to be kept nowhere.
+    let world = world.restarted();
+    let mut link = world.link(&runner.remembering(&operation, false)).await;
+    // The link's, and the collector's.
+    link.cancel().await;
+    link.cancel().await;
+    link.operation().await;
+    link.accept(&id).await;
+    link.output(&id, 0, "hello").await;
+    link.exit(&id, 5).await;
+    assert_eq!(link.forgets().await, id);
+
+    let mut running = world.sandbox.start(operation).await.expect("it is there");
+    link.operation().await;
+    link.refuse(&id, v1::refusal::Code::NotFound).await;
+    assert_eq!(next(&mut running).await, stdout(0, "hello"));
+    assert_eq!(next(&mut running).await, OperationEvent::Ended(exited(5)));
 }
 
 #[tokio::test(start_paused = true)]
