@@ -15,9 +15,9 @@ check: ## formatting and lints; licences, sources and advisories where cargo-den
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	@tests/deny
 
-soak: ## many seeds of the link's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills
+soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, from FIRST=1000 on), EXECS=10000 commands, STORMS=50 of kills
 	GANTRY_SIMULATION_SEEDS=$${SEEDS:-100000} GANTRY_SIMULATION_FIRST=$${FIRST:-1000} \
-		cargo test --locked -p shared-link --test simulation -- --nocapture
+		cargo test --locked -p server-router --lib simulation::whatever -- --nocapture
 	export GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000}; \
 		cargo test --locked -p shared-link -p runner-supervisor --test fuzz && cargo test --locked -p runner journal::tests::fuzz
 	GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p runner-supervisor --test supervisor sweeps

@@ -307,6 +307,12 @@ impl Links {
         }
     }
 
+    /// What the runner's newest link here has shown of its memory.
+    #[cfg(test)]
+    pub(crate) async fn seen(&self, runner: RunnerId) -> Option<server::Seen> {
+        self.registry.seen(runner).await
+    }
+
     pub(crate) fn options(&self) -> &LinkOptions {
         &self.serving.options
     }

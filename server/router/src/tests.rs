@@ -11,5 +11,6 @@ mod passing;
 mod readers;
 mod reconnect;
 mod sandbox;
+mod simulation;
 mod start_by;
 mod unheard;

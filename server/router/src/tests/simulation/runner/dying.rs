@@ -7,10 +7,10 @@ use shared_sandbox::Outcome;
 use shared_types::{Epoch, Incarnation, OperationId, Refusal, RefusalCode};
 
 use super::Runner;
-use crate::{
-    PLACE,
+use crate::tests::simulation::{
+    RUNNER,
     changing::{self, Changes, Entry},
-    server::Server,
+    place,
     world::World,
 };
 
@@ -58,7 +58,7 @@ impl World {
         }
         let (records, changes) = changing::read(&self.runner.journal);
         self.runner.changes = changes;
-        let (mut table, open) = Table::restore(incarnation, PLACE, records, self.runner_time);
+        let (mut table, open) = Table::restore(incarnation, place(), records, self.runner_time);
         for id in open {
             if !self.settle_change(&mut table, id) {
                 self.recover(&mut table, id, host_died);
@@ -126,18 +126,23 @@ impl World {
         let harmless = ours.incarnation() == incarnation
             && ours.journal_sequence() == sequence
             && self.runner.host.disk.changed() == snapshot.changed;
-        let stored = self.store.seen.as_ref().is_some_and(tells);
-        let heard = self.server.as_ref().and_then(Server::seen);
-        if !harmless && !stored && !heard.is_some_and(tells) {
+        let seen = self.store.shown_by(RUNNER);
+        let stored = seen.as_ref().is_some_and(tells);
+        let server = self.server.as_ref();
+        let heard = server.and_then(|server| server.block_on(server.links.seen(RUNNER)));
+        // Asking has let the server go on.
+        let dies = self.storm.dies();
+        if dies || (!harmless && !stored && !heard.as_ref().is_some_and(tells)) {
             self.runner.snapshot = Some(snapshot);
             return;
         }
-        let seen = self.store.seen.as_ref();
-        let in_one_link = seen.is_some_and(|seen| {
+        let in_one_link = seen.as_ref().is_some_and(|seen| {
             seen.incarnation == *incarnation && sequence >= seen.journal_sequence
         });
-        self.checks.tally.restored_within_a_link += u64::from(in_one_link && !harmless);
-        self.only_heard = !harmless && !stored;
+        if in_one_link && !harmless {
+            self.checks.tally.count("restored within a link");
+        }
+        self.spare_the_server(!harmless && !stored);
         self.say("runner: an older state is restored".into());
         self.runner.host.die();
         self.runner.table = snapshot.table;

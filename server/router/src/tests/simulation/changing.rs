@@ -259,12 +259,12 @@ impl World {
 
     /// Whether the daemon dies before it changes what it has just accepted to change.
     pub(crate) fn dies_before_a_change(&mut self, request: &Request) -> bool {
-        Mutation::of(request).is_some() && self.faults && self.changing.one_in(8)
+        Mutation::of(request).is_some() && self.faults && self.dice.one_in(8)
     }
 
     /// The daemon dies now and then, just there.
     fn dies_changing(&mut self) -> bool {
-        let dies = self.faults && self.changing.one_in(8);
+        let dies = self.faults && self.dice.one_in(8);
         if dies {
             self.runner_crash(false);
         }
@@ -273,10 +273,10 @@ impl World {
 
     /// Somebody else writes a file.
     pub(crate) fn meddle(&mut self) {
-        if !self.faults || !self.changing.one_in(300) {
+        if !self.faults || !self.dice.one_in(300) {
             return;
         }
-        let path = format!("file-{}", self.changing.below(FILES));
+        let path = format!("file-{}", self.dice.below(FILES));
         let content = Digest::of(format!("theirs {}", self.fresh()).as_bytes()).into();
         self.say(format!("somebody writes {path}"));
         let disk = &mut self.runner.host.disk;
@@ -291,11 +291,11 @@ impl World {
         match settled {
             None => return false,
             Some(Settled::Made(outcome)) => {
-                tally.settled_as_made += 1;
+                tally.count("settled as made");
                 table.ended(id, outcome, 0);
             }
             Some(Settled::NotMade) => {
-                tally.settled_as_not_made += 1;
+                tally.count("settled as not made");
                 table.release(id);
             }
             Some(Settled::Unclear) => {
@@ -318,7 +318,7 @@ impl World {
             }
             needed || table.is_open(*id)
         });
-        if self.runner.changes.len() < before && self.changing.one_in(4) {
+        if self.runner.changes.len() < before && self.dice.one_in(4) {
             self.runner.compact();
         }
     }

@@ -1,13 +1,13 @@
-//! What is passed on to operations: whoever reads one that takes input writes all of it, and
+//! What is passed on to operations: whoever calls one that takes input writes all of it, and
 //! resizes its terminal now and then.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use shared_link::{runner::Act, server::Command};
+use shared_link::runner::Act;
 use shared_sandbox::{Control, Input, OutputStream, TerminalSize};
 use shared_types::OperationId;
 
-use super::{dice::Dice, host::bytes_at, server::Following, world::World};
+use super::{dice::Dice, host::bytes_at, world::World};
 
 /// How long the input of an operation is.
 pub(crate) fn input_length(id: OperationId) -> u64 {
@@ -130,77 +130,24 @@ impl World {
         }
     }
 
-    /// One step of what a reader passes on to its operation.
-    pub(crate) fn pass_step(&mut self, following: &mut Following) {
-        let id = following.id;
-        let answer = following.inbox.borrow_mut().take_answer();
-        if let Some(answer) = answer {
-            if let Some(controlled) = following.machine.answer(answer)
-                && controlled.result.is_ok()
-            {
-                let sizes = &self.runner.host.passed.sizes;
-                let size = size(controlled.key);
-                let done = sizes.contains(&(id, (size.rows, size.columns)));
-                assert!(done, "{id} was not resized, and is said to be");
-                self.checks.tally.resized += 1;
-            }
-            return;
-        }
-        let request = &self.store.rows[&id].operation.request;
-        let (takes_input, has_terminal) = (request.takes_input(), request.has_terminal());
-        if following.has_reader && takes_input && following.machine.takes_input() {
-            let length = input_length(id);
-            let len = self.dice.below(200_000).min(length - following.input);
-            let len = len.min(65_536);
-            let data = bytes_at(id, OutputStream::Stderr, following.input, len as usize);
-            let piece = Input {
-                offset: following.input,
-                data: data.into(),
-                end: following.input + len == length,
-            };
-            // What is refused has ended.
-            following.input = following.machine.input(&piece).unwrap_or(length);
-        }
-        if following.has_reader
-            && has_terminal
-            && following.machine.takes_controls()
-            && self.dice.one_in(50)
-        {
-            let key = self.fresh();
-            following.machine.control(key, Control::Resize(size(key)));
-        }
-        if let Some(frame) = following.machine.passed_on(|| self.fresh()) {
-            let pass = Command::Pass {
-                id,
-                reader: following.key,
-                frame: Box::new(frame),
-            };
-            self.server().wish(following.link, pass);
-        }
+    /// A reader was told that its terminal has this size.
+    pub(crate) fn check_resized(&mut self, id: OperationId, size: TerminalSize) {
+        let sizes = &self.runner.host.passed.sizes;
+        let done = sizes.contains(&(id, (size.rows, size.columns)));
+        assert!(done, "{id} was not resized, and is said to be");
+        self.checks.tally.count("resized");
     }
 
     /// Whether somebody will write the rest of the operation's input.
     pub(crate) fn is_written_to(&self, id: OperationId) -> bool {
-        let row = &self.store.rows[&id];
-        let mut follows = self
-            .server
-            .iter()
-            .flat_map(|server| server.follows.values());
-        let read = follows.any(|following| following.id == id && following.has_reader);
-        !row.closed && row.intent.outcome.is_none() && (self.faults || read)
+        let intent = self.store.rows().intent(id);
+        let is_open = intent.is_some_and(|intent| !intent.closed && intent.outcome.is_none());
+        is_open && (self.faults || self.is_called(id))
     }
 
     /// What a reader is told of its input is true.
     pub(crate) fn check_taken(&self, id: OperationId, up_to: u64) {
         let really = self.runner.host.passed.inputs.get(&id).copied();
         assert!(up_to <= really.unwrap_or(0), "{id} has not taken so much");
-    }
-}
-
-/// One that only this wish has.
-fn size(key: u64) -> TerminalSize {
-    TerminalSize {
-        rows: (key >> 16) as u16,
-        columns: key as u16,
     }
 }

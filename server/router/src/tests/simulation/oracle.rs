@@ -1,45 +1,90 @@
 //! What must hold whatever fails: the invariants of the contract.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    process::Output,
+};
 
 use proto::v1::{self, server_frame};
-use shared_link::server::never_started;
-use shared_sandbox::{ExitCause, OperationEvent, Outcome, Request, Retention};
+use shared_sandbox::{ExitCause, Operation, OperationEvent, Outcome, Request, Retention};
 use shared_types::{OperationId, RefusalCode, limits::RETAINED_TAIL_BYTES};
 
 use super::{
+    TALLY,
     changing::Mutation,
-    host::{Host, bytes_at},
+    host::{HEAD_BYTES, Host, bytes_at},
     plan,
-    store::Store,
 };
+use crate::{ports::never_started, tests::double::Store};
 
-/// How often something happened, over all seeds: a run that never gets there proves nothing.
+/// What happens in simulations; a run in which one of them never does proves nothing.
+const COUNTED: [&str; 20] = [
+    "finished",
+    "cancelled",
+    "lost",
+    "lost after effects",
+    "never started",
+    "unheard",
+    "gaps",
+    "new journals",
+    "restored within a link",
+    "server crashes",
+    "fed",
+    "resized",
+    // Files that were changed, and what a new daemon found of changes whose maker died.
+    "changed",
+    "settled as made",
+    "settled as not made",
+    // Output that the runner gave up because it was committed, with and without a reader.
+    "evicted",
+    "evicted unread",
+    // Readers that began behind what is kept, or within it.
+    "read from within",
+    "refused by the store",
+    "disk full",
+];
+
+/// How often each of [`COUNTED`] happened.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    pub(crate) finished: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) lost: u64,
-    pub(crate) lost_after_effects: u64,
-    pub(crate) never_started: u64,
-    pub(crate) unheard: u64,
-    pub(crate) gaps: u64,
-    pub(crate) new_journals: u64,
-    /// An older state came back, and only what was accepted over one link tells.
-    pub(crate) restored_within_a_link: u64,
-    pub(crate) server_crashes: u64,
-    pub(crate) fed: u64,
-    pub(crate) resized: u64,
-    /// Files that were changed, and what a new daemon found of changes whose maker died.
-    pub(crate) changed: u64,
-    pub(crate) settled_as_made: u64,
-    pub(crate) settled_as_not_made: u64,
-    /// Output that the runner gave up because it was committed.
-    pub(crate) evicted: u64,
-    /// The same while nobody read it.
-    pub(crate) evicted_unread: u64,
-    /// Readers that went on behind what was kept.
-    pub(crate) gone_on: u64,
+pub(crate) struct Tally([u64; COUNTED.len()]);
+
+impl Tally {
+    pub(crate) fn count(&mut self, what: &str) {
+        let place = COUNTED.iter().position(|counted| *counted == what);
+        self.0[place.expect("it is counted")] += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (ours, theirs) in self.0.iter_mut().zip(other.0) {
+            *ours += theirs;
+        }
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.0.iter().all(|times| *times > 0)
+    }
+
+    /// For another process.
+    pub(crate) fn numbers(&self) -> String {
+        self.0.map(|times| format!(" {times}")).concat()
+    }
+
+    /// What a process has told; nothing, where it failed.
+    pub(crate) fn read(output: &Output) -> Option<Self> {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find_map(|line| line.strip_prefix(TALLY))?;
+        let numbers = line.split_whitespace().map(|number| number.parse().ok());
+        let numbers: Option<Vec<u64>> = numbers.collect();
+        numbers?.try_into().ok().map(Self)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut counted = COUNTED.iter().zip(self.0);
+        counted.try_for_each(|(what, times)| write!(f, "{what} {times}, "))
+    }
 }
 
 /// What is noted on the way.
@@ -52,53 +97,6 @@ pub(crate) struct Checks {
     credit: HashMap<(u64, String, i32), u64>,
     committed: HashMap<(u64, String, i32), u64>,
     pub(crate) tally: Tally,
-}
-
-impl Tally {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.finished += other.finished;
-        self.cancelled += other.cancelled;
-        self.lost += other.lost;
-        self.lost_after_effects += other.lost_after_effects;
-        self.never_started += other.never_started;
-        self.unheard += other.unheard;
-        self.gaps += other.gaps;
-        self.new_journals += other.new_journals;
-        self.restored_within_a_link += other.restored_within_a_link;
-        self.server_crashes += other.server_crashes;
-        self.fed += other.fed;
-        self.resized += other.resized;
-        self.changed += other.changed;
-        self.settled_as_made += other.settled_as_made;
-        self.settled_as_not_made += other.settled_as_not_made;
-        self.evicted += other.evicted;
-        self.evicted_unread += other.evicted_unread;
-        self.gone_on += other.gone_on;
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        let each = [
-            self.finished,
-            self.cancelled,
-            self.lost,
-            self.lost_after_effects,
-            self.never_started,
-            self.unheard,
-            self.gaps,
-            self.new_journals,
-            self.restored_within_a_link,
-            self.server_crashes,
-            self.fed,
-            self.resized,
-            self.changed,
-            self.settled_as_made,
-            self.settled_as_not_made,
-            self.evicted,
-            self.evicted_unread,
-            self.gone_on,
-        ];
-        each.into_iter().all(|times| times > 0)
-    }
 }
 
 /// What one reader was told.
@@ -118,21 +116,13 @@ pub(crate) struct Rules<'a> {
 }
 
 impl Reading {
-    /// Of one that has so much, because it is kept.
-    pub(crate) fn after(at: [u64; 2], gap_up_to: [u64; 2]) -> Self {
+    /// Of one that reads from here on.
+    pub(crate) fn from(at: [u64; 2]) -> Self {
         Self {
             at,
-            gap_up_to,
+            gap_up_to: [0, 0],
             ended: false,
         }
-    }
-
-    pub(crate) fn at(&self) -> [u64; 2] {
-        self.at
-    }
-
-    pub(crate) fn check_resume(&self, offsets: [u64; 2]) {
-        assert_eq!(offsets, self.at, "reading goes on at another offset");
     }
 
     pub(crate) fn event(&mut self, id: OperationId, event: &OperationEvent, rules: &Rules<'_>) {
@@ -156,7 +146,13 @@ impl Reading {
             OperationEvent::Gap { stream, from, to } => {
                 let at = &mut self.at[*stream as usize];
                 assert_eq!(from, at, "{id}: a gap of {stream} begins elsewhere");
-                let recorded = rules.host.gap_recorded(id, *stream, *from);
+                let recorded = match rules.retention {
+                    // How much of the tail is kept is checked at the end.
+                    Retention::Bounded if *from >= HEAD_BYTES => u64::MAX,
+                    // Its reader has had it.
+                    Retention::None => rules.host.given_up(id, *stream),
+                    Retention::Bounded | Retention::All => 0,
+                };
                 assert!(
                     may_be_cut || *to <= recorded,
                     "{id}: {stream} misses {from}..{to}"
@@ -203,7 +199,7 @@ impl Checks {
     }
 
     pub(crate) fn changed(&mut self, id: OperationId, host: &Host) {
-        self.tally.changed += 1;
+        self.tally.count("changed");
         assert_eq!(host.effects.get(&id), Some(&1), "{id} was applied again");
         assert!(
             !self.never_started.contains(&id),
@@ -238,9 +234,12 @@ impl Checks {
     pub(crate) fn told_end(&mut self, id: OperationId, outcome: &Outcome, store: &Store) {
         let before = self.ended.entry(id).or_insert_with(|| outcome.clone());
         assert_eq!(before, outcome, "{id} ended twice");
-        if let Some(stored) = &store.rows[&id].intent.outcome {
-            assert_eq!(stored, outcome, "{id}: another end is stored");
-        }
+        let stored = store.rows().intent(id).and_then(|intent| intent.outcome);
+        assert_eq!(
+            stored.as_ref(),
+            Some(outcome),
+            "{id}: that end is not stored"
+        );
     }
 
     /// After the last fault, when nothing moves any more.
@@ -248,41 +247,48 @@ impl Checks {
         &mut self,
         store: &Store,
         host: &Host,
-        lost_memory: &BTreeSet<OperationId>,
+        (operations, lost_memory): (&BTreeMap<OperationId, Operation>, &BTreeSet<OperationId>),
     ) {
-        for (id, row) in &store.rows {
+        for (id, operation) in operations {
+            let intent = store.rows().intent(*id);
+            let outcome = intent.expect("it was placed").outcome;
+            let request = &operation.request;
             let effects = host.effects.get(id).copied().unwrap_or(0);
-            let reads = row.operation.request.only_reads();
+            let reads = request.only_reads();
             assert!(effects <= 1, "{id} was run {effects} times");
             if self.never_started.contains(id) {
                 assert_eq!(effects, 0, "{id} was run although it never started");
             }
             let lost = lost_memory.contains(id);
             let tally = &mut self.tally;
-            match &row.intent.outcome {
+            match &outcome {
                 None => panic!("{id} has no end"),
                 Some(Outcome::Refused(refusal)) if refusal.code == RefusalCode::Lost => {
-                    tally.lost += 1;
-                    tally.lost_after_effects += u64::from(effects);
-                    let meddled = host.disk.is_meddled_with(&row.operation.request);
+                    tally.count("lost");
+                    if effects > 0 {
+                        tally.count("lost after effects");
+                    }
+                    let meddled = host.disk.is_meddled_with(request);
                     assert!(
                         lost || meddled,
                         "{id} is lost, and the runner never lost its memory"
                     );
                 }
                 Some(Outcome::Refused(refusal)) => {
-                    tally.never_started += 1;
-                    tally.unheard += u64::from(*refusal == never_started());
+                    tally.count("never started");
+                    if *refusal == never_started() {
+                        tally.count("unheard");
+                    }
                     assert_eq!(effects, 0, "{id} was run, and is stored as: {refusal}");
                 }
                 Some(outcome) if reads => {
-                    assert_eq!(*outcome, plan::result(&row.operation.request))
+                    assert_eq!(*outcome, plan::result(request))
                 }
                 Some(Outcome::Failed(failure)) => {
                     assert_eq!(effects, 0, "{id} was applied, and is stored as: {failure}");
                 }
                 Some(outcome @ Outcome::Written(written)) => {
-                    tally.finished += 1;
+                    tally.count("finished");
                     let came_to = host.disk.came_to(*id);
                     // The digest cannot tell who has put there what was to be there: what was
                     // there before, or what another put there of whom a dead host knows no more.
@@ -297,11 +303,14 @@ impl Checks {
                     }
                 }
                 Some(outcome) => {
-                    tally.finished += 1;
-                    let took = row.operation.request.takes_input() && host.passed.took_all(*id);
-                    tally.fed += u64::from(took);
-                    if let Outcome::Exited(record) = outcome {
-                        tally.cancelled += u64::from(record.cause == ExitCause::Cancelled);
+                    tally.count("finished");
+                    if request.takes_input() && host.passed.took_all(*id) {
+                        tally.count("fed");
+                    }
+                    if let Outcome::Exited(record) = outcome
+                        && record.cause == ExitCause::Cancelled
+                    {
+                        tally.count("cancelled");
                     }
                     assert_eq!(effects, 1, "{id} ended and was not run");
                     assert_eq!(host.ends.get(id), Some(outcome), "{id} ended otherwise");

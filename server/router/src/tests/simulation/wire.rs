@@ -1,5 +1,6 @@
 //! A connection between both ends: frames in order each way, until it is cut. What is in flight
-//! then is lost from some frame on; each end notices at once or not at all.
+//! then is lost from some frame on; each end notices at once or not at all. A direction may stall for a
+//! while.
 
 use std::collections::VecDeque;
 
@@ -17,6 +18,8 @@ pub(crate) struct Wire {
 
 pub(crate) struct Lane<F> {
     frames: VecDeque<F>,
+    /// Nothing comes through for now.
+    stalled: bool,
     /// Nothing more comes through.
     dead: bool,
     /// The receiver sees the end behind the last frame.
@@ -41,6 +44,11 @@ impl Wire {
         self.up.has_something() || self.down.has_something()
     }
 
+    /// Each direction stalls, or goes on.
+    pub(crate) fn stall(&mut self, up: bool, down: bool) {
+        (self.up.stalled, self.down.stalled) = (up, down);
+    }
+
     pub(crate) fn cut(&mut self, dice: &mut Dice) {
         self.up.cut(dice);
         self.down.cut(dice);
@@ -51,6 +59,7 @@ impl<F> Lane<F> {
     fn new() -> Self {
         Self {
             frames: VecDeque::new(),
+            stalled: false,
             dead: false,
             ended: false,
         }
@@ -82,6 +91,9 @@ impl<F> Lane<F> {
     }
 
     pub(crate) fn receive(&mut self) -> Received<F> {
+        if self.stalled {
+            return Received::Nothing;
+        }
         match self.frames.pop_front() {
             Some(frame) => Received::Frame(frame),
             None if self.ended => Received::End,

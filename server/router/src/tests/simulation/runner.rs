@@ -14,10 +14,10 @@ use shared_types::{Epoch, Incarnation, JournalId, Refusal, RefusalCode};
 use dying::Snapshot;
 
 use super::{
-    PLACE,
     changing::{self, Changes, Entry},
     host::{Happened, Host},
     passing::Took,
+    place,
     wire::{Received, Wire},
     world::World,
 };
@@ -55,7 +55,7 @@ struct Linked {
 impl Runner {
     pub(crate) fn new() -> Self {
         Self {
-            table: Table::new(incarnation(1, 1), PLACE),
+            table: Table::new(incarnation(1, 1), place()),
             host: Host::default(),
             journal: Vec::new(),
             changes: Changes::new(),
@@ -128,7 +128,9 @@ impl World {
         let now = self.server_time;
         self.server.as_mut().expect("it is up").accept(wire, now);
         let challenge = server_frame::Kind::Challenge(v1::Challenge::default());
-        self.send_down(wire, challenge);
+        if let Some(wire) = self.wires.get_mut(&wire) {
+            wire.down.send(challenge.into());
+        }
         let opened = self.runner.table.open_link();
         self.say(format!("runner: calls over wire {wire}"));
         self.runner.session = Some(Linked {
@@ -214,7 +216,11 @@ impl World {
                 self.runner.dies |= self.dies_before_a_change(&request);
             }
             Some(Act::Stop(operation)) => self.runner.host.stop(operation),
-            Some(Act::Drop(operation)) => self.runner.host.drop_output(operation),
+            Some(Act::Drop(operation)) => {
+                self.say(format!("runner: forgets {operation}"));
+                self.check_forgotten(operation);
+                self.runner.host.drop_output(operation);
+            }
             Some(act @ (Act::Input(..) | Act::Control { .. })) => self.pass_to_host(act),
             Some(Act::Commit {
                 operation,
@@ -240,8 +246,8 @@ impl World {
         self.runner.connect_at = self.runner_time + Duration::from_millis(self.dice.below(3000));
         match ended {
             Some(Ended::NewJournal) => {
-                self.checks.tally.new_journals += 1;
-                self.only_heard = false;
+                self.checks.tally.count("new journals");
+                self.spare_the_server(false);
                 self.runner.epoch = Epoch(0);
                 self.runner.journals += 1;
                 let journal = JournalId::from_u128(self.runner.journals);
@@ -366,7 +372,15 @@ fn hello(opened: &Opened) -> v1::RunnerFrame {
         software_version: "simulated".into(),
         incarnation: Some((&opened.incarnation).into()),
         journal_sequence: opened.journal_sequence,
-        capabilities: Some(v1::Capabilities::default()),
+        capabilities: Some(v1::Capabilities {
+            sandboxes: vec![v1::Sandbox {
+                sandbox: place().to_string(),
+                name: "workspace".into(),
+                root: "/w".into(),
+                isolation: "none".into(),
+            }],
+            ..v1::Capabilities::default()
+        }),
         inventory: opened.inventory.clone(),
     };
     v1::RunnerFrame {

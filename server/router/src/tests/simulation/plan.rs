@@ -1,4 +1,4 @@
-//! What a simulation is about, and the operations that it has.
+//! The operations that a simulation has.
 
 use std::time::Duration;
 
@@ -10,42 +10,32 @@ use shared_types::{Effect, Epoch, OperationId, OperationKey, Owner, SessionId};
 
 use super::{changing, dice::Dice};
 
-/// How much of the contract a simulation is about; each is about more than those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub(crate) enum Scope {
-    Links,
-    /// Output is kept and committed as well.
-    Keeping,
-    /// Files are changed as well.
-    Changing,
-    /// What is durable is told to whoever links as well.
-    Telling,
-}
-
 /// Those that are asked for, the last one first.
-pub(crate) fn operations(
-    scope: Scope,
-    dice: &mut Dice,
-    keeping: &mut Dice,
-    changing: &mut Dice,
-) -> Vec<Operation> {
+pub(crate) fn operations(dice: &mut Dice) -> Vec<Operation> {
     // Of four operations so many change a file.
-    let changes = changing.below(5);
+    let changes = dice.below(5);
     let operations = 1 + dice.below(8);
     let each = (1..=operations).map(|number| {
-        let keeps = scope >= Scope::Keeping;
-        let retention = match keeping.below(4) {
-            0 if keeps => Retention::All,
-            1 if keeps => Retention::None,
+        let retention = match dice.below(4) {
+            0 => Retention::All,
+            1 => Retention::None,
             _ => Retention::Bounded,
         };
         let mut operation = operation(number, retention, dice);
-        if scope >= Scope::Changing && changing.below(4) < changes {
-            operation.request = changing::request(number, changing);
+        if dice.below(4) < changes {
+            operation.request = changing::request(number, dice);
         }
         operation
     });
     each.collect()
+}
+
+/// How the output of an operation is retained.
+pub(crate) fn retention(request: &Request) -> Retention {
+    match request {
+        Request::Exec(exec) => exec.retention,
+        _ => Retention::Bounded,
+    }
 }
 
 /// Requests that only read, and have no output.

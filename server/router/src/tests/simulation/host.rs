@@ -11,9 +11,8 @@ use shared_types::{OperationId, limits::RETAINED_TAIL_BYTES};
 use super::{
     changing::{Change, Disk, Mutation},
     dice::Dice,
-    keeping::retention,
     passing::{Given, Passed, Took},
-    plan,
+    plan::{self, retention},
 };
 
 /// What is kept of the head of each stream.
@@ -62,6 +61,7 @@ pub(crate) struct Host {
     pub(crate) running: BTreeMap<OperationId, Process>,
     /// What is kept of the output.
     files: BTreeMap<OperationId, Files>,
+    given_up: BTreeMap<(OperationId, OutputStream), u64>,
     /// How often each operation that changes something was started.
     pub(crate) effects: BTreeMap<OperationId, u32>,
     /// How each process really ended.
@@ -171,6 +171,11 @@ impl Host {
         self.files.insert(id, files);
     }
 
+    /// How much it has written to each stream.
+    pub(crate) fn written(&self, id: OperationId) -> [u64; 2] {
+        self.files.get(&id).map_or([0, 0], |files| files.written)
+    }
+
     /// How far its output can be read.
     pub(crate) fn readable(&self, id: OperationId) -> [u64; 2] {
         self.files.get(&id).map_or([0, 0], Files::readable)
@@ -186,18 +191,13 @@ impl Host {
         *committed = up_to.min(process.written[stream as usize]).max(*committed);
         let evicted = &mut files.evicted[stream as usize];
         let before = std::mem::replace(evicted, *committed - *committed % EVICT_BYTES);
+        self.given_up.insert((id, stream), *evicted);
         *evicted > before
     }
 
-    /// Up to where a gap that begins here is recorded.
-    pub(crate) fn gap_recorded(&self, id: OperationId, stream: OutputStream, from: u64) -> u64 {
-        match self.files.get(&id) {
-            // How much of the tail is kept is checked at the end.
-            Some(files) if files.retention == Retention::Bounded && from >= HEAD_BYTES => u64::MAX,
-            // Its reader has had it.
-            Some(files) if files.retention == Retention::None => files.evicted[stream as usize],
-            _ => 0,
-        }
+    /// Up to where a stream was given up because it was committed; known also once it is forgotten.
+    pub(crate) fn given_up(&self, id: OperationId, stream: OutputStream) -> u64 {
+        self.given_up.get(&(id, stream)).copied().unwrap_or(0)
     }
 
     /// Nobody asks for its output any more.
