@@ -287,10 +287,13 @@ impl MemoryJournal {
     }
 
     pub(crate) fn append(&self, event: Event) {
+        self.append_body(EventBody::Known(event));
+    }
+
+    pub(crate) fn append_body(&self, body: EventBody) {
         let mut state = lock(&self.state);
         let seq = state.events.len() as u64 + 1;
         let at = START;
-        let body = EventBody::Known(event);
         state.events.push(SessionEvent { seq, at, body });
     }
 

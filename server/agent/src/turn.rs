@@ -18,7 +18,7 @@ mod task;
 mod told;
 mod waiting;
 
-use shared_types::{CallWait, Epoch, Event, TurnId, event::TurnOutcome};
+use shared_types::{CallWait, Epoch, Event, SessionEvent, TurnId, event::TurnOutcome};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,6 +42,18 @@ pub enum TurnError {
     /// The log cannot be read, or what the turn records is refused: trying again may change nothing.
     #[error("carry on with the turn: {0}")]
     JournalRefused(String),
+    /// The log holds an event that this release cannot read: what it did is not known here, so nothing
+    /// is done on top of it.
+    #[error(
+        "carry on with the turn: event {seq} of the log ({kind}) cannot be read by this release of the \
+         server; upgrade it, or start a new session"
+    )]
+    Unreadable {
+        /// Its place in the log.
+        seq: u64,
+        /// Its kind.
+        kind: String,
+    },
     /// The log holds no input that starts this turn.
     #[error("carry on with the turn: the session's log has no message that starts it")]
     NotInLog,
@@ -84,7 +96,14 @@ impl<'a> Turn<'a> {
             epoch,
             waited,
         } = claim;
-        let transcript = Transcript::of(&ports.journal.load().await?);
+        let log = ports.journal.load().await?;
+        if let Some((seq, kind)) = unreadable(&log) {
+            return Err(TurnError::Unreadable {
+                seq,
+                kind: kind.to_owned(),
+            });
+        }
+        let transcript = Transcript::of(&log);
         let cancel = cancel.child_token();
         let turn = transcript.turn(id).ok_or(TurnError::NotInLog)?;
         if turn.cancel_requested {
@@ -139,4 +158,13 @@ impl<'a> Turn<'a> {
         self.transcript.apply(&event, self.engine.clock.now());
         Ok(())
     }
+}
+
+/// The first event of a kind that the engine acts on and that this release cannot read.
+fn unreadable(log: &[SessionEvent]) -> Option<(u64, &str)> {
+    let mut found = log.iter().filter_map(|event| {
+        let kind = event.unreadable()?;
+        Some((event.seq, kind))
+    });
+    found.next()
 }

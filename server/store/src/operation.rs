@@ -504,7 +504,7 @@ fn intent<'q>(
         .bind(tenant.to_string())
         .bind(operation.session.to_string())
         .bind(placed.kind())
-        .bind(i64::from(Event::VERSION))
+        .bind(i64::from(placed.version()))
         .bind(json(body))
         .bind(operation.id.to_string())
         .bind(Owner::Session(operation.session).to_string())

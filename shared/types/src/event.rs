@@ -2,7 +2,9 @@
 //! (docs/internals/contracts.md#d-the-event-log).
 //!
 //! What people see and what the model is sent are projections of it. Each event carries its
-//! kind and version; a reader keeps a kind or a version that it does not know and skips it.
+//! kind and version; a reader keeps what it cannot read and skips it, so that one event never costs
+//! the rest of a log. Only the engine goes no further where it cannot read an event of a kind that it
+//! acts on ([`SessionEvent::unreadable`]).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -31,6 +33,21 @@ impl SessionEvent {
             EventBody::Unknown(_) => None,
         }
     }
+
+    /// The kind of an event that this reader knows by its kind and yet cannot read: of a newer
+    /// version, or with a word or a field that no writer of this version writes.
+    pub fn unreadable(&self) -> Option<&str> {
+        match &self.body {
+            EventBody::Known(_) => None,
+            EventBody::Unknown(fields) => {
+                kind_of(fields).filter(|kind| Event::version_of(kind).is_some())
+            }
+        }
+    }
+}
+
+fn kind_of(fields: &Map<String, Value>) -> Option<&str> {
+    fields.get("type").and_then(Value::as_str)
 }
 
 /// An event as it is stored and sent: `{"type": …, "v": …, …}`.
@@ -38,8 +55,8 @@ impl SessionEvent {
 pub enum EventBody {
     /// One that this reader knows.
     Known(Event),
-    /// One from a newer writer, kept as it is.
-    Unknown(serde_json::Map<String, Value>),
+    /// One that this reader cannot read, kept as it is.
+    Unknown(Map<String, Value>),
 }
 
 impl Serialize for EventBody {
@@ -52,7 +69,7 @@ impl Serialize for EventBody {
         }
         match self {
             Self::Known(event) => Versioned {
-                v: Event::VERSION,
+                v: event.version(),
                 event,
             }
             .serialize(serializer),
@@ -63,21 +80,20 @@ impl Serialize for EventBody {
 
 impl<'de> Deserialize<'de> for EventBody {
     /// # Errors
-    /// If the kind and version are known and the fields are not what they must be: a damaged
-    /// event is not skipped like an unknown one.
+    /// If it is no JSON object.
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = serde_json::Map::deserialize(deserializer)?;
-        let kind = fields
-            .get("type")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let version = fields.get("v").and_then(Value::as_u64).unwrap_or(u64::MAX);
-        if !Event::KINDS.contains(&kind) || version > u64::from(Event::VERSION) {
+        let fields = Map::deserialize(deserializer)?;
+        let version = fields.get("v").and_then(Value::as_u64);
+        let known = kind_of(&fields).and_then(Event::version_of);
+        let readable = match (version, known) {
+            (Some(version), Some(known)) => version <= u64::from(known),
+            _ => false,
+        };
+        if !readable {
             return Ok(Self::Unknown(fields));
         }
-        serde_json::from_value(Value::Object(fields))
-            .map(Self::Known)
-            .map_err(serde::de::Error::custom)
+        let event = serde_json::from_value(Value::Object(fields.clone()));
+        Ok(event.map_or(Self::Unknown(fields), Self::Known))
     }
 }
 
@@ -237,24 +253,34 @@ pub enum Event {
 }
 
 impl Event {
-    /// The version of the whole set. A writer raises it when a field changes its meaning or gets a
-    /// value that a reader of this version does not know, such as a new outcome; a new kind or a new
-    /// optional field needs no new version.
-    pub const VERSION: u32 = 1;
-
-    /// The kinds that this reader knows.
-    pub const KINDS: [&'static str; 10] = [
-        "session.created",
-        "input.accepted",
-        "turn.claimed",
-        "answer.recorded",
-        "call.placed",
-        "call.ended",
-        "results.left_out",
-        "cancel.requested",
-        "turn.ended",
-        "operation.settled",
+    /// The kinds that this reader knows, each with its version. A writer raises the version of a
+    /// kind when one of its fields changes its meaning or gets a value that a reader of this version
+    /// does not know, such as a new outcome; the other kinds keep theirs, so that an older reader
+    /// goes on reading them. A new kind or a new optional field needs no new version.
+    pub const KINDS: [(&'static str, u32); 10] = [
+        ("session.created", 1),
+        ("input.accepted", 1),
+        ("turn.claimed", 1),
+        ("answer.recorded", 1),
+        ("call.placed", 1),
+        ("call.ended", 1),
+        ("results.left_out", 1),
+        ("cancel.requested", 1),
+        ("turn.ended", 1),
+        ("operation.settled", 1),
     ];
+
+    /// The version in which this reader writes and reads a kind, if it knows it.
+    pub fn version_of(kind: &str) -> Option<u32> {
+        let mut kinds = Self::KINDS.iter();
+        kinds.find_map(|(known, version)| (*known == kind).then_some(*version))
+    }
+
+    /// The version of its kind.
+    pub fn version(&self) -> u32 {
+        // A test asks for that of every kind.
+        Self::version_of(self.kind()).unwrap_or_default()
+    }
 
     /// The kind, as it is stored.
     pub fn kind(&self) -> &'static str {
@@ -504,23 +530,30 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_an_unknown_kind_or_version_is_kept_whole() {
-        for change in [
-            ("type", Value::from("turn.teleported")),
-            ("v", Value::from(2)),
-        ] {
+    fn what_a_reader_cannot_read_is_kept_whole() {
+        let changes = [
+            ("type", Value::from("turn.teleported"), None),
+            ("v", Value::from(2), Some("turn.ended")),
+            ("v", Value::Null, Some("turn.ended")),
+            ("outcome", Value::from("splendid"), Some("turn.ended")),
+        ];
+        for (field, value, unreadable) in changes {
             let mut json = serde_json::to_value(ended()).expect("an event is JSON");
-            json[change.0] = change.1;
+            json[field] = value;
             let event: SessionEvent = serde_json::from_value(json.clone()).expect("it is kept");
-            assert_eq!(event.known(), None);
+            assert_eq!((event.known(), event.unreadable()), (None, unreadable));
             assert_eq!(serde_json::to_value(event).expect("it is JSON again"), json);
         }
     }
 
     #[test]
-    fn a_damaged_event_of_a_known_kind_is_an_error() {
-        let mut json = serde_json::to_value(ended()).expect("an event is JSON");
-        json["outcome"] = "splendid".into();
-        assert!(serde_json::from_value::<SessionEvent>(json).is_err());
+    fn every_kind_has_a_version_of_its_own() {
+        let versions = Event::KINDS.map(|(kind, _)| Event::version_of(kind));
+        assert!(versions.iter().all(Option::is_some));
+        assert_eq!(Event::version_of("turn.teleported"), None);
+        let EventBody::Known(event) = ended().body else {
+            panic!("it is known");
+        };
+        assert_eq!(event.version(), 1);
     }
 }

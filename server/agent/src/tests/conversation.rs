@@ -222,6 +222,26 @@ async fn a_log_without_the_message_starts_nothing() {
 }
 
 #[tokio::test]
+async fn a_turn_goes_no_further_on_an_event_that_cannot_be_read_and_passes_unknown_kinds_over() {
+    let world = World::new([Reply::says("hello")], []);
+    let newer = |kind: &str| {
+        let event = serde_json::json!({ "type": kind, "v": 2, "turn": "x" });
+        serde_json::from_value(event).expect("an event is kept whole")
+    };
+    world.journal.append_body(newer("turn.teleported"));
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+
+    let world = World::new([Reply::says("hello")], []);
+    world.journal.append_body(newer("call.ended"));
+    let refused = world.run().await;
+    assert!(
+        matches!(&refused, Err(TurnError::Unreadable { kind, .. }) if kind == "call.ended"),
+        "{refused:?}"
+    );
+    assert_eq!(world.model.requests().len(), 0);
+}
+
+#[tokio::test]
 async fn a_worker_that_was_replaced_stops_at_its_next_record() {
     let world = World::new([Reply::says("hello")], []);
     world.journal.break_at(Fault {

@@ -22,7 +22,10 @@ impl Obstacle {
     /// Whether it lies in the turn itself, and not in what every turn needs.
     fn is_the_turns_own(&self) -> bool {
         match self {
-            Self::Panic | Self::Turn(TurnError::NotInLog | TurnError::JournalRefused(_)) => true,
+            Self::Panic
+            | Self::Turn(
+                TurnError::NotInLog | TurnError::JournalRefused(_) | TurnError::Unreadable { .. },
+            ) => true,
             Self::Turn(TurnError::StaleEpoch | TurnError::JournalUnavailable(_)) => false,
             Self::Store(error) => !error.is_passing(),
         }
