@@ -13,7 +13,7 @@ use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavi
 use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Model, OpenAi, Practice, Retry, RetryOptions};
-use server_store::{Outputs, Store};
+use server_store::Outputs;
 use shared_telemetry::MetricsHandle;
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
@@ -68,13 +68,16 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     shared_tls::install_provider();
     let environment = Environment::read();
     let home = cli.home(&environment)?;
-    let folder = home.join("server");
+    let (folder, config) = (home.join("server"), cli.config.as_deref());
     match cli.verb {
         Verb::Run(args) => {
-            let settings = Settings::resolve(*args, environment, &home)?;
+            let settings = Settings::resolve(*args, environment, config, &home)?;
             serve(settings, &folder).await
         }
-        Verb::SignInCode => operator::sign_in_code(&folder).await,
+        Verb::SignInCode => {
+            let database = settings::database(environment, config, &home)?;
+            operator::sign_in_code(&database, &folder).await
+        }
         Verb::JoinToken {
             name,
             valid_for,
@@ -88,7 +91,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
                 ephemeral,
                 ..JoinTerms::default()
             };
-            operator::join_token(&folder, terms).await
+            let database = settings::database(environment, config, &home)?;
+            operator::join_token(&database, &folder, terms).await
         }
     }
 }
@@ -107,7 +111,8 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-    let store = Store::open(&folder.join("gantry.db"))
+    let store = (settings.database)
+        .open()
         .await
         .context("failed to open the database")?;
     let outputs = Outputs::start(&folder.join("output"))

@@ -5,28 +5,41 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use server_app::{JoinTerms, Operator, keys::SigningKey};
-use server_store::Store;
 use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
-/// Prints a new one-time code for the first owner.
-pub(crate) async fn sign_in_code(folder: &Path) -> anyhow::Result<()> {
-    println!("{}", operator(folder).await?.sign_in_code().await?);
-    Ok(())
-}
+use crate::settings::Database;
 
-/// Prints a join token whose runners will be the first owner's.
-pub(crate) async fn join_token(folder: &Path, terms: JoinTerms) -> anyhow::Result<()> {
+/// Prints a new one-time code for the first owner.
+pub(crate) async fn sign_in_code(database: &Database, folder: &Path) -> anyhow::Result<()> {
     println!(
         "{}",
-        operator(folder).await?.join_token(terms).await?.reveal()
+        operator(database, folder).await?.sign_in_code().await?
     );
     Ok(())
 }
 
-async fn operator(folder: &Path) -> anyhow::Result<Operator> {
+/// Prints a join token whose runners will be the first owner's.
+pub(crate) async fn join_token(
+    database: &Database,
+    folder: &Path,
+    terms: JoinTerms,
+) -> anyhow::Result<()> {
+    println!(
+        "{}",
+        operator(database, folder)
+            .await?
+            .join_token(terms)
+            .await?
+            .reveal()
+    );
+    Ok(())
+}
+
+async fn operator(database: &Database, folder: &Path) -> anyhow::Result<Operator> {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-    let store = Store::open_beside(&folder.join("gantry.db"))
+    let store = database
+        .open_beside()
         .await
         .context("failed to open the database")?;
     let identity = SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?;

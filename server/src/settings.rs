@@ -4,6 +4,7 @@
 //! file has and this does not know is an error, never silently without effect.
 
 mod connections;
+mod database;
 mod isolation;
 mod limits;
 mod link;
@@ -26,9 +27,9 @@ use server_app::{IsolationPolicy, TurnLimits, UserLimits};
 use server_router::links::LinkOptions;
 use shared_types::parse_duration;
 
-pub(crate) use self::model::ModelChoice;
 use self::{
     connections::ConnectionsSection,
+    database::DatabaseSection,
     isolation::IsolationSection,
     limits::LimitsSection,
     link::LinkSection,
@@ -37,6 +38,7 @@ use self::{
     runners::RunnersSection,
     turns::TurnsSection,
 };
+pub(crate) use self::{database::Database, model::ModelChoice};
 
 /// The server of Gantry, a control plane for AI agents that work on your own machines.
 #[derive(Parser)]
@@ -45,6 +47,9 @@ pub(crate) struct Cli {
     /// The folder of all state [default: ~/.gantry].
     #[arg(long, env = "GANTRY_HOME", global = true)]
     home: Option<PathBuf>,
+    /// The settings file [default: gantry.toml in the home folder, if it exists].
+    #[arg(long, env = "GANTRY_CONFIG", global = true)]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -74,9 +79,6 @@ pub(crate) enum Verb {
 
 #[derive(Args, Default)]
 pub(crate) struct RunArgs {
-    /// The settings file [default: gantry.toml in the home folder, if it exists].
-    #[arg(long, env = "GANTRY_CONFIG")]
-    config: Option<PathBuf>,
     /// The address and port to listen on; port 0 chooses a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
     listen: Option<Listen>,
@@ -114,6 +116,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
+    database_url: Option<String>,
     journal_stream: Option<String>,
 }
 
@@ -127,6 +130,7 @@ impl Environment {
         Self {
             user_home: std::env::var_os("HOME").map(PathBuf::from),
             openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
+            database_url: std::env::var(database::URL).ok(),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
         }
     }
@@ -137,6 +141,7 @@ impl Environment {
 #[serde(deny_unknown_fields, default)]
 struct File {
     server: ServerSection,
+    database: DatabaseSection,
     tls: TlsSection,
     connections: ConnectionsSection,
     link: LinkSection,
@@ -175,6 +180,7 @@ struct LogSection {
 
 /// Everything that `run` was told, checked.
 pub(crate) struct Settings {
+    pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
     /// Names under which the server may be asked, beside those that it finds out itself.
     pub(crate) names: Vec<String>,
@@ -230,9 +236,11 @@ impl Settings {
     pub(crate) fn resolve(
         args: RunArgs,
         environment: Environment,
+        config: Option<&Path>,
         home: &Path,
     ) -> anyhow::Result<Self> {
-        let file = read_file(args.config.as_deref(), home)?;
+        let file = read_file(config, home)?;
+        let database = file.database.choose(environment.database_url, home)?;
         let listen = args
             .listen
             .or(file.server.listen)
@@ -260,6 +268,7 @@ impl Settings {
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
+            database,
             listen,
             names: host_names(given, file.server.names)?,
             behind_proxy,
@@ -281,6 +290,16 @@ impl Settings {
                 .unwrap_or_else(|| "text".to_owned()),
         })
     }
+}
+
+/// The database alone, for a short job of an operator.
+pub(crate) fn database(
+    environment: Environment,
+    config: Option<&Path>,
+    home: &Path,
+) -> anyhow::Result<Database> {
+    let file = read_file(config, home)?;
+    file.database.choose(environment.database_url, home)
 }
 
 /// The header that names a client's address: believed only where every connection is a proxy's.
@@ -363,7 +382,7 @@ mod tests {
     fn resolve(toml: &str, args: RunArgs) -> anyhow::Result<Settings> {
         let home = tempfile::tempdir().expect("a folder");
         std::fs::write(home.path().join("gantry.toml"), toml).expect("it is written");
-        Settings::resolve(args, Environment::default(), home.path())
+        Settings::resolve(args, Environment::default(), None, home.path())
     }
 
     fn error(toml: &str, args: RunArgs) -> String {

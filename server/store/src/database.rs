@@ -12,6 +12,7 @@ use std::{
 
 use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
+use tokio::time::timeout;
 
 use crate::{OpenError, StoreError};
 
@@ -32,6 +33,9 @@ pub const MAX_PAGE: u32 = 1000;
 
 /// How long a read or write waits for a connection before it fails.
 const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the database may take to say that it answers.
+const CHECKED_WITHIN: Duration = Duration::from_secs(3);
 
 /// The database. Clones share it; it is closed when the last one is dropped, or by [`Store::close`].
 #[derive(Debug, Clone)]
@@ -122,9 +126,14 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`] if it does not.
     pub async fn check(&self) -> Result<(), StoreError> {
-        let mut connection = self.read_any("whether the database answers").await?;
-        query("SELECT 1").execute(&mut connection).await?;
-        Ok(())
+        let checked = timeout(CHECKED_WITHIN, async {
+            let mut connection = self.read_any("whether the database answers").await?;
+            query("SELECT 1").execute(&mut connection).await?;
+            Ok(())
+        });
+        checked
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))
     }
 
     /// For statements that read rows of one tenant.
