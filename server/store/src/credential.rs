@@ -13,7 +13,7 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::{Columns as _, word},
-    database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as},
+    database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as, retried},
     error::bounded,
 };
 
@@ -80,17 +80,19 @@ impl Store {
         credential: &NewCredential,
         now: Timestamp,
     ) -> Result<CredentialRow, StoreError> {
-        let mut tx = self.write(tenant).await?;
-        lock_user(&mut tx, tenant, user).await?;
-        if let Some(maker) = credential.made_by {
-            require_maker(&mut tx, tenant, maker).await?;
-        }
-        if credential.kind == CredentialKind::ApiKey {
-            require_room(&mut tx, tenant, user).await?;
-        }
-        let row = insert(&mut tx, tenant, user, credential, now).await?;
-        tx.commit().await?;
-        Ok(row)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            lock_user(&mut tx, tenant, user).await?;
+            if let Some(maker) = credential.made_by {
+                require_maker(&mut tx, tenant, maker).await?;
+            }
+            if credential.kind == CredentialKind::ApiKey {
+                require_room(&mut tx, tenant, user).await?;
+            }
+            let row = insert(&mut tx, tenant, user, credential, now).await?;
+            tx.commit().await?;
+            Ok(row)
+        })
     }
 
     /// One credential, unless it is revoked.
@@ -172,11 +174,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let user = self.credential(tenant, credential).await?.user;
-        let mut tx = self.write(tenant).await?;
-        // No key is made meanwhile with one of those that end.
-        lock_user(&mut tx, tenant, user).await?;
-        let revoked: Vec<Row> = query(
-            "WITH RECURSIVE ended (id, kind) AS (
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            // No key is made meanwhile with one of those that end.
+            lock_user(&mut tx, tenant, user).await?;
+            let revoked: Vec<Row> = query(
+                "WITH RECURSIVE ended (id, kind) AS (
                  SELECT id, kind FROM credentials
                  WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
                  UNION
@@ -186,31 +189,32 @@ impl Store {
              )
              UPDATE credentials SET revoked_at = $4
              WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id",
-        )
-        .bind(tenant.to_string())
-        .bind(credential.to_string())
-        .bind(word(&CredentialKind::ApiKey))
-        .bind(now.as_micros())
-        .fetch_all(&mut tx)
-        .await?;
-        if revoked.is_empty() {
-            return Err(StoreError::NotFound);
-        }
-        for row in revoked {
-            let revoked: CredentialId = row.parsed("id")?;
-            let detail = match revoked == credential {
-                true => json!({}),
-                false => json!({ "with": credential }),
-            };
-            let entry = AuditEntry {
-                actor: Actor::User(by),
-                kind: "credential.revoked",
-                subject: revoked.to_string(),
-                detail,
-            };
-            audit::record(&mut tx, tenant, &entry, now).await?;
-        }
-        tx.commit().await
+            )
+            .bind(tenant.to_string())
+            .bind(credential.to_string())
+            .bind(word(&CredentialKind::ApiKey))
+            .bind(now.as_micros())
+            .fetch_all(&mut tx)
+            .await?;
+            if revoked.is_empty() {
+                return Err(StoreError::NotFound);
+            }
+            for row in revoked {
+                let revoked: CredentialId = row.parsed("id")?;
+                let detail = match revoked == credential {
+                    true => json!({}),
+                    false => json!({ "with": credential }),
+                };
+                let entry = AuditEntry {
+                    actor: Actor::User(by),
+                    kind: "credential.revoked",
+                    subject: revoked.to_string(),
+                    detail,
+                };
+                audit::record(&mut tx, tenant, &entry, now).await?;
+            }
+            tx.commit().await
+        })
     }
 }
 

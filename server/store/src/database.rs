@@ -20,11 +20,13 @@ mod lock;
 mod migrations;
 mod postgres;
 mod query;
+mod retry;
 mod sqlite;
 
 pub(crate) use lock::{lock_runner, lock_table, lock_user};
 pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
+pub(crate) use retry::{Tries, retried};
 #[cfg(test)]
 pub(crate) use {postgres::MIGRATIONS as POSTGRES_SCHEMA, sqlite::MIGRATIONS as SQLITE_SCHEMA};
 

@@ -59,6 +59,20 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// Whether PostgreSQL ended the transaction in favour of another one.
+    pub(crate) fn was_not_preferred(&self) -> bool {
+        let Self::Unavailable(source) = self else {
+            return false;
+        };
+        let of_database = source
+            .downcast_ref::<sqlx::Error>()
+            .and_then(|error| error.as_database_error());
+        let code = of_database.and_then(|error| error.code());
+        matches!(code.as_deref(), Some("40001" | "40P01"))
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let kind = error.as_database_error().map(|error| error.kind());

@@ -10,7 +10,7 @@ use shared_types::{
 use crate::{
     MAX_OUTCOME_BYTES, Store, StoreError, StoredOutcome,
     columns::{Columns as _, integer, json},
-    database::{Connection, FromRow, Row, query, query_as},
+    database::{Connection, FromRow, Row, query, query_as, retried},
     error::bounded,
     operation, session, turn,
 };
@@ -32,13 +32,15 @@ impl Store {
         events: &[Event],
         now: Timestamp,
     ) -> Result<Vec<SessionEvent>, StoreError> {
-        let mut tx = self.write(tenant).await?;
-        let mut appended = Vec::with_capacity(events.len());
-        for event in events {
-            appended.push(report(&mut tx, tenant, session, epoch, event, now).await?);
-        }
-        tx.commit().await?;
-        Ok(appended)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let mut appended = Vec::with_capacity(events.len());
+            for event in events {
+                appended.push(report(&mut tx, tenant, session, epoch, event, now).await?);
+            }
+            tx.commit().await?;
+            Ok(appended)
+        })
     }
 
     /// Appends the end of a call as [`Store::append`] does, and stores the outcome of its operation
@@ -58,16 +60,18 @@ impl Store {
         now: Timestamp,
     ) -> Result<Result<SessionEvent, StoredOutcome>, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write(tenant).await?;
-        let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
-        let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
-        if let Err(before) = set.await?
-            && before.json != outcome
-        {
-            return Ok(Err(before));
-        }
-        tx.commit().await?;
-        Ok(Ok(event))
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
+            let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
+            if let Err(before) = set.await?
+                && before.json != outcome
+            {
+                return Ok(Err(before));
+            }
+            tx.commit().await?;
+            Ok(Ok(event))
+        })
     }
 
     /// The events of a session after that number, in order, `limit` and

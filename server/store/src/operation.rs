@@ -15,7 +15,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, json, word},
-    database::{Connection, FromRow, Query, Row, lock_runner, query, query_as},
+    database::{Connection, FromRow, Query, Row, lock_runner, query, query_as, retried},
     error::bounded,
     event, runner, session, turn,
 };
@@ -153,14 +153,16 @@ impl Store {
         now: Timestamp,
     ) -> Result<Placed, StoreError> {
         bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
-        let mut tx = self.write(tenant).await?;
-        match insert(&mut tx, tenant, epoch, operation, now).await? {
-            Some(event) => {
-                tx.commit().await?;
-                Ok(Placed::New { event: Some(event) })
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            match insert(&mut tx, tenant, epoch, operation, now).await? {
+                Some(event) => {
+                    tx.commit().await?;
+                    Ok(Placed::New { event: Some(event) })
+                }
+                None => why_not_placed(&mut tx, tenant, operation).await,
             }
-            None => why_not_placed(&mut tx, tenant, operation).await,
-        }
+        })
     }
 
     /// Stores what became of an operation, once, whoever says so first. If its call ended before,
@@ -178,12 +180,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<Settled, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write(tenant).await?;
-        let settled = settle(&mut tx, tenant, operation, (outcome, summary), now).await?;
-        if matches!(settled, Settled::First { .. }) {
-            tx.commit().await?;
-        }
-        Ok(settled)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let settled = settle(&mut tx, tenant, operation, (outcome, summary), now).await?;
+            if matches!(settled, Settled::First { .. }) {
+                tx.commit().await?;
+            }
+            Ok(settled)
+        })
     }
 
     /// Records that someone wants the operation to stop, once; without effect where its outcome

@@ -11,7 +11,7 @@ use shared_types::{
 use crate::{
     Actor, AuditEntry, JoinTokenRow, Store, StoreError, audit,
     columns::{Columns as _, json},
-    database::{Connection, FromRow, Row, locking, page, query, query_as},
+    database::{Connection, FromRow, Row, locking, page, query, query_as, retried},
     error::bounded,
     join_token,
 };
@@ -173,14 +173,16 @@ impl Store {
     ) -> Result<RunnerRow, EnrolRefusal> {
         let found = self.join_token_by_hash(hash).await?;
         let tenant = found.ok_or(EnrolRefusal::Unknown)?.tenant;
-        let mut tx = self.write(tenant).await?;
-        let token = join_token::lock_by_hash(&mut tx, hash).await?;
-        let token = token.ok_or(EnrolRefusal::Unknown)?;
-        insert(&mut tx, &token, runner, now).await?;
-        spend(&mut tx, &token, runner.id, now).await?;
-        let row = by_id(&mut tx, runner.id).await?;
-        tx.commit().await?;
-        Ok(row.ok_or(StoreError::NotFound)?)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let token = join_token::lock_by_hash(&mut tx, hash).await?;
+            let token = token.ok_or(EnrolRefusal::Unknown)?;
+            insert(&mut tx, &token, runner, now).await?;
+            spend(&mut tx, &token, runner.id, now).await?;
+            let row = by_id(&mut tx, runner.id).await?;
+            tx.commit().await?;
+            Ok(row.ok_or(StoreError::NotFound)?)
+        })
     }
 
     /// A runner by its id, also a revoked one. Without a tenant: it is how a runner that shows up

@@ -9,7 +9,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, FromRow, Row, lock_user, page, query, query_as},
+    database::{Connection, FromRow, Row, lock_user, page, query, query_as, retried},
     error::bounded,
     event,
 };
@@ -89,39 +89,41 @@ impl Store {
         now: Timestamp,
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
-        let mut tx = self.write(tenant).await?;
-        lock_user(&mut tx, tenant, session.user).await?;
-        require_room(&mut tx, tenant, session.user, at_most).await?;
-        query(
-            "INSERT INTO sessions
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            lock_user(&mut tx, tenant, session.user).await?;
+            require_room(&mut tx, tenant, session.user, at_most).await?;
+            query(
+                "INSERT INTO sessions
                  (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch)
              VALUES ($1, $2, $3, $4, $5, $5, 0, 0)",
-        )
-        .bind(tenant.to_string())
-        .bind(session.id.to_string())
-        .bind(session.user.to_string())
-        .bind(&session.title)
-        .bind(now.as_micros())
-        .execute(&mut tx)
-        .await?;
-        let created = Event::SessionCreated {
-            title: session.title.clone(),
-            model: session.model.clone(),
-        };
-        let place = next(&mut tx, tenant, session.id, 1, now).await?;
-        event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
-        let pin = pin(&mut tx, tenant, session.id, session.pin).await?;
-        tx.commit().await?;
-        Ok(SessionRow {
-            id: session.id,
-            user: session.user,
-            title: session.title.clone(),
-            created_at: now,
-            updated_at: now,
-            last_seq: place.seq,
-            epoch: place.epoch,
-            running_turn: None,
-            pin,
+            )
+            .bind(tenant.to_string())
+            .bind(session.id.to_string())
+            .bind(session.user.to_string())
+            .bind(&session.title)
+            .bind(now.as_micros())
+            .execute(&mut tx)
+            .await?;
+            let created = Event::SessionCreated {
+                title: session.title.clone(),
+                model: session.model.clone(),
+            };
+            let place = next(&mut tx, tenant, session.id, 1, now).await?;
+            event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
+            let pin = pin(&mut tx, tenant, session.id, session.pin).await?;
+            tx.commit().await?;
+            Ok(SessionRow {
+                id: session.id,
+                user: session.user,
+                title: session.title.clone(),
+                created_at: now,
+                updated_at: now,
+                last_seq: place.seq,
+                epoch: place.epoch,
+                running_turn: None,
+                pin,
+            })
         })
     }
 

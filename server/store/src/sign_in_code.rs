@@ -7,7 +7,7 @@ use crate::{
     Actor, AuditEntry, CredentialRow, NewCredential, Store, StoreError, UserRow, audit,
     columns::Columns as _,
     credential,
-    database::{Connection, Row, query},
+    database::{Connection, Row, query, retried},
     user,
 };
 
@@ -94,25 +94,27 @@ impl Store {
         let mut connection = self.read_any("a code yields its tenant").await?;
         let (tenant, _) = usable(&mut connection, hash, now).await?;
         drop(connection);
-        let mut tx = self.write(tenant).await?;
-        let (_, user) = usable(&mut tx, hash, now).await?;
-        let used = query(
-            "UPDATE sign_in_codes SET used_at = $1
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let (_, user) = usable(&mut tx, hash, now).await?;
+            let used = query(
+                "UPDATE sign_in_codes SET used_at = $1
              WHERE tenant_id = $2 AND user_id = $3 AND hash = $4 AND used_at IS NULL",
-        )
-        .bind(now.as_micros())
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(hash.to_string())
-        .execute(&mut tx)
-        .await?;
-        if used == 0 {
-            return Err(RedeemRefusal::Spent);
-        }
-        let user = user::find(&mut tx, tenant, user).await?;
-        let credential = credential::insert(&mut tx, tenant, user.id, credential, now).await?;
-        tx.commit().await?;
-        Ok((user, credential))
+            )
+            .bind(now.as_micros())
+            .bind(tenant.to_string())
+            .bind(user.to_string())
+            .bind(hash.to_string())
+            .execute(&mut tx)
+            .await?;
+            if used == 0 {
+                return Err(RedeemRefusal::Spent);
+            }
+            let user = user::find(&mut tx, tenant, user).await?;
+            let credential = credential::insert(&mut tx, tenant, user.id, credential, now).await?;
+            tx.commit().await?;
+            Ok((user, credential))
+        })
     }
 }
 

@@ -24,6 +24,7 @@ macro_rules! on_every_backend {
     };
 }
 
+mod at_once;
 mod callers;
 mod choices;
 mod fixture;

@@ -10,7 +10,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, Row, page, query, query_as},
+    database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
     event, session,
 };
@@ -127,31 +127,33 @@ impl Store {
             client_id.unwrap_or_default(),
             MAX_CLIENT_ID_BYTES,
         )?;
-        let mut tx = self.write(tenant).await?;
-        let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
-        if let Some(sent) = sent_before(&mut tx, tenant, session, client_id).await? {
-            return Ok(sent);
-        }
-        require_room(&mut tx, tenant, session).await?;
-        insert(&mut tx, tenant, session, input, seq, now).await?;
-        let accepted = Event::InputAccepted {
-            turn: input.turn,
-            by: input.by,
-            client_id: input.client_id.clone(),
-            text: input.text.clone(),
-        };
-        event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
-        query("UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''")
-            .bind(title(&input.text))
-            .bind(tenant.to_string())
-            .bind(session.to_string())
-            .execute(&mut tx)
-            .await?;
-        tx.commit().await?;
-        Ok(Sent {
-            turn: input.turn,
-            seq,
-            repeated: false,
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let seq = session::next(&mut tx, tenant, session, 1, now).await?.seq;
+            if let Some(sent) = sent_before(&mut tx, tenant, session, client_id).await? {
+                return Ok(sent);
+            }
+            require_room(&mut tx, tenant, session).await?;
+            insert(&mut tx, tenant, session, input, seq, now).await?;
+            let accepted = Event::InputAccepted {
+                turn: input.turn,
+                by: input.by,
+                client_id: input.client_id.clone(),
+                text: input.text.clone(),
+            };
+            event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
+            query("UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''")
+                .bind(title(&input.text))
+                .bind(tenant.to_string())
+                .bind(session.to_string())
+                .execute(&mut tx)
+                .await?;
+            tx.commit().await?;
+            Ok(Sent {
+                turn: input.turn,
+                seq,
+                repeated: false,
+            })
         })
     }
 
@@ -171,46 +173,48 @@ impl Store {
         if_running: IfRunning,
         now: Timestamp,
     ) -> Result<Option<ClaimedTurn>, StoreError> {
-        let mut tx = self.write(tenant).await?;
-        let next = session::next(&mut tx, tenant, session, 0, now).await?;
-        let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
-            return Ok(None);
-        };
-        let runs = matches!(turn.state, TurnState::Running { .. });
-        if runs && if_running == IfRunning::Refuse {
-            return Err(StoreError::Conflict("a turn of the session runs already"));
-        }
-        let epoch = Epoch(next.epoch.0 + 1);
-        let choice = match &turn.choice {
-            Some(kept) => kept.clone(),
-            None => chosen_now(&mut tx, tenant, session).await?,
-        };
-        turn.choice = Some(choice.clone());
-        let is_told = !matches!(turn.state, TurnState::Waiting { .. });
-        raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
-        let mut waited = Vec::new();
-        if is_told {
-            let claimed = Event::TurnClaimed {
-                turn: turn.id,
-                epoch,
-                replica,
-                choice: Some(choice),
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let next = session::next(&mut tx, tenant, session, 0, now).await?;
+            let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
+                return Ok(None);
             };
-            event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
-        } else {
-            waited = waiting::take(&mut tx, tenant, turn.id).await?;
-        }
-        tx.commit().await?;
-        turn.state = TurnState::Running {
-            replica,
-            epoch,
-            since: now,
-        };
-        Ok(Some(ClaimedTurn {
-            turn,
-            epoch,
-            waited,
-        }))
+            let runs = matches!(turn.state, TurnState::Running { .. });
+            if runs && if_running == IfRunning::Refuse {
+                return Err(StoreError::Conflict("a turn of the session runs already"));
+            }
+            let epoch = Epoch(next.epoch.0 + 1);
+            let choice = match &turn.choice {
+                Some(kept) => kept.clone(),
+                None => chosen_now(&mut tx, tenant, session).await?,
+            };
+            turn.choice = Some(choice.clone());
+            let is_told = !matches!(turn.state, TurnState::Waiting { .. });
+            raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
+            let mut waited = Vec::new();
+            if is_told {
+                let claimed = Event::TurnClaimed {
+                    turn: turn.id,
+                    epoch,
+                    replica,
+                    choice: Some(choice),
+                };
+                event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
+            } else {
+                waited = waiting::take(&mut tx, tenant, turn.id).await?;
+            }
+            tx.commit().await?;
+            turn.state = TurnState::Running {
+                replica,
+                epoch,
+                since: now,
+            };
+            Ok(Some(ClaimedTurn {
+                turn,
+                epoch,
+                waited,
+            }))
+        })
     }
 
     /// Records that someone wants the turn to stop, once. An inbox write: it needs no epoch.

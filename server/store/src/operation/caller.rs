@@ -10,7 +10,7 @@ use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Settled, find, micro
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
-    database::{Connection, FromRow, MAX_PAGE, Row, lock_runner, page, query, query_as},
+    database::{Connection, FromRow, MAX_PAGE, Row, lock_runner, page, query, query_as, retried},
     error::bounded,
     runner,
 };
@@ -77,13 +77,15 @@ impl Store {
         bounded("the boot id", &operation.incarnation.boot, MAX_NAME_BYTES)?;
         bounded("the key", &operation.key, MAX_REQUEST_KEY_BYTES)?;
         bounded("the request", &operation.request, MAX_OUTCOME_BYTES)?;
-        let mut tx = self.write(tenant).await?;
-        lock_runner(&mut tx, tenant, operation.place.runner).await?;
-        if insert(&mut tx, tenant, epoch, operation, now).await? {
-            tx.commit().await?;
-            return Ok(Placed::New { event: None });
-        }
-        why_not_placed(&mut tx, tenant, epoch, operation).await
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            lock_runner(&mut tx, tenant, operation.place.runner).await?;
+            if insert(&mut tx, tenant, epoch, operation, now).await? {
+                tx.commit().await?;
+                return Ok(Placed::New { event: None });
+            }
+            why_not_placed(&mut tx, tenant, epoch, operation).await
+        })
     }
 
     /// The user's operation with this key.

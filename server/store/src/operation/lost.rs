@@ -14,7 +14,7 @@ use super::{OperationRow, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Connection, MAX_PAGE, Row, locking, page, query, query_as},
+    database::{Connection, MAX_PAGE, Row, locking, page, query, query_as, retried},
     runner::{self, LinkClaim, LostOutcome, RunnerRow},
 };
 
@@ -32,32 +32,34 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
-        let mut tx = self.write_any("it is about time").await?;
-        let open: Vec<Row> = query(locking!(
-            "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
+        retried!({
+            let mut tx = self.write_any("it is about time").await?;
+            let open: Vec<Row> = query(locking!(
+                "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
                  ON runners.tenant_id = operations.tenant_id AND runners.id = operations.runner_id
              WHERE operations.outcome IS NULL AND runners.replica_id IS NULL
                  AND runners.silent_generation = runners.generation AND runners.silent_us >= $1
              ORDER BY operations.id LIMIT $2",
-            "FOR SHARE OF runners"
-        ))
-        .bind(runner::micros(silent_for))
-        .bind(page(MAX_PAGE))
-        .fetch_all(&mut tx)
-        .await?;
-        let mut late = Vec::new();
-        for row in &open {
-            let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
-            let words = (lost.outcome.as_str(), lost.summary.as_str());
-            if let Settled::First {
-                late: Some((session, _)),
-            } = settle(&mut tx, tenant, id, words, now).await?
-            {
-                late.push(session);
+                "FOR SHARE OF runners"
+            ))
+            .bind(runner::micros(silent_for))
+            .bind(page(MAX_PAGE))
+            .fetch_all(&mut tx)
+            .await?;
+            let mut late = Vec::new();
+            for row in &open {
+                let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
+                let words = (lost.outcome.as_str(), lost.summary.as_str());
+                if let Settled::First {
+                    late: Some((session, _)),
+                } = settle(&mut tx, tenant, id, words, now).await?
+                {
+                    late.push(session);
+                }
             }
-        }
-        tx.commit().await?;
-        Ok((open.len(), late))
+            tx.commit().await?;
+            Ok((open.len(), late))
+        })
     }
 
     /// Settles what the runner of this link never had, and nobody will send any more: its open
@@ -90,18 +92,20 @@ impl Store {
         if any.is_none() {
             return Ok(Vec::new());
         }
-        let mut tx = self.write(tenant).await?;
-        if runner::lock(&mut tx, tenant, runner).await?.generation != link {
-            return Ok(Vec::new());
-        }
-        let remembered: HashSet<OperationId> = remembered.iter().copied().collect();
-        let unheard = |row: &OperationRow| {
-            let given_up = row.closed_at.is_some() || row.cancel_requested_at.is_some();
-            given_up && !remembered.contains(&row.id)
-        };
-        let late = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
-        tx.commit().await?;
-        Ok(late)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            if runner::lock(&mut tx, tenant, runner).await?.generation != link {
+                return Ok(Vec::new());
+            }
+            let remembered: HashSet<OperationId> = remembered.iter().copied().collect();
+            let unheard = |row: &OperationRow| {
+                let given_up = row.closed_at.is_some() || row.cancel_requested_at.is_some();
+                given_up && !remembered.contains(&row.id)
+            };
+            let late = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
+            tx.commit().await?;
+            Ok(late)
+        })
     }
 }
 

@@ -52,7 +52,7 @@ use super::entry;
 use crate::{
     Actor, Store, StoreError, audit,
     columns::{Columns as _, integer},
-    database::{Row, locking, query},
+    database::{Row, locking, query, retried},
 };
 
 /// By how much the epochs of all sessions are raised once the database turns out to be an older copy:
@@ -109,89 +109,91 @@ impl Store {
         epochs_are_raised: bool,
         now: Timestamp,
     ) -> Result<JoinState, StoreError> {
-        let mut tx = self
-            .write_any("a runner that shows up is told whose it is")
-            .await?;
-        let row: Row = query(locking!(
-            "SELECT tenant_id, join_state, offered_join_state, renewed_by_replica,
+        retried!({
+            let mut tx = self
+                .write_any("a runner that shows up is told whose it is")
+                .await?;
+            let row: Row = query(locking!(
+                "SELECT tenant_id, join_state, offered_join_state, renewed_by_replica,
                  renewed_by_number, locked_at
              FROM runners WHERE id = $1 AND revoked_at IS NULL",
-            "FOR NO KEY UPDATE"
-        ))
-        .bind(runner.to_string())
-        .fetch_one(&mut tx)
-        .await?;
-        if row.maybe_time("locked_at")?.is_some() {
-            return Ok(JoinState::Locked);
-        }
-        let tenant = row.parsed("tenant_id")?;
-        let known = Known {
-            used: row.count("join_state")?,
-            offered: row.count("offered_join_state")?,
-            renewed_by: match row.maybe_parsed("renewed_by_replica")? {
-                Some(replica) => Some(ChallengeNumber {
-                    replica,
-                    number: row.count("renewed_by_number")?,
-                }),
-                None => None,
-            },
-        };
-        let judged = judge(&known, &shown);
-        let record = match judged {
-            JoinState::Late | JoinState::NeverGiven => return Ok(judged),
-            JoinState::Renewed(_) => None,
-            JoinState::WentBack(_) => Some("server.went_back"),
-            JoinState::Locked => Some("runner.locked"),
-        };
-        if let Some(kind) = record {
-            let detail =
-                json!({ "shown": shown.state, "known": known.offered, "used": known.used });
-            let entry = entry(Actor::System, kind, runner, detail);
-            audit::record(&mut tx, tenant, &entry, now).await?;
-        }
-        match judged {
-            JoinState::Renewed(next) | JoinState::WentBack(next) => {
-                query(
-                    "UPDATE runners SET join_state = $1, offered_join_state = $2,
-                         renewed_by_replica = $3, renewed_by_number = $4 WHERE id = $5",
-                )
-                .bind(integer(shown.state))
-                .bind(integer(next))
-                .bind(shown.challenge.replica.to_string())
-                .bind(integer(shown.challenge.number))
-                .bind(runner.to_string())
-                .execute(&mut tx)
-                .await?;
+                "FOR NO KEY UPDATE"
+            ))
+            .bind(runner.to_string())
+            .fetch_one(&mut tx)
+            .await?;
+            if row.maybe_time("locked_at")?.is_some() {
+                return Ok(JoinState::Locked);
             }
-            _ => {
-                query("UPDATE runners SET locked_at = $1 WHERE id = $2")
-                    .bind(now.as_micros())
+            let tenant = row.parsed("tenant_id")?;
+            let known = Known {
+                used: row.count("join_state")?,
+                offered: row.count("offered_join_state")?,
+                renewed_by: match row.maybe_parsed("renewed_by_replica")? {
+                    Some(replica) => Some(ChallengeNumber {
+                        replica,
+                        number: row.count("renewed_by_number")?,
+                    }),
+                    None => None,
+                },
+            };
+            let judged = judge(&known, &shown);
+            let record = match judged {
+                JoinState::Late | JoinState::NeverGiven => return Ok(judged),
+                JoinState::Renewed(_) => None,
+                JoinState::WentBack(_) => Some("server.went_back"),
+                JoinState::Locked => Some("runner.locked"),
+            };
+            if let Some(kind) = record {
+                let detail =
+                    json!({ "shown": shown.state, "known": known.offered, "used": known.used });
+                let entry = entry(Actor::System, kind, runner, detail);
+                audit::record(&mut tx, tenant, &entry, now).await?;
+            }
+            match judged {
+                JoinState::Renewed(next) | JoinState::WentBack(next) => {
+                    query(
+                        "UPDATE runners SET join_state = $1, offered_join_state = $2,
+                         renewed_by_replica = $3, renewed_by_number = $4 WHERE id = $5",
+                    )
+                    .bind(integer(shown.state))
+                    .bind(integer(next))
+                    .bind(shown.challenge.replica.to_string())
+                    .bind(integer(shown.challenge.number))
                     .bind(runner.to_string())
                     .execute(&mut tx)
                     .await?;
-            }
-        }
-        if matches!(judged, JoinState::WentBack(_)) {
-            query("UPDATE runners SET went_back_at = $1, loses_unlisted = 1 WHERE id = $2")
-                .bind(now.as_micros())
-                .bind(runner.to_string())
-                .execute(&mut tx)
-                .await?;
-            if !epochs_are_raised {
-                // Of all tenants: all of the database is older.
-                for raise in [
-                    "UPDATE sandboxes SET epoch = epoch + $1",
-                    "UPDATE sessions SET epoch = epoch + $1",
-                ] {
-                    query(raise)
-                        .bind(EPOCHS_LOST_AT_MOST)
+                }
+                _ => {
+                    query("UPDATE runners SET locked_at = $1 WHERE id = $2")
+                        .bind(now.as_micros())
+                        .bind(runner.to_string())
                         .execute(&mut tx)
                         .await?;
                 }
             }
-        }
-        tx.commit().await?;
-        Ok(judged)
+            if matches!(judged, JoinState::WentBack(_)) {
+                query("UPDATE runners SET went_back_at = $1, loses_unlisted = 1 WHERE id = $2")
+                    .bind(now.as_micros())
+                    .bind(runner.to_string())
+                    .execute(&mut tx)
+                    .await?;
+                if !epochs_are_raised {
+                    // Of all tenants: all of the database is older.
+                    for raise in [
+                        "UPDATE sandboxes SET epoch = epoch + $1",
+                        "UPDATE sessions SET epoch = epoch + $1",
+                    ] {
+                        query(raise)
+                            .bind(EPOCHS_LOST_AT_MOST)
+                            .execute(&mut tx)
+                            .await?;
+                    }
+                }
+            }
+            tx.commit().await?;
+            Ok(judged)
+        })
     }
 
     /// A link uses the join state that its token names: older ones come from copies from now on.

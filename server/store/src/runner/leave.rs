@@ -10,7 +10,7 @@ use super::{LostOutcome, entry, micros};
 use crate::{
     Actor, AuditEntry, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Connection, Row, locking, query},
+    database::{Connection, Row, locking, query, retried},
     operation,
 };
 
@@ -34,12 +34,14 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Late, StoreError> {
-        let mut tx = self.write(tenant).await?;
-        let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
-        let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
-        let late = revoked.ok_or(StoreError::NotFound)?;
-        tx.commit().await?;
-        Ok(late)
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
+            let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
+            let late = revoked.ok_or(StoreError::NotFound)?;
+            tx.commit().await?;
+            Ok(late)
+        })
     }
 
     /// A runner said that it leaves for good: an ephemeral one is ended as by
@@ -55,23 +57,25 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Option<Late>, StoreError> {
-        let mut tx = self.write(tenant).await?;
-        let ephemeral = query(locking!(
-            "SELECT id FROM runners
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let ephemeral = query(locking!(
+                "SELECT id FROM runners
              WHERE tenant_id = $1 AND id = $2 AND ephemeral = 1 AND replica_id IS NULL",
-            "FOR NO KEY UPDATE"
-        ))
-        .bind(tenant.to_string())
-        .bind(runner.to_string())
-        .fetch_optional(&mut tx)
-        .await?;
-        let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
-        let left = match ephemeral {
-            Some(_) => revoke(&mut tx, (tenant, runner), &entry, lost, now).await?,
-            None => None,
-        };
-        tx.commit().await?;
-        Ok(left)
+                "FOR NO KEY UPDATE"
+            ))
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .fetch_optional(&mut tx)
+            .await?;
+            let entry = entry(Actor::Runner(runner), "runner.left", runner, json!({}));
+            let left = match ephemeral {
+                Some(_) => revoke(&mut tx, (tenant, runner), &entry, lost, now).await?,
+                None => None,
+            };
+            tx.commit().await?;
+            Ok(left)
+        })
     }
 
     /// Ends the ephemeral runners that were silent for so long, as far as that was counted
@@ -86,30 +90,32 @@ impl Store {
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Vec<(RunnerId, Late)>, StoreError> {
-        let mut tx = self.write_any("it is about time").await?;
-        let rows: Vec<Row> = query(locking!(
-            "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
+        retried!({
+            let mut tx = self.write_any("it is about time").await?;
+            let rows: Vec<Row> = query(locking!(
+                "SELECT tenant_id, id, COALESCE(last_seen_at, enrolled_at) AS heard_at FROM runners
              WHERE ephemeral = 1 AND revoked_at IS NULL AND replica_id IS NULL
                  AND silent_generation = generation AND silent_us >= $1
              ORDER BY heard_at LIMIT $2",
-            "FOR NO KEY UPDATE"
-        ))
-        .bind(micros(silent_for))
-        .bind(i64::from(SWEPT_AT_MOST))
-        .fetch_all(&mut tx)
-        .await?;
-        let mut removed = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (runner, heard_at) = (row.parsed("id")?, row.time("heard_at")?);
-            let detail = json!({ "silent_since": heard_at });
-            let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
-            let place = (row.parsed("tenant_id")?, runner);
-            if let Some(late) = revoke(&mut tx, place, &entry, lost, now).await? {
-                removed.push((runner, late));
+                "FOR NO KEY UPDATE"
+            ))
+            .bind(micros(silent_for))
+            .bind(i64::from(SWEPT_AT_MOST))
+            .fetch_all(&mut tx)
+            .await?;
+            let mut removed = Vec::with_capacity(rows.len());
+            for row in rows {
+                let (runner, heard_at) = (row.parsed("id")?, row.time("heard_at")?);
+                let detail = json!({ "silent_since": heard_at });
+                let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
+                let place = (row.parsed("tenant_id")?, runner);
+                if let Some(late) = revoke(&mut tx, place, &entry, lost, now).await? {
+                    removed.push((runner, late));
+                }
             }
-        }
-        tx.commit().await?;
-        Ok(removed)
+            tx.commit().await?;
+            Ok(removed)
+        })
     }
 }
 

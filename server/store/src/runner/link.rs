@@ -9,7 +9,7 @@ use super::{MAX_HOST_BYTES, RunnerRow};
 use crate::{
     NewSandbox, Store, StoreError,
     columns::{integer, json},
-    database::{Connection, query},
+    database::{Connection, query, retried},
     error::bounded,
     operation, sandbox,
 };
@@ -95,30 +95,32 @@ impl Store {
         now: Timestamp,
     ) -> Result<LinkClaimed, StoreError> {
         within_bounds(claim)?;
-        let mut tx = self.write(tenant).await?;
-        let before = super::lock(&mut tx, tenant, runner).await?;
-        if before.is_barred() {
-            return Err(StoreError::Conflict(
-                "the runner is revoked or locked, enrol it anew",
-            ));
-        }
-        if before.incarnation.as_ref() == Some(&claim.incarnation)
-            && claim.journal_sequence < before.accepted_sequence
-        {
-            return Err(StoreError::Conflict(
-                "more of the runner's journal was seen meanwhile than it shows",
-            ));
-        }
-        // Each link has used a join state of its own, so that none before it has a higher generation
-        // than that: also where this database is an older copy, and does not know of all of them.
-        let generation = Generation((before.generation.0 + 1).max(before.join_state));
-        take(&mut tx, &before, generation, claim, now).await?;
-        for sandbox in &claim.sandboxes {
-            sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
-        }
-        let late = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
-        tx.commit().await?;
-        Ok(LinkClaimed { generation, late })
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let before = super::lock(&mut tx, tenant, runner).await?;
+            if before.is_barred() {
+                return Err(StoreError::Conflict(
+                    "the runner is revoked or locked, enrol it anew",
+                ));
+            }
+            if before.incarnation.as_ref() == Some(&claim.incarnation)
+                && claim.journal_sequence < before.accepted_sequence
+            {
+                return Err(StoreError::Conflict(
+                    "more of the runner's journal was seen meanwhile than it shows",
+                ));
+            }
+            // Each link has used a join state of its own, so that none before it has a higher generation
+            // than that: also where this database is an older copy, and does not know of all of them.
+            let generation = Generation((before.generation.0 + 1).max(before.join_state));
+            take(&mut tx, &before, generation, claim, now).await?;
+            for sandbox in &claim.sandboxes {
+                sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
+            }
+            let late = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
+            tx.commit().await?;
+            Ok(LinkClaimed { generation, late })
+        })
     }
 
     /// The runner was last heard of then, and has said that its journal has accepted so many

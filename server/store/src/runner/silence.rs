@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use crate::{Store, StoreError, database::query};
+use crate::{
+    Store, StoreError,
+    database::{query, retried},
+};
 
 impl Store {
     /// So much time has passed since this was said last, or since the server was started: every
@@ -14,17 +17,19 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`]; nothing was counted.
     pub async fn count_silence(&self, passed: Duration) -> Result<(), StoreError> {
-        let mut tx = self.write_any("it is about time").await?;
-        query(
-            "UPDATE runners SET silent_generation = generation, silent_us =
+        retried!({
+            let mut tx = self.write_any("it is about time").await?;
+            query(
+                "UPDATE runners SET silent_generation = generation, silent_us =
                  CASE WHEN silent_generation = generation THEN silent_us + $1 ELSE 0 END
              WHERE replica_id IS NULL AND revoked_at IS NULL",
-        )
-        .bind(micros(passed))
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await?;
-        Ok(())
+            )
+            .bind(micros(passed))
+            .execute(&mut tx)
+            .await?;
+            tx.commit().await?;
+            Ok(())
+        })
     }
 }
 

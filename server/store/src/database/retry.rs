@@ -1,0 +1,72 @@
+//! Work that is done again where PostgreSQL ended it in favour of another transaction: two that waited for
+//! each other's locks (`40P01`), or a failed serialisation (`40001`). Nothing of it was written.
+
+use std::time::Duration;
+
+use crate::{EnrolRefusal, RedeemRefusal, StoreError};
+
+/// How often a piece of work is tried.
+const TRIES: u32 = 5;
+
+/// The pause before the second try; it doubles with each.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Answers with the result of the block, which begins a transaction and commits it. The block may run
+/// more than once.
+macro_rules! retried {
+    ($work:expr) => {{
+        let mut tries = $crate::database::Tries::default();
+        loop {
+            match async { $work }.await {
+                Err(error) if tries.again(&error).await => {}
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use retried;
+
+/// How often one piece of work was tried.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(u32);
+
+/// What may hide that another transaction was preferred.
+pub(crate) trait Failed {
+    fn of_store(&self) -> Option<&StoreError>;
+}
+
+impl Tries {
+    /// Whether the work is to be done again, after a pause.
+    pub(crate) async fn again(&mut self, error: &impl Failed) -> bool {
+        self.0 += 1;
+        if self.0 >= TRIES || !error.of_store().is_some_and(StoreError::was_not_preferred) {
+            return false;
+        }
+        tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
+        true
+    }
+}
+
+impl Failed for StoreError {
+    fn of_store(&self) -> Option<&StoreError> {
+        Some(self)
+    }
+}
+
+impl Failed for EnrolRefusal {
+    fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Failed for RedeemRefusal {
+    fn of_store(&self) -> Option<&StoreError> {
+        match self {
+            Self::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
