@@ -17,6 +17,7 @@ pub mod human;
 pub mod ids;
 pub mod isolation;
 pub mod limits;
+mod link_target;
 pub mod operation;
 pub mod refusal;
 #[cfg(feature = "openapi")]
@@ -32,6 +33,7 @@ pub use event::{Event, SessionEvent};
 pub use file_digest::{DigestAlgorithm, FileDigest, FileHasher};
 pub use ids::*;
 pub use isolation::Isolation;
+pub use link_target::leads_into_its_folder;
 pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };

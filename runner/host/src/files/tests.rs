@@ -1,3 +1,4 @@
+mod archives;
 mod entries;
 
 use std::{

@@ -17,7 +17,7 @@ use rustix::{
     io::Errno,
 };
 use shared_sandbox::{EntryKind, FileFailure, Outcome, Skipped, Unpack, Unpacked};
-use shared_types::{FileDigest, FileHasher, limits::MAX_ARCHIVE_ENTRIES};
+use shared_types::{FileDigest, FileHasher, leads_into_its_folder, limits::MAX_ARCHIVE_ENTRIES};
 
 use super::{
     Allowance, Announcer, Failure, content, failure, fit, invalid, remove, replace, skipped_bytes,
@@ -143,6 +143,17 @@ enum Content {
     },
 }
 
+impl Content {
+    /// Whether it is no link, or one that leads, by its text, to something in the directory that the
+    /// archive is for; its path in the archive is `below`.
+    fn leads_nowhere_else(&self, below: &str) -> bool {
+        match self {
+            Self::Directory { .. } | Self::File { .. } => true,
+            Self::Link { to } => leads_into_its_folder(Path::new(below), to),
+        }
+    }
+}
+
 impl Plan {
     fn of(
         asked: &Unpack,
@@ -167,7 +178,9 @@ impl Plan {
             }
             let path = Path::new(&asked.path).join(&below);
             let path = path.to_string_lossy().into_owned();
-            let effect = match workspace.place_of_change(&path).starts_with(&root) {
+            let is_inside = workspace.place_of_change(&path).starts_with(&root)
+                && content.leads_nowhere_else(&below);
+            let effect = match is_inside {
                 true => effect(&path, &content, workspace, allowance),
                 false => Err(FileFailure::OutsideWorkspace { path: path.clone() }.into()),
             };
@@ -280,16 +293,10 @@ fn effect(
             }
             (There::content(before), There::Content(*digest))
         }
-        Content::Link { to } => {
-            if !stays_inside(&workspace.relative(path)?, to) {
-                let path = path.to_owned();
-                return Err(FileFailure::OutsideWorkspace { path }.into());
-            }
-            match link_before(path, workspace)? {
-                There::Link(before) if before == *to => return Ok(None),
-                before => (before, There::Link(to.clone())),
-            }
-        }
+        Content::Link { to } => match link_before(path, workspace)? {
+            There::Link(before) if before == *to => return Ok(None),
+            before => (before, There::Link(to.clone())),
+        },
     };
     let path = match content {
         Content::Link { .. } => workspace.path_of_entry(path),
@@ -321,20 +328,6 @@ fn link_before(path: &str, workspace: &Workspace) -> Result<There, Failure> {
             Err(FileFailure::Exists { path }.into())
         }
     }
-}
-
-/// Whether a link at this path leads, by its text, to something in the workspace.
-fn stays_inside(path: &Path, to: &str) -> bool {
-    let mut depth = path.components().count().saturating_sub(1);
-    for part in Path::new(to).components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
-        }
-    }
-    !to.is_empty()
 }
 
 /// Where new files lie until they are in place.

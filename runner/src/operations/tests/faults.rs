@@ -11,7 +11,7 @@ use std::{
 
 use proto::v1::runner_frame;
 use shared_link::runner::Record;
-use shared_sandbox::{Edit, Input, Upload};
+use shared_sandbox::{Edit, Input, Unpack, Upload};
 use shared_types::{Digest, OsEntropy};
 
 use super::*;
@@ -121,6 +121,9 @@ impl FromStr for Fault {
     }
 }
 
+/// What files hold that are sent.
+const CONTENT: &[u8] = b"all of it";
+
 const AT_ONCE: &str = "echo ran >> effects-at-once; echo once; exit 4";
 const SCRIPT: &str = "echo ran >> effects; seq 1 2000; exit 3";
 
@@ -137,7 +140,7 @@ async fn stand_in() {
     match std::env::var(ONLY) {
         Ok(number) => bench.expect(number.parse().expect("a number")).await,
         Err(_) => {
-            for number in [9, 1, 4, 2, 3, 5, 7, 11, 12, 13] {
+            for number in [9, 1, 4, 2, 3, 5, 7, 11, 12, 13, 14] {
                 bench.expect(number).await;
             }
         }
@@ -153,11 +156,23 @@ impl Bench {
             4 => self.run_command(4, AT_ONCE, "once\n", 4).await,
             2 => self.change(2, write("written", b"content")).await,
             3 => self.change(3, edit()).await,
-            5 => self.upload(5, b"all of it").await,
+            5 => {
+                let outcome = self.send(5, upload(), CONTENT.into()).await;
+                let written = matches!(outcome, v1::ended::Outcome::Written(_));
+                assert!(written, "{outcome:?}");
+            }
             7 => self.cancel(7).await,
             11 => self.change(11, make_directory()).await,
             12 => self.change(12, rename()).await,
             13 => self.change(13, remove()).await,
+            14 => {
+                let archive = archive();
+                let outcome = self.send(14, unpack(&archive), archive.into()).await;
+                let v1::ended::Outcome::Unpacked(unpacked) = outcome else {
+                    panic!("{outcome:?}");
+                };
+                assert_eq!((unpacked.entries, unpacked.skipped.len()), (3, 0));
+            }
             _ => {
                 let list = Request::List(shared_sandbox::List {
                     path: String::new(),
@@ -210,28 +225,25 @@ impl Bench {
         assert_eq!(answer.answer(), v1::cancel_answer::Answer::NeverStarted);
     }
 
-    /// Uploads this, where it has not been.
-    async fn upload(&mut self, number: u128, content: &'static [u8]) {
-        let upload = Request::Upload(Upload {
-            path: "uploaded".to_owned(),
-            bytes: content.len() as u64,
-            digest: Digest::of(content).into(),
-            mode: None,
-        });
-        self.ask_under(Epoch(2), number, upload).await;
+    /// Asks for what takes a file, and sends it, where it has not been.
+    async fn send(
+        &mut self,
+        number: u128,
+        request: Request,
+        content: bytes::Bytes,
+    ) -> v1::ended::Outcome {
+        self.ask_under(Epoch(2), number, request).await;
         let piece = Order::Input {
             operation: OperationId::from_u128(number),
             piece: Input {
                 offset: 0,
-                data: content.into(),
+                data: content,
                 end: true,
             },
         };
         let ordered = self.operations.order(self.link, piece).await;
         ordered.expect("a table");
-        let outcome = self.read_all().await.1;
-        let written = matches!(outcome, v1::ended::Outcome::Written(_));
-        assert!(written, "{outcome:?}");
+        self.read_all().await.1
     }
 
     async fn ask_under(&self, epoch: Epoch, number: u128, request: Request) {
@@ -244,6 +256,43 @@ impl Bench {
 /// What the first command writes.
 fn numbers() -> String {
     (1..=2000).map(|line| format!("{line}\n")).collect()
+}
+
+fn upload() -> Request {
+    Request::Upload(Upload {
+        path: "uploaded".to_owned(),
+        bytes: CONTENT.len() as u64,
+        digest: Digest::of(CONTENT).into(),
+        mode: None,
+    })
+}
+
+fn unpack(archive: &[u8]) -> Request {
+    Request::Unpack(Unpack {
+        path: String::new(),
+        bytes: archive.len() as u64,
+        digest: Digest::of(archive).into(),
+    })
+}
+
+/// A folder, a file in it, and a link to that.
+fn archive() -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(0);
+    header.set_entry_type(tar::EntryType::Directory);
+    let added = archive.append_data(&mut header, "unpacked", &[][..]);
+    added.expect("there is room");
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_size(CONTENT.len() as u64);
+    let added = archive.append_data(&mut header, "unpacked/file", CONTENT);
+    added.expect("there is room");
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    let added = archive.append_link(&mut header, "unpacked/link", "file");
+    added.expect("there is room");
+    archive.into_inner().expect("it is in memory")
 }
 
 /// Replaces the only `x` of a file.
@@ -409,6 +458,7 @@ fn die_and_go_on(place: tempfile::TempDir, fault: Fault) {
     assert_eq!(read("uploaded"), "all of it", "{fault}");
     assert_eq!(read("edited"), "y and z", "{fault}");
     assert_eq!(read("moved"), "all of it", "{fault}");
+    assert_eq!(read("unpacked/link"), "all of it", "{fault}");
     let is_there = |name| workspace.join(name).exists();
     let there = ["made/in/here", "to-move", "tree"].map(is_there);
     assert_eq!(there, [true, false, false], "{fault}");

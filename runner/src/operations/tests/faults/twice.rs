@@ -23,6 +23,11 @@ fn a_file_is_moved_once_where_the_daemon_is_killed_twice() {
     die_twice(12, "moved", "all of it");
 }
 
+#[test]
+fn an_archive_is_unpacked_where_the_daemon_is_killed_twice() {
+    die_twice(14, "unpacked/link", "all of it");
+}
+
 /// The operation is done, and its file has this content, wherever the first two daemons die.
 fn die_twice(number: u128, file: &str, content: &str) {
     let (_, mut kinds) = written_with_only(Some(number));
