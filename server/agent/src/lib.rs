@@ -4,7 +4,7 @@
 //! what comes next, do it, record it, again. The decision is a pure function of the log, so
 //! going on after a crash is the same loop as going on after a step: there is no special path.
 //!
-//! The engine speaks to the world through narrow ports (journal, sandbox, live sink, model). It
+//! The engine speaks to the world through narrow ports (session log, sandbox, live sink, model). It
 //! names no database, no HTTP, no wire format, no vendor and no tenant.
 
 mod bounds;
@@ -16,7 +16,7 @@ mod transcript;
 mod turn;
 
 pub use engine::{Carried, Claim, Engine, EngineLimits};
-pub use session::{Journal, JournalError, Live, LiveSink, SessionPorts};
+pub use session::{Live, LiveSink, LogError, SessionLog, SessionPorts};
 pub use tools::{Tool, ToolSet};
 pub use transcript::{Placed, Task, tasks};
 pub use turn::{TurnError, WaitingCall, show_waiting};

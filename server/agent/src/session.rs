@@ -11,7 +11,7 @@ use shared_types::{Event, OperationId, OperationScope, SessionEvent, SessionId, 
 #[derive(Clone)]
 pub struct SessionPorts {
     /// The session's log, written under one epoch.
-    pub journal: Arc<dyn Journal>,
+    pub log: Arc<dyn SessionLog>,
     /// Where the session's tools work.
     pub sandbox: Arc<dyn Sandbox>,
     /// Who watches while it happens.
@@ -28,35 +28,35 @@ pub struct SessionPorts {
 /// to cancel are recorded by whoever receives them, and the placement of an operation
 /// (`call.placed`) by the sandbox, in one transaction with the intent.
 #[async_trait]
-pub trait Journal: Send + Sync {
+pub trait SessionLog: Send + Sync {
     /// The whole log, in order.
     ///
     /// # Errors
     /// If it cannot be read.
-    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError>;
+    async fn load(&self) -> Result<Vec<SessionEvent>, LogError>;
 
     /// Appends the events in one durable transaction.
     ///
     /// # Errors
     /// If they are not, or may not be, durable: then the turn goes no further here.
-    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError>;
+    async fn record(&self, events: Vec<Event>) -> Result<(), LogError>;
 
     /// Appends the end of a call and stores how its operation ended, in one durable transaction.
     ///
     /// # Errors
-    /// As for [`Journal::record`]; also where another end of the operation is stored, which is
+    /// As for [`SessionLog::record`]; also where another end of the operation is stored, which is
     /// what the operation ends with when it is asked for again.
     async fn record_end(
         &self,
         ended: Event,
         operation: OperationId,
         outcome: &Outcome,
-    ) -> Result<(), JournalError>;
+    ) -> Result<(), LogError>;
 }
 
 /// Why the log cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JournalError {
+pub enum LogError {
     /// A newer worker has the session.
     #[error("write to the session's log: a newer worker has taken the session over")]
     StaleEpoch,

@@ -23,7 +23,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    Carried, Claim, Engine, EngineLimits, Journal, JournalError, Live, LiveSink, SessionPorts,
+    Carried, Claim, Engine, EngineLimits, Live, LiveSink, LogError, SessionLog, SessionPorts,
     ToolSet, TurnError,
 };
 
@@ -39,7 +39,7 @@ const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Everything around one turn.
 pub(crate) struct World {
-    pub(crate) journal: Arc<MemoryJournal>,
+    pub(crate) log: Arc<MemoryLog>,
     pub(crate) sandbox: Arc<TracedSandbox>,
     pub(crate) model: Arc<ScriptedModel>,
     pub(crate) live: Arc<Recorder>,
@@ -66,7 +66,7 @@ impl World {
     ) -> Self {
         let trace = Trace::default();
         Self {
-            journal: Arc::new(MemoryJournal::new(trace.clone())),
+            log: Arc::new(MemoryLog::new(trace.clone())),
             sandbox: Arc::new(TracedSandbox {
                 scripted: sandbox,
                 trace: trace.clone(),
@@ -98,7 +98,7 @@ impl World {
 
     pub(crate) fn ports(&self) -> SessionPorts {
         SessionPorts {
-            journal: self.journal.clone(),
+            log: self.log.clone(),
             sandbox: self.sandbox.clone(),
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
@@ -164,7 +164,7 @@ impl World {
     }
 
     pub(crate) fn was_placed_at(&self, step: u32, ordinal: u32, operation: OperationId) {
-        self.journal.append(Event::CallPlaced {
+        self.log.append(Event::CallPlaced {
             turn: TURN,
             step,
             ordinal,
@@ -179,7 +179,7 @@ impl World {
 
     /// The `call.ended` events: step, ordinal, and the event.
     pub(crate) fn ended_calls(&self) -> Vec<Event> {
-        let mut events = self.journal.events();
+        let mut events = self.log.events();
         events.retain(|event| matches!(event, Event::CallEnded { .. }));
         events
     }
@@ -194,7 +194,7 @@ impl World {
 
     /// How the turn ended, and why.
     pub(crate) fn end(&self) -> (TurnOutcome, String) {
-        match self.journal.events().last() {
+        match self.log.events().last() {
             Some(Event::TurnEnded {
                 outcome, reason, ..
             }) => (*outcome, reason.clone().unwrap_or_default()),
@@ -234,7 +234,7 @@ impl Trace {
 
 /// A log in memory whose n-th write can fail.
 #[derive(Debug)]
-pub(crate) struct MemoryJournal {
+pub(crate) struct MemoryLog {
     state: Mutex<Stored>,
     trace: Trace,
 }
@@ -255,22 +255,22 @@ pub(crate) struct Fault {
     pub(crate) at: usize,
     /// Whether this one is stored all the same, and only the answer is lost.
     pub(crate) stored: bool,
-    pub(crate) error: JournalError,
+    pub(crate) error: LogError,
 }
 
-impl MemoryJournal {
+impl MemoryLog {
     fn new(trace: Trace) -> Self {
-        let journal = Self {
+        let log = Self {
             state: Mutex::default(),
             trace,
         };
-        journal.append(Event::InputAccepted {
+        log.append(Event::InputAccepted {
             turn: TURN,
             by: UserId::from_u128(9),
             client_id: None,
             text: "do it".to_owned(),
         });
-        journal
+        log
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
@@ -307,12 +307,12 @@ impl MemoryJournal {
 }
 
 #[async_trait]
-impl Journal for MemoryJournal {
-    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError> {
+impl SessionLog for MemoryLog {
+    async fn load(&self) -> Result<Vec<SessionEvent>, LogError> {
         Ok(lock(&self.state).events.clone())
     }
 
-    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError> {
+    async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
         let fault = {
             let mut state = lock(&self.state);
             state.writes += 1;
@@ -337,7 +337,7 @@ impl Journal for MemoryJournal {
         ended: Event,
         operation: OperationId,
         outcome: &Outcome,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), LogError> {
         let stored = (operation, outcome.clone());
         self.record(vec![ended]).await?;
         lock(&self.state).ends.push(stored);

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     engine::{Carried, Claim, Engine},
-    session::{JournalError, SessionPorts},
+    session::{LogError, SessionPorts},
     transcript::Transcript,
 };
 pub(crate) use abandon::abandon;
@@ -38,10 +38,10 @@ pub enum TurnError {
     StaleEpoch,
     /// Nothing can be recorded or read now.
     #[error("carry on with the turn: {0}")]
-    JournalUnavailable(String),
+    LogUnavailable(String),
     /// The log cannot be read, or what the turn records is refused: trying again may change nothing.
     #[error("carry on with the turn: {0}")]
-    JournalRefused(String),
+    LogRefused(String),
     /// The log holds an event that this release cannot read: what it did is not known here, so nothing
     /// is done on top of it.
     #[error(
@@ -59,12 +59,12 @@ pub enum TurnError {
     NotInLog,
 }
 
-impl From<JournalError> for TurnError {
-    fn from(error: JournalError) -> Self {
+impl From<LogError> for TurnError {
+    fn from(error: LogError) -> Self {
         match error {
-            JournalError::StaleEpoch => Self::StaleEpoch,
-            JournalError::Unavailable(reason) => Self::JournalUnavailable(reason),
-            JournalError::Refused(reason) => Self::JournalRefused(reason),
+            LogError::StaleEpoch => Self::StaleEpoch,
+            LogError::Unavailable(reason) => Self::LogUnavailable(reason),
+            LogError::Refused(reason) => Self::LogRefused(reason),
         }
     }
 }
@@ -96,7 +96,7 @@ impl<'a> Turn<'a> {
             epoch,
             waited,
         } = claim;
-        let log = ports.journal.load().await?;
+        let log = ports.log.load().await?;
         if let Some((seq, kind)) = unreadable(&log) {
             return Err(TurnError::Unreadable {
                 seq,
@@ -154,7 +154,7 @@ impl<'a> Turn<'a> {
 
     /// Makes the event durable, and only then part of what the turn knows.
     async fn record(&mut self, event: Event) -> Result<(), TurnError> {
-        self.ports.journal.record(vec![event.clone()]).await?;
+        self.ports.log.record(vec![event.clone()]).await?;
         self.transcript.apply(&event, self.engine.clock.now());
         Ok(())
     }

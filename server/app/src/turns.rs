@@ -20,9 +20,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     isolation::IsolationPolicy,
-    journal::{SessionJournal, SessionSink},
     live::LiveHub,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
+    session_log::{SessionSink, StoredLog},
 };
 
 mod failing;
@@ -115,7 +115,7 @@ impl Bench {
             tenant,
         };
         SessionPorts {
-            journal: Arc::new(SessionJournal {
+            log: Arc::new(StoredLog {
                 store: store.clone(),
                 hub: hub.clone(),
                 clock: clock.clone(),

@@ -6,7 +6,7 @@ use shared_sandbox::scripted::Script;
 use shared_types::event::{CallOutcome, TurnOutcome};
 
 use crate::{
-    JournalError, TurnError,
+    LogError, TurnError,
     testing::{EPOCH, Fault, Reply, TURN, World},
 };
 
@@ -49,16 +49,16 @@ async fn an_abandoned_turn_stops_what_runs_and_every_call_of_it_ends() {
     let operation = scripted.started()[0].id;
     assert_eq!(scripted.cancelled(), [operation]);
     assert_eq!(scripted.left(), [operation]);
-    let events = world.journal.events();
+    let events = world.log.events();
     assert_eq!(abandon(&world).await, Ok(()));
-    assert_eq!(world.journal.events(), events, "it ends once");
+    assert_eq!(world.log.events(), events, "it ends once");
 }
 
 #[tokio::test]
 async fn a_turn_is_abandoned_only_where_that_can_be_recorded() {
     let world = cut_off().await;
-    let error = JournalError::Unavailable("the disk is full".to_owned());
-    world.journal.break_at(Fault {
+    let error = LogError::Unavailable("the disk is full".to_owned());
+    world.log.break_at(Fault {
         at: 0,
         stored: false,
         error: error.clone(),

@@ -47,7 +47,7 @@ async fn place(world: &World, ordinal: u32) -> OperationId {
 
 /// The operation has ended, and nobody listened.
 fn settle(world: &World, operation: OperationId) {
-    world.journal.append(Event::OperationSettled {
+    world.log.append(Event::OperationSettled {
         operation,
         summary: "exit code 0".to_owned(),
     });

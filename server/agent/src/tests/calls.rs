@@ -21,7 +21,7 @@ use shared_types::{
 };
 
 use crate::{
-    JournalError, Live, TurnError,
+    Live, LogError, TurnError,
     testing::{
         EPOCH, Fault, Happened, Reply, START, TURN, World, command, content, ends, exit, output,
         to_its_end, written,
@@ -45,7 +45,7 @@ async fn the_end_of_an_operation_is_stored_with_that_of_its_call() {
     let world = one_call(SHELL, [ends(end.clone())]);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
     let started = world.sandbox.scripted.started();
-    assert_eq!(world.journal.ends(), [(started[0].id, end)]);
+    assert_eq!(world.log.ends(), [(started[0].id, end)]);
     assert_eq!(world.sandbox.scripted.stored(), [started[0].id]);
 }
 
@@ -53,10 +53,10 @@ async fn the_end_of_an_operation_is_stored_with_that_of_its_call() {
 async fn the_token_of_an_end_that_cannot_be_recorded_goes_back() {
     let end = exit(0, ExitStatus::Code(0), ExitCause::Exited);
     let world = one_call(SHELL, [ends(end)]);
-    world.journal.break_at(Fault {
+    world.log.break_at(Fault {
         at: 2,
         stored: false,
-        error: JournalError::Unavailable("the disk is gone".to_owned()),
+        error: LogError::Unavailable("the disk is gone".to_owned()),
     });
     assert!(world.run().await.is_err());
     assert!(world.sandbox.scripted.stored().is_empty());

@@ -52,7 +52,7 @@ async fn what_the_model_had_said_is_kept_when_the_turn_is_cancelled() {
         .await;
     world.cancel.cancel();
     assert_eq!(running.await.expect("it runs"), Ok(TurnOutcome::Cancelled));
-    let events = world.journal.events();
+    let events = world.log.events();
     assert!(matches!(
         &events[1],
         Event::AnswerRecorded { text, finish: Finish::Cancelled, calls, .. }
@@ -65,7 +65,7 @@ async fn a_turn_that_is_cancelled_before_a_word_was_said_records_no_answer() {
     let world = World::new([Reply::Hang(Vec::new())], []);
     world.cancel.cancel();
     assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
-    assert_eq!(world.journal.events().len(), 2);
+    assert_eq!(world.log.events().len(), 2);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_wish_to_cancel_in_the_log_is_found_after_a_restart() {
     world.live.saw(is_output).await;
     first.abort();
     let _ = first.await;
-    world.journal.append(Event::CancelRequested {
+    world.log.append(Event::CancelRequested {
         turn: TURN,
         by: UserId::from_u128(9),
     });
@@ -145,13 +145,13 @@ async fn a_command_that_ended_by_itself_just_then_keeps_its_real_result() {
     let world = World::new([Reply::calls("", [SHELL])], [command("done", 0)]);
     let first = world.spawn();
     // The worker dies with the result unrecorded.
-    world.journal.break_at(crate::testing::Fault {
+    world.log.break_at(crate::testing::Fault {
         at: 2,
         stored: false,
-        error: crate::JournalError::Unavailable("the disk is full".to_owned()),
+        error: crate::LogError::Unavailable("the disk is full".to_owned()),
     });
     assert!(first.await.expect("it runs").is_err());
-    world.journal.mend();
+    world.log.mend();
     world.cancel.cancel();
     assert_eq!(world.run().await, Ok(TurnOutcome::Cancelled));
     assert_eq!(

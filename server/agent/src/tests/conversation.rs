@@ -10,7 +10,7 @@ use shared_types::{
 
 use crate::{
     Claim, Live, TurnError,
-    session::JournalError,
+    session::LogError,
     testing::{Fault, Reply, TURN, World, command},
 };
 
@@ -18,7 +18,7 @@ use crate::{
 async fn a_message_without_a_need_for_tools_is_answered_in_one_step() {
     let world = World::new([Reply::says("hello")], []);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
-    let kinds: Vec<_> = world.journal.events().iter().map(|e| e.kind()).collect();
+    let kinds: Vec<_> = world.log.events().iter().map(|e| e.kind()).collect();
     assert_eq!(kinds, ["input.accepted", "answer.recorded", "turn.ended"]);
     assert_eq!(
         world.live.all(),
@@ -36,9 +36,9 @@ async fn a_message_without_a_need_for_tools_is_answered_in_one_step() {
 async fn a_turn_that_has_ended_is_left_as_it_is() {
     let world = World::new([Reply::says("hello")], []);
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
-    let log = world.journal.events();
+    let log = world.log.events();
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
-    assert_eq!(world.journal.events(), log);
+    assert_eq!(world.log.events(), log);
     assert_eq!(world.model.requests().len(), 1);
 }
 
@@ -114,7 +114,7 @@ async fn thoughts_are_heard_apart_from_the_text_and_recorded_with_the_vendors_ow
         heard,
         expected.map(|(what, at, text)| (what, at, text.to_owned()))
     );
-    let recorded = world.journal.events();
+    let recorded = world.log.events();
     let Event::AnswerRecorded {
         reasoning, opaque, ..
     } = &recorded[1]
@@ -228,11 +228,11 @@ async fn a_turn_goes_no_further_on_an_event_that_cannot_be_read_and_passes_unkno
         let event = serde_json::json!({ "type": kind, "v": 2, "turn": "x" });
         serde_json::from_value(event).expect("an event is kept whole")
     };
-    world.journal.append_body(newer("turn.teleported"));
+    world.log.append_body(newer("turn.teleported"));
     assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
 
     let world = World::new([Reply::says("hello")], []);
-    world.journal.append_body(newer("call.ended"));
+    world.log.append_body(newer("call.ended"));
     let refused = world.run().await;
     assert!(
         matches!(&refused, Err(TurnError::Unreadable { kind, .. }) if kind == "call.ended"),
@@ -244,10 +244,10 @@ async fn a_turn_goes_no_further_on_an_event_that_cannot_be_read_and_passes_unkno
 #[tokio::test]
 async fn a_worker_that_was_replaced_stops_at_its_next_record() {
     let world = World::new([Reply::says("hello")], []);
-    world.journal.break_at(Fault {
+    world.log.break_at(Fault {
         at: 1,
         stored: false,
-        error: JournalError::StaleEpoch,
+        error: LogError::StaleEpoch,
     });
     assert_eq!(world.run().await, Err(TurnError::StaleEpoch));
 }

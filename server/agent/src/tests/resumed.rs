@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    JournalError, TurnError,
+    LogError, TurnError,
     testing::{Fault, Happened, Reply, World, content, ends, written},
 };
 
@@ -56,22 +56,22 @@ fn world() -> World {
 async fn a_turn_killed_at_any_record_ends_with_the_same_log_and_one_id_per_call() {
     let whole = world();
     assert_eq!(whole.run().await, Ok(TurnOutcome::Completed));
-    let log = whole.journal.events();
+    let log = whole.log.events();
     let writes = log.len() - 1;
     assert_eq!(writes, 14, "four answers, nine calls, one end");
     for at in 1..=writes {
         for stored in [false, true] {
             let world = world();
-            let error = JournalError::Unavailable("the disk is full".to_owned());
-            world.journal.break_at(Fault { at, stored, error });
+            let error = LogError::Unavailable("the disk is full".to_owned());
+            world.log.break_at(Fault { at, stored, error });
             let first = world.run().await;
             assert!(
-                matches!(first, Err(TurnError::JournalUnavailable(_))),
+                matches!(first, Err(TurnError::LogUnavailable(_))),
                 "{first:?}"
             );
-            world.journal.mend();
+            world.log.mend();
             assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
-            assert_eq!(world.journal.events(), log, "write {at}, stored: {stored}");
+            assert_eq!(world.log.events(), log, "write {at}, stored: {stored}");
             check(&world.trace.all());
         }
     }

@@ -28,9 +28,9 @@ pub(crate) async fn abandon(
     reason: Option<String>,
 ) -> Result<(), TurnError> {
     // The turn ends also where its log cannot be read.
-    let transcript = match ports.journal.load().await.map_err(TurnError::from) {
+    let transcript = match ports.log.load().await.map_err(TurnError::from) {
         Ok(log) => Transcript::of(&log),
-        Err(TurnError::JournalRefused(_)) => Transcript::default(),
+        Err(TurnError::LogRefused(_)) => Transcript::default(),
         Err(error) => return Err(error),
     };
     let turn = transcript.turn(id);
@@ -50,7 +50,7 @@ pub(crate) async fn abandon(
         outcome,
         reason,
     });
-    ports.journal.record(events).await?;
+    ports.log.record(events).await?;
     for operation in placed {
         ports.sandbox.leave(operation).await;
     }

@@ -234,13 +234,13 @@ impl<'a> Call<'a> {
         if self.tasks_at_most < most {
             return Ok(false);
         }
-        let log = self.site.ports.journal.load().await?;
+        let log = self.site.ports.log.load().await?;
         Ok(Transcript::of(&log).running_tasks().count() >= most)
     }
 
     /// The number of the task that is begun now.
     async fn next_task(&self) -> Result<u32, TurnError> {
-        let log = self.site.ports.journal.load().await?;
+        let log = self.site.ports.log.load().await?;
         Ok(Transcript::of(&log).next_task())
     }
 

@@ -103,10 +103,8 @@ impl<'a> Turn<'a> {
             outcome,
             token,
         } = end;
-        let journal = &self.ports.journal;
-        journal
-            .record_end(ended.clone(), operation, &outcome)
-            .await?;
+        let log = &self.ports.log;
+        log.record_end(ended.clone(), operation, &outcome).await?;
         token.spend();
         self.transcript.apply(&ended, self.engine.clock.now());
         Ok(())

@@ -56,7 +56,7 @@ pub(super) fn budget(site: &Site<'_>, ask: &TaskAsk) -> Duration {
 
 /// Does what is asked of the session's tasks, as the log has them now.
 pub(super) async fn run(site: &Site<'_>, ask: &TaskAsk) -> Result<Look, TurnError> {
-    let transcript = Transcript::of(&site.ports.journal.load().await?);
+    let transcript = Transcript::of(&site.ports.log.load().await?);
     let number = match ask {
         TaskAsk::Status => {
             return Ok(Look::nowhere(status(site, transcript.tasks())));

@@ -24,9 +24,9 @@ impl Obstacle {
         match self {
             Self::Panic
             | Self::Turn(
-                TurnError::NotInLog | TurnError::JournalRefused(_) | TurnError::Unreadable { .. },
+                TurnError::NotInLog | TurnError::LogRefused(_) | TurnError::Unreadable { .. },
             ) => true,
-            Self::Turn(TurnError::StaleEpoch | TurnError::JournalUnavailable(_)) => false,
+            Self::Turn(TurnError::StaleEpoch | TurnError::LogUnavailable(_)) => false,
             Self::Store(error) => !error.is_passing(),
         }
     }
@@ -95,7 +95,7 @@ impl Worker {
             outcome,
             reason,
         };
-        let recorded = ports.journal.record(vec![ended]).await;
+        let recorded = ports.log.record(vec![ended]).await;
         recorded.map_err(TurnError::from)?;
         Ok(outcome)
     }

@@ -105,8 +105,8 @@ fn a_turn_is_given_up_at_the_third_failure_or_at_once_where_it_is_to_stop() {
 fn a_store_that_does_not_answer_is_no_fault_of_the_turn() {
     let busy = || server_store::StoreError::Unavailable("the disk is slow".into());
     assert!(!Obstacle::Store(busy()).is_the_turns_own());
-    let unavailable = TurnError::JournalUnavailable(busy().to_string());
+    let unavailable = TurnError::LogUnavailable(busy().to_string());
     assert!(!Obstacle::Turn(unavailable).is_the_turns_own());
-    let refused = TurnError::JournalRefused("it is too large".to_owned());
+    let refused = TurnError::LogRefused("it is too large".to_owned());
     assert!(Obstacle::Turn(refused).is_the_turns_own());
 }

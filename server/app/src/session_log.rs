@@ -1,9 +1,9 @@
-//! The engine's journal over the store: one session, one epoch (docs/internals/contracts.md#c2).
+//! The engine's log of a session over the store: one session, one epoch (docs/internals/contracts.md#c2).
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use server_agent::{Journal, JournalError, Live, LiveSink};
+use server_agent::{Live, LiveSink, LogError, SessionLog};
 use server_store::{Store, StoreError};
 use shared_sandbox::Outcome;
 use shared_types::{
@@ -31,7 +31,7 @@ pub(crate) async fn load(
 }
 
 /// Writes of one worker to one session.
-pub(crate) struct SessionJournal {
+pub(crate) struct StoredLog {
     pub(crate) store: Store,
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
@@ -41,14 +41,14 @@ pub(crate) struct SessionJournal {
 }
 
 #[async_trait]
-impl Journal for SessionJournal {
-    async fn load(&self) -> Result<Vec<SessionEvent>, JournalError> {
+impl SessionLog for StoredLog {
+    async fn load(&self) -> Result<Vec<SessionEvent>, LogError> {
         load(&self.store, self.tenant, self.session)
             .await
             .map_err(refused)
     }
 
-    async fn record(&self, events: Vec<Event>) -> Result<(), JournalError> {
+    async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
         self.store
             .append(
                 self.tenant,
@@ -73,7 +73,7 @@ impl Journal for SessionJournal {
         ended: Event,
         operation: OperationId,
         outcome: &Outcome,
-    ) -> Result<(), JournalError> {
+    ) -> Result<(), LogError> {
         let json = serde_json::to_string(outcome).map_err(unusable)?;
         let end = (operation, json.as_str());
         let (tenant, session, now) = (self.tenant, self.session, self.clock.now());
@@ -94,15 +94,15 @@ impl Journal for SessionJournal {
     }
 }
 
-fn unusable(reason: impl ToString) -> JournalError {
-    JournalError::Refused(reason.to_string())
+fn unusable(reason: impl ToString) -> LogError {
+    LogError::Refused(reason.to_string())
 }
 
-fn refused(error: StoreError) -> JournalError {
+fn refused(error: StoreError) -> LogError {
     match error {
-        StoreError::StaleEpoch { .. } => JournalError::StaleEpoch,
-        passing if passing.is_passing() => JournalError::Unavailable(passing.to_string()),
-        other => JournalError::Refused(other.to_string()),
+        StoreError::StaleEpoch { .. } => LogError::StaleEpoch,
+        passing if passing.is_passing() => LogError::Unavailable(passing.to_string()),
+        other => LogError::Refused(other.to_string()),
     }
 }
 
