@@ -10,11 +10,11 @@ mod daemon;
 mod endpoints;
 mod enrol;
 mod enrolment;
+mod heap;
 mod home;
 mod journal;
 mod key;
 mod link;
-mod memory;
 mod network;
 mod operations;
 mod processes;
@@ -96,7 +96,7 @@ fn told(error: &anyhow::Error) -> String {
 }
 
 fn act(cli: Cli) -> anyhow::Result<()> {
-    memory::keep();
+    heap::keep();
     shared_tls::install_provider();
     let journal = variable(shared_telemetry::JOURNAL_STREAM);
     shared_telemetry::init_logs(

@@ -25,7 +25,6 @@ use crate::{
     enrolment::{Proven, Reached},
     home::Home,
     key::{RunnerKey, ServerIdentity},
-    memory,
     operations::{Operations, Unfinished},
 };
 
@@ -211,7 +210,6 @@ impl Session<'_> {
                     transport = link.reached.transport.name(),
                     "runner connected"
                 );
-                memory::give_back();
                 return Ok(());
             }
             Todo::Nothing => return Ok(()),
