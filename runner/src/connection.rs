@@ -24,7 +24,7 @@ pub(crate) use self::{
     http1::{Http1, MAX_ANSWER_BYTES, WebSocket},
     transport::{Offer, Transport, Transports},
 };
-use crate::{endpoints::Route, server_url::ServerUrl};
+use crate::server_url::ServerUrl;
 
 /// Time to find the server's addresses, and for the TCP and TLS handshakes, each.
 pub(crate) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -43,6 +43,16 @@ pub(crate) enum Accept {
     Any,
     /// One that the platform's roots vouch for.
     PlatformRoots,
+}
+
+/// One attempt's way to the server.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    pub(crate) url: ServerUrl,
+    /// At least one, in the order in which they are dialled.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// What the connection may speak.
+    pub(crate) offer: Offer,
 }
 
 /// An open connection.

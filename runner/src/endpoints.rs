@@ -10,12 +10,9 @@ use std::{io, net::SocketAddr};
 use tokio::net::lookup_host;
 
 use crate::{
-    connection::{ConnectError, HANDSHAKE_WITHIN, Offer, Transports, within},
-    server_url::{ServerUrl, UrlError},
+    connection::{ConnectError, HANDSHAKE_WITHIN, Route, Transports, within},
+    server_url::{MAX_SERVERS, ServerUrl, UrlError},
 };
-
-/// Addresses of one server, at most.
-pub(crate) const MAX_SERVERS: usize = 16;
 
 /// All of them, and whose turn it is.
 #[derive(Debug)]
@@ -32,16 +29,6 @@ struct Endpoint {
     began_at: Option<SocketAddr>,
     /// Only a WebSocket has passed here.
     only_websocket: bool,
-}
-
-/// One attempt's way to the server.
-#[derive(Debug, Clone)]
-pub(crate) struct Route {
-    pub(crate) url: ServerUrl,
-    /// At least one, in the order in which they are dialled.
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// What the connection may speak.
-    pub(crate) offer: Offer,
 }
 
 impl Endpoints {
@@ -139,7 +126,7 @@ fn begin_behind(addresses: &mut [SocketAddr], last: Option<SocketAddr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Transport;
+    use crate::connection::{Offer, Transport};
 
     fn addresses(hosts: &[u8]) -> Vec<SocketAddr> {
         let address = |host: &u8| SocketAddr::from(([10, 0, 0, *host], 7400));

@@ -20,8 +20,9 @@ use tokio::time::timeout;
 use tonic::{Code, Response, Status, transport::Channel};
 
 use crate::{
-    connection::{Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Transport, Wire},
-    endpoints::Route,
+    connection::{
+        Accept, ConnectError, Connection, MAX_ANSWER_BYTES, Offer, Route, Transport, Wire,
+    },
     home::{Home, HomeError, JoinState},
     key::{RunnerKey, ServerIdentity},
     server_url::ServerUrl,

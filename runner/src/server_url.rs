@@ -6,7 +6,8 @@ use http::Uri;
 use shared_types::address::is_loopback_host;
 use url::{Host, Url};
 
-use crate::endpoints::MAX_SERVERS;
+/// Addresses of one server, at most.
+pub(crate) const MAX_SERVERS: usize = 16;
 
 /// Where the server is reached: a scheme, a host and a port, nothing else.
 #[derive(Debug, Clone, PartialEq, Eq)]

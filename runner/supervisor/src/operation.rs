@@ -19,7 +19,6 @@ use crate::{
     Directory, ExitRecord, Found, FrameError, FromSupervisor, Identity, KillMethod,
     MAX_INPUT_BYTES, RecordError, Request, RequestError, SpoolReader, StartRecord, Stream,
     ToSupervisor,
-    recover::{self, Recovered},
 };
 pub(crate) use link::Link;
 
@@ -213,27 +212,6 @@ impl Operation {
         self.last_id
     }
 
-    /// What is new, waiting for it at most this long.
-    ///
-    /// Where the supervisor has died, this kills its tree and writes down that the operation is
-    /// lost, which can take some seconds.
-    ///
-    /// # Errors
-    /// When the records cannot be read.
-    pub fn event(&mut self, within: Duration) -> Result<Option<Event>, OperationError> {
-        loop {
-            match self.next_event() {
-                Ok(Some(event)) => return Ok(Some(event)),
-                Ok(None) => match self.link.ready(within) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(None),
-                    Err(_) => self.look_again()?,
-                },
-                Err(Cut) => self.look_again()?,
-            }
-        }
-    }
-
     /// What is new, without waiting; `None` once the socket is read empty.
     ///
     /// # Errors
@@ -404,17 +382,19 @@ impl Operation {
         })
     }
 
-    /// The connection is gone: the records tell what holds.
-    fn look_again(&mut self) -> Result<(), RecordError> {
-        match recover::settle(Directory::open(self.directory.path())?)? {
-            Recovered::Running(operation) => {
-                let Self { link, .. } = *operation;
-                self.link = link;
-            }
-            Recovered::Fenced(_) => self.ended = Some(Ended::Fenced),
-            Recovered::Ended(_, record) => self.ended = Some(Ended::Exited(record)),
-        }
-        Ok(())
+    /// Whether there is something to read from the supervisor, waiting for it at most this long.
+    pub(crate) fn is_ready(&mut self, within: Duration) -> Result<bool, OperationError> {
+        self.link.ready(within)
+    }
+
+    /// Goes on over the connection of a newer attachment to the same operation.
+    pub(crate) fn go_on_as(&mut self, attached: Self) {
+        self.link = attached.link;
+    }
+
+    /// It has ended like this, by its records.
+    pub(crate) fn has_ended(&mut self, ended: Ended) {
+        self.ended = Some(ended);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod force;
 mod remains;
+mod wait;
 
 use std::{fs, io, path::Path, time::Duration};
 

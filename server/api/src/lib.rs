@@ -14,6 +14,7 @@ mod link;
 mod rest;
 mod seats;
 mod serve;
+mod status;
 mod ws;
 
 pub use hosts::Names;

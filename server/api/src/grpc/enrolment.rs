@@ -7,8 +7,7 @@ use proto::{
 use server_app::{App, AuthenticateRequest, NotLetIn};
 use tonic::{Request, Response, Status};
 
-use super::status;
-use crate::Peer;
+use crate::{Peer, status::status};
 
 pub(super) struct Service {
     app: App,

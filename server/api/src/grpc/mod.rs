@@ -9,9 +9,9 @@ pub(crate) use posted::Refused;
 
 use axum::{Router, middleware::map_request};
 use proto::v1::{enrolment_server::EnrolmentServer, runner_link_server::RunnerLinkServer};
-use server_app::{App, AppError};
+use server_app::App;
 use shared_types::limits::MAX_FRAME_BYTES;
-use tonic::{Code, Status, service::Routes};
+use tonic::service::Routes;
 
 /// Largest message of the enrolment service, in bytes: a runner has 32 labels at most.
 const MAX_ENROLMENT_BYTES: usize = 8 * 1024;
@@ -26,21 +26,4 @@ pub(crate) fn router(app: App) -> Router {
     let routes = |routes: Routes| routes.into_axum_router().reset_fallback();
     let link = routes(Routes::new(link)).layer(map_request(first_message::is_short));
     routes(Routes::new(enrolment)).merge(link).merge(posted)
-}
-
-/// A use case's error in gRPC's words.
-pub(crate) fn status(error: &AppError) -> Status {
-    let code = match error {
-        AppError::NotFound(_) => Code::NotFound,
-        AppError::Invalid(_) => Code::InvalidArgument,
-        AppError::Conflict(_) => Code::AlreadyExists,
-        AppError::Unauthenticated(_) => Code::Unauthenticated,
-        AppError::Forbidden(_) => Code::PermissionDenied,
-        AppError::TooMany { .. } | AppError::OverRate { .. } => Code::ResourceExhausted,
-        AppError::Unavailable(cause) => {
-            tracing::error!(%cause, "a runner's request could not be carried out");
-            Code::Unavailable
-        }
-    };
-    Status::new(code, error.to_string())
 }

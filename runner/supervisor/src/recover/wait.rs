@@ -1,0 +1,39 @@
+//! What a daemon hears that can wait: also what holds once the supervisor is gone.
+
+use std::time::Duration;
+
+use super::{Recovered, settle};
+use crate::{Cut, Directory, Ended, Event, Operation, OperationError, RecordError};
+
+impl Operation {
+    /// What is new, waiting for it at most this long.
+    ///
+    /// Where the supervisor has died, this kills its tree and writes down that the operation is
+    /// lost, which can take some seconds.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn event(&mut self, within: Duration) -> Result<Option<Event>, OperationError> {
+        loop {
+            match self.next_event() {
+                Ok(Some(event)) => return Ok(Some(event)),
+                Ok(None) => match self.is_ready(within) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(_) => look_again(self)?,
+                },
+                Err(Cut) => look_again(self)?,
+            }
+        }
+    }
+}
+
+/// The connection is gone: the records tell what holds.
+fn look_again(operation: &mut Operation) -> Result<(), RecordError> {
+    match settle(Directory::open(operation.directory().path())?)? {
+        Recovered::Running(attached) => operation.go_on_as(*attached),
+        Recovered::Fenced(_) => operation.has_ended(Ended::Fenced),
+        Recovered::Ended(_, record) => operation.has_ended(Ended::Exited(record)),
+    }
+    Ok(())
+}
