@@ -10,7 +10,7 @@ mod changes;
 mod claim;
 mod disk;
 mod files;
-mod memory;
+mod journaled;
 mod recovery;
 mod start;
 mod work;
@@ -38,11 +38,11 @@ use tokio_stream::StreamMap;
 use self::{
     disk::Disk,
     files::Files,
-    memory::Memory,
+    journaled::Journaled,
     start::{Starting, Taken, Times},
     work::{Happened, Happenings, Work},
 };
-pub(crate) use self::{memory::Entry, recovery::Found};
+pub(crate) use self::{journaled::Entry, recovery::Found};
 use crate::{journal::JournalError, processes::Processes};
 
 /// Orders that wait for the table.
@@ -138,7 +138,7 @@ pub(crate) struct OperationsService {
     processes: Processes,
     clock: Arc<dyn Clock>,
     table: Table,
-    memory: Memory,
+    journaled: Journaled,
     orders: mpsc::Receiver<(LinkId, Order)>,
     wishes: mpsc::Receiver<Wish>,
     unfinished: watch::Sender<Unfinished>,
@@ -265,7 +265,7 @@ impl OperationsService {
                 self.begin(operation, request, times)
             }
             act => {
-                self.memory.write(&mut self.table, false)?;
+                self.journaled.write(&mut self.table, false)?;
                 self.act(act);
                 Ok(())
             }

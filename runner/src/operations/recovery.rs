@@ -28,7 +28,7 @@ use super::{
     claim::Claim,
     disk::Disk,
     files::{Files, bytes_on_disk},
-    memory::{Known, Memory},
+    journaled::{Journaled, Known},
     renewals,
 };
 use crate::{
@@ -90,7 +90,7 @@ impl Operations {
             processes: found.processes,
             clock: found.clock,
             table,
-            memory: Memory {
+            journaled: Journaled {
                 journal: found.journal,
                 known,
                 #[cfg(test)]
@@ -143,7 +143,7 @@ impl OperationsService {
         let mut doubted = matches!(repaired, Some(Repair::Cut { .. }));
         let set_aside = matches!(repaired, Some(Repair::SetAside { .. }));
         for (directory, left) in left {
-            let places = &self.memory.known.places;
+            let places = &self.journaled.known.places;
             if places.values().any(|placed| placed == directory) {
                 continue;
             }
@@ -189,7 +189,7 @@ impl OperationsService {
 
     /// Places an open operation where the journal does not say where it is.
     fn place(&mut self, id: OperationId, directory: &str) -> bool {
-        let places = &mut self.memory.known.places;
+        let places = &mut self.journaled.known.places;
         if places.contains_key(&id) {
             return false;
         }
@@ -206,10 +206,10 @@ impl OperationsService {
     ) -> Result<(), JournalError> {
         let Remembered { same_boot, doubted } = remembered;
         if !same_boot && !doubted {
-            self.memory.write_boot()?;
+            self.journaled.write_boot()?;
         }
         let (mut released, mut unreadable) = (Vec::new(), Vec::new());
-        let places: Vec<_> = self.memory.known.places.drain().collect();
+        let places: Vec<_> = self.journaled.known.places.drain().collect();
         for (id, directory) in places {
             if !self.table.remembers(id) {
                 continue;
@@ -219,7 +219,7 @@ impl OperationsService {
                     if let Left::Unreadable(_) = &left {
                         unreadable.push(directory.clone());
                     }
-                    self.memory.known.places.insert(id, directory);
+                    self.journaled.known.places.insert(id, directory);
                     released.extend(self.found(id, left));
                 }
                 None if self.table.is_open(id) => {
@@ -237,10 +237,10 @@ impl OperationsService {
         self.forget_changes();
         if doubted {
             let journal = self.table.incarnation().journal;
-            self.memory
+            self.journaled
                 .begin_anew(&mut self.table, journal, self.clock.as_ref())?;
         } else {
-            self.memory.write(&mut self.table, false)?;
+            self.journaled.write(&mut self.table, false)?;
         }
         // Not before it is written down that nothing is known of them: the next daemon would hold
         // for lost what has a place in the journal and no directory, and would not see a reason for
@@ -279,7 +279,7 @@ impl OperationsService {
                 self.files.add(id, files);
             }
             Left::Fenced(spool) => {
-                self.memory.known.forget(id);
+                self.journaled.known.forget(id);
                 self.table.release(id);
                 return Some(spool);
             }
@@ -293,7 +293,7 @@ impl OperationsService {
 
     /// An operation that has no directory: either one on files, or one that never got that far.
     async fn without_a_place(&mut self, id: OperationId, same_boot: bool) {
-        let settled = match self.memory.known.changes.of(id) {
+        let settled = match self.journaled.known.changes.of(id) {
             Some((change, later)) => self.host.settle(change.clone(), later).await,
             None if same_boot => Settled::NotApplied,
             None => Settled::Unclear,

@@ -70,8 +70,10 @@ impl OperationsService {
     ) -> Result<(), JournalError> {
         let ready = self.ready(&request);
         let written = match &ready {
-            Some(ready) => self.memory.write_placed(&mut self.table, id, ready.place()),
-            None => self.memory.write(&mut self.table, !request.only_reads()),
+            Some(ready) => self
+                .journaled
+                .write_placed(&mut self.table, id, ready.place()),
+            None => self.journaled.write(&mut self.table, !request.only_reads()),
         };
         match written {
             Ok(()) => self.start(id, request, times, ready),
@@ -85,7 +87,7 @@ impl OperationsService {
         self.found_no_room();
         let refused = Outcome::Refused(no_room(error));
         self.table.not_begun(id, refused);
-        self.memory.write(&mut self.table, false)
+        self.journaled.write(&mut self.table, false)
     }
 
     /// What it takes to start this, if it is a command and nothing has to be waited for.
@@ -184,7 +186,7 @@ impl OperationsService {
         };
         if placed {
             self.hand_over(id, ready, times, passing);
-        } else if let Err(error) = self.memory.place(id, ready.place()) {
+        } else if let Err(error) = self.journaled.place(id, ready.place()) {
             return self.end(id, Outcome::Refused(no_room(&error)));
         } else {
             self.placed(id, ready, times, passing);
@@ -215,7 +217,7 @@ impl OperationsService {
 
     /// Starts a command once everything that is written down of it is on the disk.
     fn start_when_synced(&mut self, id: OperationId, taken: Taken, passing: Passing) {
-        let synced = self.memory.journal.sync();
+        let synced = self.journaled.journal.sync();
         self.work.insert(id, Work::Starting(None, passing));
         self.starting.push(Box::pin(async move {
             let taken = match synced.wait().await {

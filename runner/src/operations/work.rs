@@ -143,7 +143,7 @@ impl OperationsService {
     ) -> Result<(), JournalError> {
         match happened {
             Happened::Host(HostEvent::Changing(announced)) => {
-                match self.memory.change(id, announced.change.clone()) {
+                match self.journaled.change(id, announced.change.clone()) {
                     Ok(()) => announced.go_ahead(),
                     Err(error) => announced.refuse(no_room(&error)),
                 }
@@ -210,12 +210,12 @@ impl OperationsService {
         } else {
             self.drop_files(id);
         }
-        self.memory.write(&mut self.table, false)
+        self.journaled.write(&mut self.table, false)
     }
 
     pub(super) fn forget_changes(&mut self) {
         let table = &self.table;
-        self.memory
+        self.journaled
             .known
             .changes
             .forget_ended(|id| table.is_open(id));
@@ -230,7 +230,7 @@ impl OperationsService {
 
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
-        self.memory.known.forget(id);
+        self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
             self.processes.forget(spool);
@@ -239,18 +239,18 @@ impl OperationsService {
 
     /// Forgets everything: what is remembered is not what happened.
     pub(super) fn begin_journal(&mut self, journal: JournalId) -> Result<(), JournalError> {
-        self.memory
+        self.journaled
             .journal
             .begin_anew(journal, self.clock.as_ref(), std::iter::empty())?;
         for id in self.table.begin_journal(journal) {
-            self.memory.known.forget(id);
+            self.journaled.known.forget(id);
             match self.work.get_mut(&id) {
                 // Its files go once it has ended.
                 Some(work) => work.orphan(),
                 None => self.drop_files(id),
             }
         }
-        self.memory.write_boot()
+        self.journaled.write_boot()
     }
 }
 

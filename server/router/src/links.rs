@@ -14,9 +14,9 @@
 mod gate;
 mod handle;
 mod link;
-mod memory;
 mod registry;
 mod seal;
+mod shown;
 
 use std::{sync::Arc, time::Duration};
 

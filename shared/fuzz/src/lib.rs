@@ -5,8 +5,8 @@
 //! kept in the corpus as `failed-SEED`, so that it is tried first from then on, and the command
 //! that repeats it is printed. A test runs a few seeds; `make soak` sets [`SEEDS`] and [`FIRST`].
 
+mod allocated;
 mod dice;
-mod memory;
 mod mutate;
 
 use std::{
@@ -15,8 +15,8 @@ use std::{
     path::Path,
 };
 
+pub use allocated::{Measured, peak_of};
 pub use dice::Dice;
-pub use memory::{Measured, peak_of};
 pub use mutate::mutate;
 
 /// The variable that says how many seeds are tried.

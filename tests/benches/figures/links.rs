@@ -10,7 +10,7 @@ use tests::{fleet::Fleet, gantry::Gantry, peer::Over};
 use tokio::time::sleep;
 
 use crate::{
-    memory::memory,
+    resident::memory,
     table::{Figure, Goal, MIB, Unit},
 };
 

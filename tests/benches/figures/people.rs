@@ -14,7 +14,7 @@ use crate::{
     execs::{TRUE, timed},
     files::{Local, gone, speed},
     hands::Hands,
-    memory::{memory, peak_from_here},
+    resident::{memory, peak_from_here},
     ssh::Ssh,
     table::{Figure, Goal, MIB, Stopwatch, Unit, median, percentile},
 };

@@ -12,7 +12,7 @@ use tests::{
 
 use crate::{
     local,
-    memory::{memory, peak_from_here},
+    resident::{memory, peak_from_here},
     table::{Figure, Goal, MIB, Stopwatch, Unit, median},
 };
 

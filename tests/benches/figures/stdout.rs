@@ -6,7 +6,7 @@ use tests::door::Door;
 use crate::{
     hands::Hands,
     local,
-    memory::{memory, peak_from_here},
+    resident::{memory, peak_from_here},
     ssh::Ssh,
     table::{Figure, Goal, MIB, Stopwatch, Unit},
 };

@@ -23,7 +23,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::pki_types::ServerName};
 
 use crate::{
-    memory::memory,
+    resident::memory,
     table::{Figure, Goal, Stopwatch, Unit},
 };
 

@@ -25,8 +25,8 @@ use tokio_util::sync::WaitForCancellationFuture;
 use super::{
     Inbound, LinkEnd, LinkIdentity, Links, Serving,
     handle::{Gone, LinkHandle, Open, Outbound},
-    memory::Memory,
     registry,
+    shown::Shown,
 };
 use crate::{
     bounds::ACCEPTED_STORED_WITHIN,
@@ -49,9 +49,9 @@ pub(super) async fn serve(
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
             let link = Link::new(&links, &who, generation, &facts, &outbound);
-            let memory = Arc::clone(&link.memory);
+            let shown = Arc::clone(&link.shown);
             let end = link.serve(&links, &facts, inbound, &outbound).await;
-            (end, Some((generation, memory)))
+            (end, Some((generation, shown)))
         }
         Err(end) => (end, None),
     };
@@ -61,8 +61,8 @@ pub(super) async fn serve(
         let _ = timeout(links.options().goodbye_within, last).await;
     }
     drop(outbound);
-    if let Some((generation, memory)) = claimed {
-        let accepted = memory.accepted();
+    if let Some((generation, shown)) = claimed {
+        let accepted = shown.accepted();
         links.serving.rows.ended(&who, generation, accepted).await;
     }
     tracing::info!(link.end = ?end, "the link ended");
@@ -122,7 +122,7 @@ struct Link {
     began: Instant,
     heard_at: Timestamp,
     /// What this link shows of the runner's memory.
-    memory: Arc<Memory>,
+    shown: Arc<Shown>,
     /// It is stored then, and asked whether the link still holds.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
@@ -169,7 +169,7 @@ impl Link {
             link: LinkHandle::open(linked, machine, outbound.clone()),
             began,
             heard_at: serving.clock.now(),
-            memory: Arc::new(Memory::of(facts)),
+            shown: Arc::new(Shown::of(facts)),
             store_heard_at: began + options.heard_every,
             storing_heard: None,
             serving,
@@ -186,8 +186,8 @@ impl Link {
         outbound: &Outbound,
     ) -> LinkEnd {
         let (runner, generation) = (self.who.runner, self.link.generation());
-        let memory = Arc::clone(&self.memory);
-        let stop = match links.registry.register(runner, generation, memory).await {
+        let shown = Arc::clone(&self.shown);
+        let stop = match links.registry.register(runner, generation, shown).await {
             Ok(stop) => stop,
             Err(turned_away) => return turned_away.into(),
         };
@@ -312,8 +312,8 @@ impl Link {
 
     /// What the runner has accepted is stored soon.
     fn accepted(&mut self, accepted: u64) {
-        if accepted > self.memory.accepted() {
-            self.memory.raise(accepted);
+        if accepted > self.shown.accepted() {
+            self.shown.raise(accepted);
             let soon = Instant::now() + ACCEPTED_STORED_WITHIN;
             self.store_heard_at = self.store_heard_at.min(soon);
         }
@@ -336,7 +336,7 @@ impl Link {
         let heard = Heard {
             generation: self.link.generation(),
             at: self.heard_at,
-            accepted: self.memory.accepted(),
+            accepted: self.shown.accepted(),
         };
         let (serving, registry) = (Arc::clone(&self.serving), self.registry.clone());
         let who = Arc::clone(&self.who);

@@ -6,7 +6,7 @@ use shared_link::server::{self, Seen, Slot, TurnedAway};
 use shared_types::{Generation, RunnerId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{LinkEnd, LinkHandle, gate::Gate, memory::Memory};
+use super::{LinkEnd, LinkHandle, gate::Gate, shown::Shown};
 
 /// Requests to the owner task that may wait.
 const REQUESTS: usize = 256;
@@ -27,7 +27,7 @@ enum Request {
     Register {
         runner: RunnerId,
         generation: Generation,
-        memory: Arc<Memory>,
+        shown: Arc<Shown>,
         reply: oneshot::Sender<Result<oneshot::Receiver<LinkEnd>, TurnedAway>>,
     },
     Ready {
@@ -79,17 +79,17 @@ pub(super) fn start() -> Handle {
 
 impl Handle {
     /// Makes this link the runner's current one and ends an older one. What comes back tells when
-    /// this one has to end. `memory`: what the link shows of the runner's.
+    /// this one has to end. `shown`: what the link shows of the runner's.
     pub(super) async fn register(
         &self,
         runner: RunnerId,
         generation: Generation,
-        memory: Arc<Memory>,
+        shown: Arc<Shown>,
     ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
         self.ask(|reply| Request::Register {
             runner,
             generation,
-            memory,
+            shown,
             reply,
         })
         .await
@@ -196,7 +196,7 @@ struct Entry {
     /// It is locked, for good.
     locked: bool,
     /// Of the newest link. Its task holds it as well, until it is stored.
-    memory: Option<Arc<Memory>>,
+    shown: Option<Arc<Shown>>,
 }
 
 impl Registry {
@@ -213,9 +213,9 @@ impl Registry {
             Request::Register {
                 runner,
                 generation,
-                memory,
+                shown,
                 reply,
-            } => drop(reply.send(self.entry(runner).register(generation, memory))),
+            } => drop(reply.send(self.entry(runner).register(generation, shown))),
             Request::Ready { runner, link } => {
                 self.entry(runner)
                     .change(|slot| slot.ready(link.generation(), link));
@@ -231,9 +231,9 @@ impl Registry {
                 drop(reply.send(self.entry(runner).connection.subscribe()));
             }
             Request::Seen { runner, reply } => {
-                let memory = self.entries.get(&runner);
-                let memory = memory.and_then(|entry| entry.memory.as_ref());
-                drop(reply.send(memory.map(|memory| memory.seen())));
+                let shown = self.entries.get(&runner);
+                let shown = shown.and_then(|entry| entry.shown.as_ref());
+                drop(reply.send(shown.map(|shown| shown.seen())));
             }
             Request::Gate { runner, reply } => {
                 drop(reply.send(self.entry(runner).gate.clone()));
@@ -271,20 +271,20 @@ impl Entry {
             stop: None,
             gate: Gate::open(),
             locked: false,
-            memory: None,
+            shown: None,
         }
     }
 
     fn register(
         &mut self,
         generation: Generation,
-        memory: Arc<Memory>,
+        shown: Arc<Shown>,
     ) -> Result<oneshot::Receiver<LinkEnd>, TurnedAway> {
         if self.locked && !self.is_revoked() {
             return Err(TurnedAway::Locked);
         }
         self.slot.register(generation)?;
-        self.memory = Some(memory);
+        self.shown = Some(shown);
         let (stop, stopped) = oneshot::channel();
         if let Some(older) = self.stop.replace(stop) {
             let _ = older.send(LinkEnd::Replaced);
@@ -338,13 +338,13 @@ impl Entry {
     }
 
     fn is_needed(&self) -> bool {
-        let unstored = |memory: &Arc<Memory>| Arc::strong_count(memory) > 1;
+        let unstored = |shown: &Arc<Shown>| Arc::strong_count(shown) > 1;
         // That it is about to be revoked is nowhere else yet.
         let barred = !self.gate.is_open() && !self.is_barred_for_good();
         self.slot.is_taken()
             || self.gate.is_shared()
             || barred
-            || self.memory.as_ref().is_some_and(unstored)
+            || self.shown.as_ref().is_some_and(unstored)
             || self.connection.receiver_count() > 0
     }
 

@@ -20,7 +20,7 @@ use rustix::{
     process::{Pid, Signal, WaitOptions},
 };
 
-use crate::{memory, program, sys};
+use crate::{program, sys, victims};
 pub(crate) use plan::Plan;
 use plan::Told;
 
@@ -66,7 +66,7 @@ impl Gated {
                 pid
             }
         };
-        memory::expose(pid, kill_order);
+        victims::expose(pid, kill_order);
         let id = ProcessId::of(pid, boot_id).inspect_err(|_| end(pid))?;
         Ok(Self { pid, id, gate })
     }

@@ -17,13 +17,13 @@ mod input;
 mod last_words;
 mod launch;
 mod layout;
-mod memory;
 mod prepare;
 mod program;
 mod stream;
 mod supervise;
 mod sys;
 mod terminal;
+mod victims;
 mod waiting;
 
 use std::{io, os::fd::AsFd, process::ExitCode};

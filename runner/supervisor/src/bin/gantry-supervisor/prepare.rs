@@ -14,7 +14,7 @@ use rustix::{
     pipe::PipeFlags,
 };
 
-use crate::{clock::BootTimer, gate::Gated, input, memory, stream, sys};
+use crate::{clock::BootTimer, gate::Gated, input, stream, sys, victims};
 
 /// A pipe as large as an ordinary user may make it.
 const PIPE_BYTES: usize = 1024 * 1024;
@@ -53,7 +53,7 @@ impl Host {
             boot_id: boot_id()?,
             ground,
             names: LeafNames::below(Path::new("."))?,
-            kill_order: memory::protect(),
+            kill_order: victims::protect(),
         })
     }
 }

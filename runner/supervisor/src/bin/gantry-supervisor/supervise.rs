@@ -20,11 +20,10 @@ use crate::{
     gate::Opened,
     input::Input,
     layout::Ends,
-    memory,
     prepare::Prepared,
     stream::Pump,
     sys::{self, Collected},
-    terminal, waiting,
+    terminal, victims, waiting,
 };
 use ending::{FIRST_MOMENT, Phase};
 pub(crate) use over::Over;
@@ -56,8 +55,8 @@ impl Child {
     /// how many were.
     fn ran_out_of_memory(&self) -> bool {
         self.ended
-            .is_some_and(|(collected, _)| memory::can_be_victim(collected.status))
-            && memory::kills()
+            .is_some_and(|(collected, _)| victims::can_be_victim(collected.status))
+            && victims::kills()
                 .zip(self.memory_kills)
                 .is_some_and(|(now, before)| now > before)
     }
@@ -190,7 +189,7 @@ impl Supervision {
         };
         // One that is over already had no time to use up the host's memory.
         if self.child.ended.is_none() {
-            self.child.memory_kills = memory::kills();
+            self.child.memory_kills = victims::kills();
         }
         if let Some(client) = &mut self.client {
             client.say(&FromSupervisor::Started(start));

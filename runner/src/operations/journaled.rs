@@ -31,7 +31,7 @@ pub(crate) enum Entry {
 }
 
 /// The journal, and what of it is not in the table.
-pub(super) struct Memory {
+pub(super) struct Journaled {
     pub(super) journal: Journal<Entry>,
     pub(super) known: Known,
     /// Where the daemon dies.
@@ -113,7 +113,7 @@ impl Known {
     }
 }
 
-impl Memory {
+impl Journaled {
     /// Writes down what is new with the table. `begins`: something new begins with it, for which
     /// there must be room beyond the reserve.
     pub(super) fn write(&mut self, table: &mut Table, begins: bool) -> Result<(), JournalError> {

@@ -7,13 +7,13 @@ use shared_types::Incarnation;
 
 /// Of one link; its task raises it, and whoever links next is held against it.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(super) struct Shown {
     incarnation: Incarnation,
     journal_sequence: u64,
     accepted: AtomicU64,
 }
 
-impl Memory {
+impl Shown {
     pub(super) fn of(facts: &HelloFacts) -> Self {
         Self {
             incarnation: facts.incarnation.clone(),
