@@ -154,6 +154,9 @@ impl Collected {
         if self.digest != operation.request.digest() {
             return Err(conflict());
         }
+        if asks_for_all(&operation.request) {
+            self.board.all_is_kept();
+        }
         let is_newest = match &self.controls {
             Some(controls) => controls.ask(operation),
             None => true,

@@ -142,6 +142,11 @@ impl Board {
         }
     }
 
+    /// All of the output is to be kept, by the request that is known now.
+    pub(super) fn all_is_kept(&self) {
+        self.lock().whole = true;
+    }
+
     /// What comes cannot be kept from now on.
     pub(super) fn cannot_keep(&self) {
         self.change(|known| known.unkept = true);

@@ -11,6 +11,8 @@ use shared_types::{
     limits::{CREDIT_WINDOW_BYTES, OUTPUT_CHUNK_BYTES},
 };
 
+use tokio::time::timeout;
+
 use super::double::*;
 use crate::links::LinkOptions;
 
@@ -332,4 +334,30 @@ async fn what_is_kept_is_committed_by_the_disk_and_not_by_its_reader() {
     let next = link.next().await;
     assert!(matches!(next, server_frame::Kind::Credit(_)), "{next:?}");
     nothing_was_said(&world, &mut link).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_for_all_of_what_was_collected_without_a_request_is_told_of_no_gap_by_a_full_disk()
+{
+    let (world, link, id, running) = looks_soon().await;
+    drop(running);
+    let (runner, operation) = (Runner::new(1, "one"), kept_whole(10));
+    world.lose(&runner, link).await;
+    world.store.rows().abandoned.push(operation.id);
+    let world = world.restarted();
+    let mut link = world.link(&runner.remembering(&operation, false)).await;
+    link.operation().await;
+    link.accept(&id).await;
+    world.store.fill_the_disk();
+    link.output(&id, 0, bytes(0, 10)).await;
+    eventually(|| world.store.has_told_full()).await;
+    let mut running = world.sandbox.start(operation).await.expect("it runs");
+    let told = timeout(Duration::from_millis(5), next(&mut running)).await;
+    assert!(told.is_err(), "it waits: {told:?}");
+    world.store.free_the_disk();
+    assert_eq!(link.operation().await.stdout_from, 0);
+    link.accept(&id).await;
+    link.output(&id, 0, bytes(0, 10)).await;
+    link.exit(&id, 10).await;
+    assert_eq!(read(&mut running, 0, 10).await, []);
 }

@@ -219,10 +219,11 @@ impl World {
         intent.is_some_and(|intent| intent.closed)
     }
 
-    /// Whether a reader may miss output: the runner that had it forgot it, or it cannot be kept now.
-    fn may_be_cut(&self, id: OperationId) -> bool {
-        let is_bounded = retention(&self.operations[&id].request) != Retention::All;
-        let is_unkept = is_bounded && self.unkept.contains(&id);
+    /// Whether a reader may miss output: the runner that had it forgot it, or it cannot be kept now. Only
+    /// who asks with the request waits for that.
+    fn may_be_cut(&self, id: OperationId, calls: bool) -> bool {
+        let waits = calls && retention(&self.operations[&id].request) == Retention::All;
+        let is_unkept = !waits && self.unkept.contains(&id);
         is_unkept || self.is_closed(id) || self.lost_memory.contains(&id)
     }
 
@@ -377,7 +378,7 @@ impl World {
             self.say(format!("a reader of {id} is told: {event:?}"));
         }
         let rules = Rules {
-            may_be_cut: self.may_be_cut(id),
+            may_be_cut: self.may_be_cut(id, reader.calls),
             retention: retention(&self.operations[&id].request),
             host: &self.runner.host,
         };
