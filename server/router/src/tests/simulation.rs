@@ -10,8 +10,10 @@
 //! Each seed runs in a process of its own, because tokio draws from a counter of its process. A seed that
 //! fails is printed with the command that repeats it. `make soak` runs many more.
 
+mod callers;
 mod changing;
 mod dice;
+mod faults;
 mod host;
 mod keeping;
 mod luck;
