@@ -363,7 +363,13 @@ impl Driver {
                     let _ = waiter.send(controlled.result);
                 }
             }
-            Event::Input(input, answer) => drop(answer.send(self.machine.input(&input))),
+            Event::Input(input, answer) => {
+                // Who writes may just have brought the request, by which it takes input.
+                if self.wishes.asked.has_changed().unwrap_or(false) {
+                    self.asked();
+                }
+                drop(answer.send(self.machine.input(&input)));
+            }
             Event::Control(control, answer) => {
                 self.waited += 1;
                 self.waiters.insert(self.waited, answer);

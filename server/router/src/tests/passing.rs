@@ -244,3 +244,37 @@ async fn a_runner_that_lost_its_part_of_an_upload_makes_the_writer_start_over() 
     let end = running.controls.input(piece(3, b"d")).await;
     assert_eq!(end, Ok(0), "from the beginning");
 }
+
+#[tokio::test(start_paused = true)]
+async fn input_is_taken_of_who_brings_the_request_to_what_was_collected_without_it() {
+    let (world, runner, mut link) = World::chosen().await;
+    // Several, because which of two wishes a collector sees first is chance.
+    let mut operations: Vec<_> = (10..30).map(cat).collect();
+    for operation in &mut operations {
+        if let Request::Exec(exec) = &mut operation.request {
+            exec.retention = Retention::Bounded;
+        }
+    }
+    let mut remembering = runner.clone();
+    for operation in &operations {
+        let (running, _) = world.begin(&mut link, operation.clone()).await;
+        drop(running);
+        remembering = remembering.remembering(operation, false);
+    }
+    world.lose(&runner, link).await;
+    let world = world.restarted();
+    for operation in &operations {
+        let read = world.sandbox.read(operation.id, [0, 0]).await;
+        drop(read.expect("it is placed"));
+    }
+    let mut link = world.link(&remembering).await;
+    for _ in &operations {
+        let id = link.operation().await.operation;
+        link.accept(&id).await;
+        taken(&link, &id, 0).await;
+    }
+    for operation in operations {
+        let running = world.sandbox.start(operation).await.expect("it runs");
+        assert_eq!(running.controls.input(piece(0, b"abc")).await, Ok(3));
+    }
+}
