@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as Arguments, Parser, Subcommand};
+use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
 use shared_api::CreateJoinToken;
 use shared_types::{Digest, OperationId, parse_duration};
 use url::Url;
@@ -114,13 +114,21 @@ pub(crate) enum Command {
         )]
         offset: i64,
     },
-    /// List, choose, add or remove runners
+    /// List, choose, add, share or remove runners
     Runners {
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(subcommand)]
         command: Option<Runners>,
+    },
+    /// List, invite or remove people, and change their roles
+    People {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<People>,
     },
     /// List, add or remove API keys and sign-ins
     Keys {
@@ -200,6 +208,74 @@ pub(crate) enum Runners {
         /// The runner's name or id
         name: String,
     },
+    /// Let a person, or everyone, use a runner of yours
+    Share {
+        /// The runner's name or id
+        name: String,
+        /// The person's name, or `everyone`
+        #[arg(long, value_name = "PERSON")]
+        with: String,
+    },
+    /// Take back that a runner is shared
+    Unshare {
+        /// The runner's name or id
+        name: String,
+        /// The person's name, or `everyone` [default: all with whom it is shared]
+        #[arg(long, value_name = "PERSON")]
+        with: Option<String>,
+    },
+    /// Become the owner of a runner (admins)
+    Take {
+        /// The runner's name or id
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum People {
+    /// List them (the default)
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Invite a person with a one-time code, which works for seven days
+    Invite {
+        /// The person's name: a-z, 0-9 and dashes
+        name: String,
+        /// What the person may do
+        #[arg(long, value_enum, default_value = "member")]
+        role: Role,
+        /// Print one JSON object with the code
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change what a person may do
+    Role {
+        /// The person's name or id
+        name: String,
+        /// What the person may do from now on
+        #[arg(value_enum)]
+        role: Role,
+    },
+    /// Remove a person: keys and sign-ins end at once, and what runs for the person is stopped
+    Remove {
+        /// The person's name or id; `me` to leave
+        name: String,
+    },
+}
+
+/// What a person may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Everything
+    Owner,
+    /// People who are no owners, all runners, settings, the audit log
+    Admin,
+    /// To work, on runners of their own and on shared ones
+    Member,
+    /// To look
+    Viewer,
 }
 
 #[derive(Debug, Arguments)]

@@ -17,6 +17,7 @@ mod lists;
 mod login;
 mod output;
 mod pending;
+mod people;
 mod pick;
 mod ps;
 mod remote;
@@ -34,7 +35,7 @@ mod tasks;
 mod view;
 mod watch;
 
-use args::{Args, Command, Keys, Runners};
+use args::{Args, Command, Keys, People, Runners};
 use exit::Exit;
 use screen::Screen;
 use server::Environment;
@@ -184,6 +185,28 @@ async fn run(
                 runners::add(&client, screen, &add.terms(), json).await?;
             }
             Some(Runners::Remove { name }) => runners::remove(&client, screen, &name).await?,
+            Some(Runners::Share { name, with }) => {
+                runners::share(&client, screen, &name, &with).await?;
+            }
+            Some(Runners::Unshare { name, with }) => {
+                runners::unshare(&client, screen, &name, with.as_deref()).await?;
+            }
+            Some(Runners::Take { name }) => runners::take(&client, screen, &name).await?,
+        },
+        Command::People { json, command } => match command {
+            None => people::list(&client, screen, json).await?,
+            Some(People::List { json: also }) => {
+                people::list(&client, screen, json || also).await?
+            }
+            Some(People::Invite {
+                name,
+                role,
+                json: also,
+            }) => people::invite(&client, screen, &name, (role, json || also)).await?,
+            Some(People::Role { name, role }) => {
+                people::change_role(&client, screen, &name, role).await?;
+            }
+            Some(People::Remove { name }) => people::remove(&client, screen, &name).await?,
         },
         Command::Keys { json, command } => match command {
             None => lists::keys(&client, screen, json).await?,

@@ -30,6 +30,8 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         "",
         "ISOLATION",
         "SYSTEM",
+        "OWNER",
+        "SHARED WITH",
         "WORKSPACE",
     ];
     let mut table = Table::new(heading);
@@ -41,6 +43,8 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
             if runner.ephemeral { "ephemeral" } else { "" }.to_owned(),
             isolation(runner),
             runner.platform.clone(),
+            owner(runner),
+            shared_with(runner),
             format!("{}:{}", runner.hostname, runner.workspace),
         ]);
     }
@@ -116,6 +120,60 @@ pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyho
         screen.note(&format!("{} was the active runner; {CHOOSE}", runner.name));
     }
     screen.line(&format!("removed {}", runner.name))
+}
+
+pub(crate) async fn share(
+    client: &Client,
+    screen: Screen,
+    name: &str,
+    with: &str,
+) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let runner = client.share_runner(id, with).await?;
+    tell_shares(screen, &runner)
+}
+
+pub(crate) async fn unshare(
+    client: &Client,
+    screen: Screen,
+    name: &str,
+    with: Option<&str>,
+) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let runner = client.unshare_runner(id, with).await?;
+    tell_shares(screen, &runner)
+}
+
+pub(crate) async fn take(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let runner = client.take_runner(id).await?;
+    screen.line(&format!("{} is yours now", runner.name))
+}
+
+fn tell_shares(screen: Screen, runner: &Runner) -> anyhow::Result<()> {
+    let told = match shared_with(runner) {
+        none if none.is_empty() => format!("{} is shared with no one", runner.name),
+        some => format!("{} is shared with {some}", runner.name),
+    };
+    screen.line(&clean_line(&told, MAX_WORDS))
+}
+
+fn owner(runner: &Runner) -> String {
+    let nobody = || "nobody (removed)".to_owned();
+    runner.owner.clone().unwrap_or_else(nobody)
+}
+
+fn shared_with(runner: &Runner) -> String {
+    let everyone = runner.shared_with_everyone.then(|| "everyone".to_owned());
+    let people = runner.shared_with.iter().cloned();
+    everyone
+        .into_iter()
+        .chain(people)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What `gantry runners add --json` says.

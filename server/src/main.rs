@@ -74,9 +74,9 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             let settings = Settings::resolve(*args, environment, config, &home)?;
             serve(settings, &folder).await
         }
-        Verb::SignInCode => {
+        Verb::SignInCode { user } => {
             let database = settings::database(environment, config, &home)?;
-            operator::sign_in_code(&database, &folder).await
+            operator::sign_in_code(&database, &folder, user.as_deref()).await
         }
         Verb::JoinToken {
             name,

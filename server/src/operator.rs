@@ -9,11 +9,15 @@ use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 use crate::settings::Database;
 
-/// Prints a new one-time code for the first owner.
-pub(crate) async fn sign_in_code(database: &Database, folder: &Path) -> anyhow::Result<()> {
+/// Prints a new one-time code for the person of this name, else for the first owner.
+pub(crate) async fn sign_in_code(
+    database: &Database,
+    folder: &Path,
+    user: Option<&str>,
+) -> anyhow::Result<()> {
     println!(
         "{}",
-        operator(database, folder).await?.sign_in_code().await?
+        operator(database, folder).await?.sign_in_code(user).await?
     );
     Ok(())
 }

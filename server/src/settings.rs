@@ -58,8 +58,12 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     /// Run the server until SIGTERM or Ctrl-C.
     Run(Box<RunArgs>),
-    /// Print a new one-time sign-in code for the owner.
-    SignInCode,
+    /// Print a new one-time sign-in code, by default for the first owner.
+    SignInCode {
+        /// The person who signs in with the code; `gantry people` lists the names.
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+    },
     /// Print a join token, with which runners enrol.
     JoinToken {
         /// The runner's name; without it, the runner chooses.

@@ -293,6 +293,19 @@ impl Gantry {
         command
     }
 
+    /// Invites a person, who signs in; returns the person's token.
+    pub async fn person(&self, name: &str, role: shared_api::RoleName) -> String {
+        let invited = self.client().invite(name, role).await;
+        let code = invited.expect("the owner invites").code;
+        let signed_in = self.client_with(None).sign_in(&code, "test").await;
+        signed_in.expect("the code signs in").token
+    }
+
+    /// A new conversation as whoever has this token.
+    pub async fn talk_as(&self, token: &str) -> Talk {
+        Talk::begin(self.client_with(Some(token.to_owned()))).await
+    }
+
     /// A new conversation as the owner.
     pub async fn talk(&self) -> Talk {
         Talk::begin(self.client()).await

@@ -40,6 +40,7 @@ mod scenarios {
     mod restarts;
     mod restored;
     mod retention;
+    mod rights;
     mod room;
     mod rotation;
     mod stops;

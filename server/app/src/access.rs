@@ -11,7 +11,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
     AttemptKind, Bootstrap, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewTenant,
-    NewUser, RedeemRefusal, Store, SubjectRow, UserRow,
+    NewUser, Origin, RedeemRefusal, Store, SubjectRow, UserRow,
 };
 use shared_types::{
     AddressRange, Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind,
@@ -140,24 +140,29 @@ impl Access {
     /// # Errors
     /// If the store does not answer.
     pub async fn issue_code(&self, tenant: TenantId, user: UserId) -> Result<String, AppError> {
+        let (text, code) = self.new_code(SIGN_IN_CODE_FOR);
+        self.store
+            .issue_sign_in_code(tenant, user, &code, self.clock.now())
+            .await?;
+        Ok(text)
+    }
+
+    /// A new one-time code as a person types it, and as it is stored.
+    pub(crate) fn new_code(&self, valid_for: Duration) -> (String, NewSignInCode) {
         let mut random = [0; CODE_LETTERS];
         self.entropy.fill(&mut random);
         let letters: String = random
             .iter()
             .map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)]))
             .collect();
-        let now = self.clock.now();
         let code = NewSignInCode {
             hash: code_hash(&letters),
-            expires_at: now.after(SIGN_IN_CODE_FOR),
+            expires_at: self.clock.now().after(valid_for),
         };
-        self.store
-            .issue_sign_in_code(tenant, user, &code, now)
-            .await?;
         let groups: Vec<&str> = (0..CODE_LETTERS / CODE_GROUP)
             .map(|group| &letters[group * CODE_GROUP..][..CODE_GROUP])
             .collect();
-        Ok(groups.join("-"))
+        (groups.join("-"), code)
     }
 
     /// Exchanges a code for a token. A wrong one counts against the address and against the code; a
@@ -174,19 +179,26 @@ impl Access {
         let now = self.clock.now();
         let hash = code_hash(code);
         let token = Token::generate(TokenKind::SignIn, &*self.entropy);
-        let credential = self.credential(CredentialKind::SignIn, device, &token)?;
+        let made = self.credential(CredentialKind::SignIn, device, &token)?;
+        let credential = NewCredential {
+            origin: Origin {
+                credential: Some(made.id),
+                address: Some(address),
+            },
+            ..made
+        };
         let redeemed = self.store.redeem_sign_in_code(&hash, &credential, now);
         let refusal = match redeemed.await {
             Ok((user, _)) => return Ok((token, user)),
             Err(RedeemRefusal::Store(error)) => return Err(error.into()),
             Err(RedeemRefusal::Unknown) => {
-                "this code is wrong; for a new one run: gantry-server sign-in-code"
+                "this code is wrong, or a newer one has taken its place; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
             }
             Err(RedeemRefusal::Spent) => {
-                "this code was used already; for a new one run: gantry-server sign-in-code"
+                "this code was used already; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
             }
             Err(RedeemRefusal::Expired) => {
-                "this code has expired; for a new one run: gantry-server sign-in-code"
+                "this code has expired; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
             }
         };
         match self.counted(&hash, address, now).await? {
@@ -339,6 +351,7 @@ impl Access {
         let made = self.credential(CredentialKind::ApiKey, name, &token)?;
         let credential = NewCredential {
             made_by: Some(ctx.credential),
+            origin: ctx.by().origin,
             ..made
         };
         self.allowance.one_more(ctx)?;
@@ -358,7 +371,7 @@ impl Access {
         self.gate.key(ctx, Action::RevokeKey, id).await?;
         Ok(self
             .store
-            .revoke_credential(ctx.tenant, id, ctx.user, self.clock.now())
+            .revoke_credential(ctx.tenant, id, ctx.by(), self.clock.now())
             .await?)
     }
 
@@ -380,6 +393,7 @@ impl Access {
             name: name.to_owned(),
             hash: token.hash(),
             made_by: None,
+            origin: Origin::default(),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use server_store::{Role, Scopes};
+use server_store::{By, Origin, Role, Scopes};
 use shared_types::{CredentialId, TenantId, UserId};
 
 use crate::rights::Subject;
@@ -26,6 +26,17 @@ pub struct OpContext {
 }
 
 impl OpContext {
+    /// Who does something, for the audit log.
+    pub(crate) fn by(&self) -> By {
+        By {
+            user: self.user,
+            origin: Origin {
+                credential: Some(self.credential),
+                address: self.from,
+            },
+        }
+    }
+
     /// Who asks for rights.
     pub fn subject(&self) -> Subject {
         Subject {

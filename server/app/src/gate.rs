@@ -4,12 +4,15 @@
 //! What a subject may not see is answered like what does not exist. What its role or its credential
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
 
-use server_store::{CredentialRow, ListedOperation, RunnerRow, SessionRow, Store, StoreError};
-use shared_types::{CredentialId, OperationId, RunnerId, SessionId, UserId};
+use server_store::{
+    CredentialRow, ListedOperation, PersonRow, Role, RunnerRow, Scopes, SessionRow, Store,
+    StoreError,
+};
+use shared_types::{CredentialId, OperationId, RunnerId, SessionId, TenantId, UserId};
 
 use crate::{
     AppError, OpContext,
-    rights::{Action, Denied, Resource, allow},
+    rights::{Action, Denied, Resource, Subject, allow},
 };
 
 /// No user's id.
@@ -138,6 +141,72 @@ impl Gate {
             }
         };
         Ok(rows?)
+    }
+
+    /// Whether the subject may invite somebody with that role.
+    pub(crate) fn new_person(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
+        let resource = Resource::Person { id: NOBODY, role };
+        checked(ctx, Action::InvitePerson, &resource, "person")
+    }
+
+    /// A person who was not removed. What makes somebody an owner, or none, takes an owner.
+    pub(crate) async fn person(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: UserId,
+        gets: Option<Role>,
+    ) -> Result<PersonRow, AppError> {
+        const NOUN: &str = "person";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = self.store.person(ctx.tenant, &id.to_string()).await;
+        let row = found(row, NOUN)?;
+        for role in gets.into_iter().chain([row.user.role]) {
+            checked(ctx, action, &Resource::Person { id, role }, NOUN)?;
+        }
+        Ok(row)
+    }
+
+    /// A person whom the subject names, such as one to share something with.
+    pub(crate) async fn person_named(
+        &self,
+        ctx: &OpContext,
+        name_or_id: &str,
+    ) -> Result<PersonRow, AppError> {
+        checked(ctx, Action::SeePeople, &Resource::Own, "person")?;
+        let name = match name_or_id.contains('_') {
+            true => name_or_id.to_owned(),
+            false => name_or_id.to_ascii_lowercase(),
+        };
+        match self.store.person(ctx.tenant, &name).await {
+            Err(StoreError::NotFound) => Err(AppError::Invalid(format!(
+                "there is no person {name_or_id}; gantry people lists them"
+            ))),
+            found => Ok(found?),
+        }
+    }
+
+    /// Whether the user of a session may use this runner, with the role that the user has now. No
+    /// credential is asked: what a credential has begun goes on without it.
+    pub(crate) async fn session_may_use(
+        &self,
+        (tenant, session): (TenantId, SessionId),
+        runner: RunnerId,
+    ) -> Result<bool, StoreError> {
+        let access = self.store.runner_access_in_session(tenant, runner, session);
+        let Some((user, role, access)) = access.await? else {
+            return Ok(false);
+        };
+        let subject = Subject {
+            user,
+            role,
+            scopes: Scopes::ALL,
+        };
+        let resource = Resource::Thing {
+            owner: access.owner,
+            shared: access.shared,
+        };
+        Ok(access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok())
     }
 
     pub(crate) async fn key(

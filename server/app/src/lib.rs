@@ -20,6 +20,7 @@ mod live;
 mod operations;
 mod operator;
 mod outdated;
+mod people;
 mod ports;
 mod refusals;
 pub mod rights;
@@ -59,6 +60,7 @@ pub use operations::{
     Reading, StartOperation, TakesInput,
 };
 pub use operator::Operator;
+pub use people::{Invited, People, Person};
 
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
@@ -170,6 +172,8 @@ pub struct App {
     pub operations: Operations,
     /// Runners and the choice among them.
     pub runners: Runners,
+    /// Who is here.
+    pub people: People,
     /// How runners come in.
     pub enrolment: Enrolment,
     store: Store,
@@ -259,25 +263,36 @@ impl App {
         );
         let operations = Operations {
             store: store.clone(),
-            gate,
+            gate: gate.clone(),
             area: outputs,
             links: links.clone(),
             waiting: Default::default(),
             starting: Default::default(),
             sessions: sessions.clone(),
             hub,
-            allowance,
+            allowance: allowance.clone(),
             started,
             isolation: parts.isolation,
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+        };
+        operations.resume(&tasks, parts.stop.clone());
+        let people = People {
+            store: store.clone(),
+            gate,
+            access: access.clone(),
+            sessions: sessions.clone(),
+            operations: operations.clone(),
+            allowance,
             clock,
             entropy,
         };
-        operations.resume(&tasks, parts.stop.clone());
         Ok(Self {
             access,
             sessions,
             operations,
             runners,
+            people,
             enrolment,
             store,
             links,

@@ -299,7 +299,16 @@ impl Operations {
             return self.sessions.cancel_operation(ctx, id).await;
         }
         tracing::info!(operation.id = %id, user.id = %ctx.user, "an operation is to be cancelled");
-        let open = self.store.caller_operation(ctx.tenant, id).await;
+        self.stop(ctx.tenant, id).await
+    }
+
+    /// Stops the operation of a caller, whoever's it is.
+    pub(crate) async fn stop(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> Result<CancelAnswer, AppError> {
+        let open = self.store.caller_operation(tenant, id).await;
         let open = open.map_err(not_found)?;
         let sandbox = self.sandbox(&Asked::of(&open)?);
         sandbox.cancel(id, open.epoch).await.map_err(refused)

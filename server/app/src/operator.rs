@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_store::Store;
+use server_store::{Store, StoreError};
 use shared_types::{Clock, Entropy, Token};
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
 
 /// The use cases of this file.
 pub struct Operator {
+    store: Store,
     access: Access,
     join_tokens: JoinTokens,
 }
@@ -29,20 +30,38 @@ impl Operator {
     ) -> Self {
         let allowance = Allowance::new(UserLimits::default(), clock.clone());
         let access = Access::new(store.clone(), clock.clone(), entropy.clone(), allowance);
-        let join_tokens = JoinTokens::new(store, identity.public(), clock, entropy);
+        let join_tokens = JoinTokens::new(store.clone(), identity.public(), clock, entropy);
         Self {
+            store,
             access,
             join_tokens,
         }
     }
 
-    /// A new one-time code for the first owner; an older one is worth nothing from then on.
+    /// A new one-time code for the person of this name, else for the first owner; an older one is worth
+    /// nothing from then on.
     ///
     /// # Errors
-    /// If the store does not answer.
-    pub async fn sign_in_code(&self) -> Result<String, AppError> {
+    /// If there is no such person, or the store does not answer.
+    pub async fn sign_in_code(&self, name: Option<&str>) -> Result<String, AppError> {
         let first = self.access.bootstrap().await?;
-        self.access.issue_code(first.tenant, first.owner).await
+        let user = match name {
+            None => first.owner,
+            Some(name) => {
+                let stored = name.to_ascii_lowercase();
+                let person = self.store.person(first.tenant, &stored);
+                match person.await {
+                    Ok(person) => person.user.id,
+                    Err(StoreError::NotFound) => {
+                        return Err(AppError::Invalid(format!(
+                            "there is no person {name}; gantry people lists them"
+                        )));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        self.access.issue_code(first.tenant, user).await
     }
 
     /// A join token whose runners will be the first owner's.
@@ -53,7 +72,7 @@ impl Operator {
         let first = self.access.bootstrap().await?;
         let made = self
             .join_tokens
-            .make(first.tenant, first.owner, terms)
+            .make(first.tenant, &first.owner.into(), terms)
             .await?;
         Ok(made.token)
     }

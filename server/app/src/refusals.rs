@@ -9,7 +9,7 @@
 use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 
 use serde_json::json;
-use server_store::{Actor, AuditEntry, Store, StoreError};
+use server_store::{Actor, AuditEntry, Origin, Store, StoreError};
 use shared_types::{Clock, TenantId};
 use tokio::{
     sync::mpsc,
@@ -160,6 +160,7 @@ impl Counter {
             kind: refusal.kind,
             subject: refusal.subject.clone(),
             detail: json!({ "reason": refusal.reason, "from": refusal.from, "count": count }),
+            origin: Origin::default(),
         };
         let recorded = self.store.record_audit(tenant, entry, self.clock.now());
         recorded.await.map(drop)

@@ -37,6 +37,13 @@ pub enum Resource {
         /// Whether it is shared with the subject.
         shared: bool,
     },
+    /// A person.
+    Person {
+        /// Who.
+        id: UserId,
+        /// The role that the person has, or gets.
+        role: Role,
+    },
 }
 
 /// What can be done.
@@ -70,8 +77,20 @@ pub enum Action {
     UseRunner,
     /// Remove a runner.
     RemoveRunner,
+    /// Let others use a runner, or not any more.
+    ShareRunner,
+    /// Become the owner of a runner.
+    TakeRunner,
     /// Make a token with which runners enrol.
     MakeJoinToken,
+    /// List the people.
+    SeePeople,
+    /// Invite a person.
+    InvitePerson,
+    /// Change what a person may do.
+    ChangeRole,
+    /// Remove a person.
+    RemovePerson,
     /// List one's keys and sign-ins.
     SeeKeys,
     /// Make an API key.
@@ -131,6 +150,21 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
         Resource::Thing { owner, .. } if owner == subject.user => rule.own,
         Resource::Thing { shared: true, .. } => rule.shared,
         Resource::Thing { shared: false, .. } => rule.foreign,
+        Resource::Person { id, role } => {
+            let least = match id == subject.user {
+                true => rule.own,
+                false => rule.foreign,
+            };
+            // Only an owner makes, changes and removes owners.
+            match (least, role, action) {
+                (
+                    Some(_),
+                    Owner,
+                    Action::InvitePerson | Action::ChangeRole | Action::RemovePerson,
+                ) => Some(Owner),
+                _ => least,
+            }
+        }
     };
     let reaches =
         |least: Option<Role>| least.is_some_and(|least| rank(subject.role) >= rank(least));
@@ -156,7 +190,11 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
     }
     match least {
         _ if reaches(least) => Ok(()),
-        Some(_) if rule.own != least && reaches(rule.own) => Err(Denied::NotTheOwner { action }),
+        Some(_)
+            if matches!(resource, Resource::Thing { shared: true, .. }) && reaches(rule.own) =>
+        {
+            Err(Denied::NotTheOwner { action })
+        }
         Some(needs) => Err(Denied::Role {
             action,
             has: subject.role,
@@ -204,6 +242,16 @@ const fn runners(scopes: &'static [Scope], own: Role, shared: Role) -> Rule {
     }
 }
 
+/// A rule for people: oneself, and others.
+const fn people(scopes: &'static [Scope], own: Option<Role>, others: Role) -> Rule {
+    Rule {
+        scopes,
+        own,
+        shared: None,
+        foreign: Some(others),
+    }
+}
+
 impl Action {
     /// Every action, in the order of docs/rights.md.
     pub const ALL: &'static [Self] = &[
@@ -221,7 +269,13 @@ impl Action {
         Self::SeeRunner,
         Self::UseRunner,
         Self::RemoveRunner,
+        Self::ShareRunner,
+        Self::TakeRunner,
         Self::MakeJoinToken,
+        Self::SeePeople,
+        Self::InvitePerson,
+        Self::ChangeRole,
+        Self::RemovePerson,
         Self::SeeKeys,
         Self::MakeKey,
         Self::RevokeKey,
@@ -240,7 +294,13 @@ impl Action {
             Self::CancelOperation => own(&[Chat, Exec], Viewer),
             Self::SeeRunner => runners(&[Chat, Runners, Exec, Read], Viewer, Viewer),
             Self::UseRunner => runners(&[Chat, Runners, Exec], Member, Member),
-            Self::RemoveRunner => runners(&[Runners], Member, Admin),
+            Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
+                runners(&[Runners], Member, Admin)
+            }
+            Self::SeePeople => people(&[Chat, Runners, Exec, Read, Manage], Some(Viewer), Viewer),
+            Self::InvitePerson => people(&[Manage], None, Admin),
+            Self::ChangeRole => people(&[Manage], Some(Admin), Admin),
+            Self::RemovePerson => people(&[Manage], Some(Viewer), Admin),
             Self::MakeJoinToken => own(&[Runners], Member),
             Self::SeeKeys => own(&[Read, Manage], Viewer),
             Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
@@ -251,7 +311,9 @@ impl Action {
     /// The action that shows the things that this one is about.
     fn seen_by(self) -> Option<Self> {
         match self {
-            Self::UseRunner | Self::RemoveRunner => Some(Self::SeeRunner),
+            Self::UseRunner | Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
+                Some(Self::SeeRunner)
+            }
             _ => None,
         }
     }
@@ -280,7 +342,13 @@ impl fmt::Display for Action {
             Self::SeeRunner => "list runners",
             Self::UseRunner => "use a runner",
             Self::RemoveRunner => "remove a runner",
+            Self::ShareRunner => "share a runner",
+            Self::TakeRunner => "take a runner",
             Self::MakeJoinToken => "add a runner",
+            Self::SeePeople => "list people",
+            Self::InvitePerson => "invite a person",
+            Self::ChangeRole => "change a role",
+            Self::RemovePerson => "remove a person",
             Self::SeeKeys => "list keys",
             Self::MakeKey => "create a key",
             Self::RevokeKey => "revoke a key",

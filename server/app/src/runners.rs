@@ -6,10 +6,12 @@ use server_router::{
     links::{LinkIdentity, Links},
     ports::lost_to_revocation,
 };
-use server_store::{Late, LostOutcome, NewJoinToken, RunnerRow, Store};
+use server_store::{
+    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SharedWith, Store,
+};
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
-    UserId, clean::is_clean_line, limits::is_name,
+    clean::is_clean_line, limits::is_name,
 };
 
 use crate::{
@@ -23,6 +25,8 @@ const JOIN_TOKEN_AT_MOST_S: u32 = 30 * 24 * 60 * 60;
 const FLEET_AT_MOST: u32 = 1000;
 /// How long lists show beside a runner that the database turned out to be an older copy.
 const WENT_BACK_SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The word for all people of a tenant.
+const EVERYONE: &str = "everyone";
 /// Runners that one list carries.
 const LIST_AT_MOST: u32 = 1000;
 
@@ -61,6 +65,8 @@ pub struct Runner {
     pub version: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Whose it is, and with whom it is shared.
+    pub shares: RunnerShares,
 }
 
 /// A join token that was made.
@@ -155,8 +161,91 @@ impl Runners {
     pub async fn remove(&self, ctx: &OpContext, runner: RunnerId) -> Result<(), AppError> {
         let named = runner.to_string();
         self.gate.runner(ctx, Action::RemoveRunner, &named).await?;
-        let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.user);
+        let (this, tenant, by) = (self.clone(), ctx.tenant, ctx.by());
         whole(async move { this.revoke(tenant, runner, by).await }).await
+    }
+
+    /// Shares a runner with a person, by name or id, or with `everyone`.
+    ///
+    /// # Errors
+    /// If there is no such runner or person, or the user may not share it.
+    pub async fn share(
+        &self,
+        ctx: &OpContext,
+        runner: RunnerId,
+        with: &str,
+    ) -> Result<Runner, AppError> {
+        let row = self.shareable(ctx, runner).await?;
+        let with = self.whom(ctx, with).await?;
+        let (by, now) = (ctx.by(), self.clock.now());
+        self.store
+            .share_runner(ctx.tenant, runner, with, &by, now)
+            .await?;
+        self.as_seen(ctx, row).await
+    }
+
+    /// Takes back that a runner is shared: with one of them, or, where none is named, at all. What runs
+    /// there for others goes on; they neither follow it any more nor start anything new.
+    ///
+    /// # Errors
+    /// If there is no such runner or person, the user may not share it, or the person would still reach
+    /// it because it is shared with everyone.
+    pub async fn unshare(
+        &self,
+        ctx: &OpContext,
+        runner: RunnerId,
+        with: Option<&str>,
+    ) -> Result<Runner, AppError> {
+        let row = self.shareable(ctx, runner).await?;
+        let with = match with {
+            Some(with) => Some(self.whom(ctx, with).await?),
+            None => None,
+        };
+        let shares = self.store.shares_of_runner(ctx.tenant, runner).await?;
+        if matches!(with, Some(SharedWith::Person(_))) && shares.everyone {
+            return Err(AppError::Conflict(format!(
+                "{name} is shared with everyone; first: gantry runners unshare {name} --with everyone",
+                name = row.name
+            )));
+        }
+        let (by, now) = (ctx.by(), self.clock.now());
+        self.store
+            .unshare_runner(ctx.tenant, runner, with, &by, now)
+            .await?;
+        self.as_seen(ctx, row).await
+    }
+
+    /// Makes the user the owner of a runner.
+    ///
+    /// # Errors
+    /// If there is no such runner, or the user may not do that.
+    pub async fn take(&self, ctx: &OpContext, runner: RunnerId) -> Result<Runner, AppError> {
+        let named = runner.to_string();
+        let row = self.gate.runner(ctx, Action::TakeRunner, &named).await?;
+        self.store
+            .take_runner(ctx.tenant, runner, &ctx.by(), self.clock.now())
+            .await?;
+        self.as_seen(ctx, row).await
+    }
+
+    async fn shareable(&self, ctx: &OpContext, runner: RunnerId) -> Result<RunnerRow, AppError> {
+        let named = runner.to_string();
+        self.gate.runner(ctx, Action::ShareRunner, &named).await
+    }
+
+    async fn whom(&self, ctx: &OpContext, with: &str) -> Result<SharedWith, AppError> {
+        match with {
+            EVERYONE => Ok(SharedWith::Everyone),
+            name_or_id => {
+                let person = self.gate.person_named(ctx, name_or_id).await?;
+                Ok(SharedWith::Person(person.user.id))
+            }
+        }
+    }
+
+    async fn as_seen(&self, ctx: &OpContext, row: RunnerRow) -> Result<Runner, AppError> {
+        let active = self.store.user(ctx.tenant, ctx.user).await?.active_runner;
+        self.shown(row, active).await
     }
 
     /// Makes a token with which runners can enrol, as the asking user's.
@@ -170,7 +259,7 @@ impl Runners {
     ) -> Result<MadeJoinToken, AppError> {
         self.gate.own(ctx, Action::MakeJoinToken)?;
         let allowed = self.allowance.one_more(ctx)?;
-        let made = self.join_tokens.make(ctx.tenant, ctx.user, terms).await;
+        let made = self.join_tokens.make(ctx.tenant, &ctx.by(), terms).await;
         if made.is_err() {
             self.allowance.back(allowed);
         }
@@ -218,7 +307,7 @@ impl Runners {
     }
 
     /// Ends a runner, its link, and all that waits for what it has open.
-    async fn revoke(&self, tenant: TenantId, runner: RunnerId, by: UserId) -> Result<(), AppError> {
+    async fn revoke(&self, tenant: TenantId, runner: RunnerId, by: By) -> Result<(), AppError> {
         let (lost, now) = (lost_for_good()?, self.clock.now());
         let row = self.store.runner(tenant, runner).await.map_err(not_found)?;
         if row.revoked_at.is_some() {
@@ -255,6 +344,7 @@ impl Runners {
             .map_or((String::new(), Isolation::none()), |sandbox| {
                 (sandbox.root, sandbox.isolation)
             });
+        let shares = self.store.shares_of_runner(row.tenant, row.id).await?;
         let now = self.clock.now();
         Ok(Runner {
             active: active == Some(row.id),
@@ -279,6 +369,7 @@ impl Runners {
             },
             version: row.version,
             labels: row.labels,
+            shares,
         })
     }
 }
@@ -323,7 +414,7 @@ impl JoinTokens {
     pub(crate) async fn make(
         &self,
         tenant: TenantId,
-        owner: UserId,
+        owner: &By,
         terms: JoinTerms,
     ) -> Result<MadeJoinToken, AppError> {
         terms.check()?;
@@ -334,7 +425,8 @@ impl JoinTokens {
         let token = Token::join(self.identity_key, &*self.entropy);
         let made = NewJoinToken {
             id: JoinTokenId::generate(&*self.clock, &*self.entropy),
-            owner,
+            owner: owner.user,
+            origin: owner.origin,
             name: terms.name,
             labels: terms.labels,
             hash: token.hash(),

@@ -241,18 +241,25 @@ impl Sessions {
         let Some(row) = self.store.unfinished_turn(ctx.tenant, session).await? else {
             return Ok(None);
         };
-        let (this, tenant, by, turn) = (self.clone(), ctx.tenant, ctx.user, row.id);
-        whole(async move {
-            let now = this.clock.now();
-            let cancelled = this.store.request_cancel(tenant, session, turn, by, now);
-            if matches!(cancelled.await?, Cancel::Ended) {
-                return Ok(None);
-            }
-            let requested = Event::CancelRequested { turn, by };
-            this.look_again(tenant, session, vec![requested]).await;
-            Ok(Some(turn))
-        })
-        .await
+        let (this, ctx, turn) = (self.clone(), ctx.clone(), row.id);
+        whole(async move { this.stop(&ctx, session, turn).await }).await
+    }
+
+    /// Stops a turn, whoever's it is. Answers it, unless it has ended.
+    pub(crate) async fn stop(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        turn: TurnId,
+    ) -> Result<Option<TurnId>, AppError> {
+        let (tenant, by, now) = (ctx.tenant, ctx.user, self.clock.now());
+        let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
+        if matches!(cancelled.await?, Cancel::Ended) {
+            return Ok(None);
+        }
+        let requested = Event::CancelRequested { turn, by };
+        self.look_again(tenant, session, vec![requested]).await;
+        Ok(Some(turn))
     }
 
     /// Tells watchers and workers that the session has changed.

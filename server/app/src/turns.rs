@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    gate::Gate,
     isolation::IsolationPolicy,
     live::LiveHub,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
@@ -92,6 +93,7 @@ impl Bench {
         } = self;
         let fleet = TurnFleet {
             store: store.clone(),
+            gate: Gate::new(store.clone()),
             links: links.clone(),
             hub: hub.clone(),
             started: *started,

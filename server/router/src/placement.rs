@@ -166,7 +166,9 @@ fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
         let (which, other) = (which(&snapshot.choice, name), other(&snapshot.choice));
         Refusal::new(
             RefusalCode::Unavailable,
-            format!("{which} does not exist any more; {other}"),
+            format!(
+                "{which} is not there for this session any more (removed, or not shared); {other}"
+            ),
         )
     })
 }

@@ -1,9 +1,9 @@
 //! The tenant's own log: who made, used, refused or revoked what. Numbered from 1, never edited.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use serde_json::Value;
-use shared_types::{RunnerId, TenantId, Timestamp, UserId};
+use shared_types::{CredentialId, RunnerId, TenantId, Timestamp, UserId};
 
 use crate::{
     Store, StoreError,
@@ -32,6 +32,37 @@ impl fmt::Display for Actor {
     }
 }
 
+/// From where something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The credential that is used.
+    pub credential: Option<CredentialId>,
+    /// The address from which the request came.
+    pub address: Option<IpAddr>,
+}
+
+/// A person or service account that does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct By {
+    /// Who.
+    pub user: UserId,
+    /// From where.
+    pub origin: Origin,
+}
+
+impl By {
+    pub(crate) fn actor(&self) -> Actor {
+        Actor::User(self.user)
+    }
+}
+
+impl From<UserId> for By {
+    fn from(user: UserId) -> Self {
+        let origin = Origin::default();
+        Self { user, origin }
+    }
+}
+
 /// Something to be recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
@@ -43,6 +74,8 @@ pub struct AuditEntry {
     pub subject: String,
     /// More about it; never a secret.
     pub detail: Value,
+    /// From where it was done, as far as that is known.
+    pub origin: Origin,
 }
 
 /// Something that was recorded.
@@ -60,6 +93,10 @@ pub struct AuditRow {
     pub subject: String,
     /// More about it.
     pub detail: Value,
+    /// The address from which it was done, where that is known.
+    pub address: Option<String>,
+    /// The credential with which it was done, where that is known.
+    pub credential: Option<CredentialId>,
 }
 
 impl Store {
@@ -91,7 +128,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
         let rows = query_as(
-            "SELECT seq, at, actor, kind, subject, detail FROM audit
+            "SELECT seq, at, actor, kind, subject, detail, address, credential_id FROM audit
              WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
         )
         .bind(tenant.to_string())
@@ -117,8 +154,9 @@ pub(crate) async fn record(
             .await?;
     let seq = row.count("audit_seq")?;
     query(
-        "INSERT INTO audit (tenant_id, seq, at, actor, kind, subject, detail)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO audit
+             (tenant_id, seq, at, actor, kind, subject, detail, address, credential_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     )
     .bind(tenant.to_string())
     .bind(integer(seq))
@@ -127,6 +165,8 @@ pub(crate) async fn record(
     .bind(entry.kind)
     .bind(&entry.subject)
     .bind(entry.detail.to_string())
+    .bind(entry.origin.address.map(|address| address.to_string()))
+    .bind(entry.origin.credential.map(|id| id.to_string()))
     .execute(tx)
     .await?;
     Ok(seq)
@@ -141,6 +181,8 @@ impl FromRow for AuditRow {
             kind: row.text("kind")?,
             subject: row.text("subject")?,
             detail: row.json("detail")?,
+            address: row.maybe_text("address")?,
+            credential: row.maybe_parsed("credential_id")?,
         })
     }
 }

@@ -11,7 +11,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, Store, StoreError, audit,
+    Actor, AuditEntry, By, Origin, Store, StoreError, audit,
     columns::{Columns as _, word},
     database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as, retried},
     error::bounded,
@@ -43,6 +43,8 @@ pub struct NewCredential {
     pub hash: TokenHash,
     /// The credential with which it is made; it must still hold.
     pub made_by: Option<CredentialId>,
+    /// From where it is made.
+    pub origin: Origin,
 }
 
 /// A credential.
@@ -170,10 +172,11 @@ impl Store {
         &self,
         tenant: TenantId,
         credential: CredentialId,
-        by: UserId,
+        by: impl Into<By>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let user = self.credential(tenant, credential).await?.user;
+        let by = by.into();
         retried!({
             let mut tx = self.write(tenant).await?;
             // No key is made meanwhile with one of those that end.
@@ -206,7 +209,8 @@ impl Store {
                     false => json!({ "with": credential }),
                 };
                 let entry = AuditEntry {
-                    actor: Actor::User(by),
+                    actor: by.actor(),
+                    origin: by.origin,
                     kind: "credential.revoked",
                     subject: revoked.to_string(),
                     detail,
@@ -287,6 +291,7 @@ pub(crate) async fn insert(
         kind: "credential.created",
         subject: credential.id.to_string(),
         detail: json!({ "name": credential.name, "kind": credential.kind }),
+        origin: credential.origin,
     };
     audit::record(tx, tenant, &made, now).await?;
     Ok(CredentialRow {

@@ -10,7 +10,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, EnrolRefusal, Store, StoreError, audit,
+    Actor, AuditEntry, EnrolRefusal, Origin, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, FromRow, Row, Sql, lock_user, locking, query},
     error::bounded,
@@ -49,6 +49,8 @@ pub struct NewJoinToken {
     pub ephemeral: bool,
     /// From where they may enrol; from anywhere, if absent.
     pub from: Option<AddressRange>,
+    /// From where it is made.
+    pub origin: Origin,
 }
 
 /// A join token.
@@ -142,6 +144,7 @@ impl Store {
                 "expires_at": token.expires_at,
                 "uses": token.uses,
             }),
+            origin: token.origin,
         };
         audit::record(&mut tx, tenant, &made, now).await?;
         tx.commit().await

@@ -36,6 +36,7 @@ mod fleet;
 mod join_token;
 mod operation;
 mod output;
+mod person;
 mod runner;
 mod sandbox;
 mod scope;
@@ -47,7 +48,7 @@ mod turn;
 mod user;
 
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
-pub use audit::{Actor, AuditEntry, AuditRow};
+pub use audit::{Actor, AuditEntry, AuditRow, By, Origin};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{BadPostgresUrl, MAX_PAGE, PostgresUrl, Store};
 pub use error::{OpenError, StoreError};
@@ -59,9 +60,10 @@ pub use operation::{
     Settled, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
+pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
-    LostOutcome, NewRunner, RunnerAccess, RunnerRow, ShownState,
+    LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
 pub use sandbox::{NewSandbox, SandboxRow};
 pub use scope::{Scope, Scopes};

@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, JoinTokenRow, Store, StoreError, audit,
+    Actor, AuditEntry, JoinTokenRow, Origin, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, FromRow, Row, locking, page, query, query_as, retried},
     error::bounded,
@@ -47,7 +47,7 @@ mod silence;
 pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
 pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
-pub use share::RunnerAccess;
+pub use share::{RunnerAccess, RunnerShares, SharedWith};
 pub(crate) use silence::micros;
 
 /// A runner that wants to enrol.
@@ -395,6 +395,7 @@ fn entry(
         kind,
         subject: subject.to_string(),
         detail,
+        origin: Origin::default(),
     }
 }
 

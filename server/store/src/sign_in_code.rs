@@ -4,7 +4,7 @@ use serde_json::json;
 use shared_types::{Digest, TenantId, Timestamp, UserId, token::TokenHash};
 
 use crate::{
-    Actor, AuditEntry, CredentialRow, NewCredential, Store, StoreError, UserRow, audit,
+    Actor, AuditEntry, CredentialRow, NewCredential, Origin, Store, StoreError, UserRow, audit,
     columns::Columns as _,
     credential,
     database::{Connection, Row, query, retried},
@@ -56,24 +56,13 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tx = self.write(tenant).await?;
-        query(
-            "INSERT INTO sign_in_codes (tenant_id, user_id, hash, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (tenant_id, user_id) DO UPDATE SET hash = excluded.hash,
-                 created_at = excluded.created_at, expires_at = excluded.expires_at, used_at = NULL",
-        )
-        .bind(tenant.to_string())
-        .bind(user.to_string())
-        .bind(code.hash.to_string())
-        .bind(now.as_micros())
-        .bind(code.expires_at.as_micros())
-        .execute(&mut tx)
-        .await?;
+        put(&mut tx, tenant, user, code, now).await?;
         let issued = AuditEntry {
             actor: Actor::System,
             kind: "sign_in_code.issued",
             subject: user.to_string(),
             detail: json!({ "expires_at": code.expires_at }),
+            origin: Origin::default(),
         };
         audit::record(&mut tx, tenant, &issued, now).await?;
         tx.commit().await
@@ -116,6 +105,30 @@ impl Store {
             Ok((user, credential))
         })
     }
+}
+
+/// Gives the user this code in place of any earlier one.
+pub(crate) async fn put(
+    tx: &mut Connection,
+    tenant: TenantId,
+    user: UserId,
+    code: &NewSignInCode,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO sign_in_codes (tenant_id, user_id, hash, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (tenant_id, user_id) DO UPDATE SET hash = excluded.hash,
+             created_at = excluded.created_at, expires_at = excluded.expires_at, used_at = NULL",
+    )
+    .bind(tenant.to_string())
+    .bind(user.to_string())
+    .bind(code.hash.to_string())
+    .bind(now.as_micros())
+    .bind(code.expires_at.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
 }
 
 /// Whose code this is, if it can be used now.

@@ -4,7 +4,7 @@ use serde_json::json;
 use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
-    Actor, AuditEntry, NewUser, Role, Store, StoreError, audit,
+    Actor, AuditEntry, NewUser, Origin, Role, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_table, query, query_as},
     error::bounded,
@@ -120,6 +120,7 @@ pub(crate) async fn create(
         kind: "tenant.created",
         subject: tenant.id.to_string(),
         detail: json!({ "name": tenant.name, "owner": owner.id }),
+        origin: Origin::default(),
     };
     audit::record(tx, tenant.id, &made, now).await?;
     Ok(())
@@ -131,7 +132,7 @@ async fn first_owner(
     let row: Option<Row> = query(
         "SELECT users.tenant_id, users.id FROM users
          JOIN tenants ON tenants.id = users.tenant_id
-         WHERE users.role = 'owner'
+         WHERE users.role = 'owner' AND users.removed_at IS NULL
          ORDER BY tenants.created_at, tenants.id, users.created_at, users.id LIMIT 1",
     )
     .fetch_optional(connection)

@@ -23,6 +23,7 @@ macro_rules! messages {
 
 mod frame;
 mod operation;
+mod people;
 
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use operation::{
@@ -33,6 +34,9 @@ pub use operation::{
 };
 #[cfg(feature = "openapi")]
 pub use operation::{EntryKind, ExitCause};
+pub use people::{
+    ChangeRole, Invitation, InvitePerson, People, Person, RoleName, ShareRunner, UnshareRunner,
+};
 
 messages! {
     /// What went wrong (RFC 9457, `application/problem+json`).
@@ -277,6 +281,15 @@ messages! {
         /// Its labels.
         #[serde(default)]
         pub labels: BTreeMap<String, String>,
+        /// The name of its owner; absent where the owner was removed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub owner: Option<String>,
+        /// Whether everyone of the tenant may use it.
+        #[serde(default)]
+        pub shared_with_everyone: bool,
+        /// The names of the people who may use it beside its owner.
+        #[serde(default)]
+        pub shared_with: Vec<String>,
     }
 
     /// The runners that the user may choose.

@@ -17,6 +17,7 @@ mod follow;
 mod http;
 pub mod offsets;
 mod operations;
+mod people;
 mod socket;
 mod url;
 

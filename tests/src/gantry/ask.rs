@@ -20,7 +20,18 @@ pub struct Answer {
 impl Gantry {
     /// One request as the owner; `body` is sent as it is.
     pub async fn ask(&self, method: &str, path: &str, body: Option<String>) -> Answer {
-        let mut request = self.request(method, path).bearer_auth(self.token());
+        self.ask_as(self.token(), method, path, body).await
+    }
+
+    /// The same as whoever has this token.
+    pub async fn ask_as(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<String>,
+    ) -> Answer {
+        let mut request = self.request(method, path).bearer_auth(token);
         if let Some(body) = body {
             request = request
                 .header(reqwest::header::CONTENT_TYPE, "application/json")

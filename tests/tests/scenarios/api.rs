@@ -4,18 +4,19 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use shared_types::{Event, OperationId};
+use shared_types::{Event, OperationId, RunnerId, UserId};
 use tests::{
     gantry::{Answer, Gantry, eventually},
     openapi::{Document, Operation},
 };
 
 /// An id of every kind, of things that do not exist.
-const NOTHING: [&str; 4] = [
+const NOTHING: [&str; 5] = [
     "ses_00000000000000000000000000",
     "run_00000000000000000000000000",
     "crd_00000000000000000000000000",
     "op_00000000000000000000000000",
+    "usr_00000000000000000000000000",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +136,9 @@ async fn every_good_answer_has_the_documented_shape() {
     let choice = json!({ "runner": "laptop" });
     let runner = api.call("put", "/api/v1/me/runner", "", Some(choice)).await;
     api.call("delete", "/api/v1/me/runner", "", None).await;
-    let runner = runner["id"].as_str().expect("an id");
+    let runner = runner["id"].as_str().expect("an id").to_owned();
+    let runner = runner.as_str();
+    api.is_shared_with_people(runner).await;
     api.call("delete", "/api/v1/runners/{id}", runner, None)
         .await;
     let wish = json!({ "name": "next", "valid_for_s": 60 });
@@ -174,9 +177,12 @@ async fn a_field_that_is_not_documented_is_refused_by_its_name() {
         .id;
     let mut refused = 0;
     for operation in document.operations() {
-        let id = match operation.path.contains("/operations/") {
-            true => OperationId::from_u128(1).to_string(),
-            false => session.to_string(),
+        let noun = operation.path.split('/').nth(3);
+        let id = match noun {
+            Some("operations") => OperationId::from_u128(1).to_string(),
+            Some("people") => UserId::from_u128(1).to_string(),
+            Some("runners") => RunnerId::from_u128(1).to_string(),
+            _ => session.to_string(),
         };
         let path = operation.path.replace("{id}", &id);
         let mut answers = Vec::new();
@@ -298,7 +304,7 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 4);
+    assert_eq!(bounded, 5);
 }
 
 /// Requests that are good, and the operations that they tried.
@@ -315,6 +321,25 @@ impl<'a> Api<'a> {
             document,
             seen: BTreeSet::new(),
         }
+    }
+
+    /// Somebody is invited, gets a runner, another role, and goes.
+    async fn is_shared_with_people(&mut self, runner: &str) {
+        let ann = json!({ "name": "ann", "role": "viewer" });
+        let invited = self.call("post", "/api/v1/people", "", Some(ann)).await;
+        let ann = invited["person"]["id"].as_str().expect("an id").to_owned();
+        self.call("get", "/api/v1/people", "", None).await;
+        let of = "/api/v1/runners/{id}";
+        for verb in ["share", "unshare"] {
+            let with = Some(json!({ "with": "ann" }));
+            self.call("post", &format!("{of}/{verb}"), runner, with)
+                .await;
+        }
+        self.call("post", &format!("{of}/take"), runner, None).await;
+        let role = Some(json!({ "role": "member" }));
+        self.call("put", "/api/v1/people/{id}/role", &ann, role)
+            .await;
+        self.call("delete", "/api/v1/people/{id}", &ann, None).await;
     }
 
     /// An operation of the caller's own, with everything that can be passed on to it.

@@ -7,7 +7,7 @@ use axum::{
     http::request::Parts,
 };
 use server_app::AppError;
-use shared_types::{CredentialId, OperationId, RunnerId, SessionId};
+use shared_types::{CredentialId, OperationId, RunnerId, SessionId, UserId};
 
 use super::problem::Refused;
 
@@ -33,6 +33,10 @@ impl Names for RunnerId {
 
 impl Names for CredentialId {
     const NOUN: &'static str = "key";
+}
+
+impl Names for UserId {
+    const NOUN: &'static str = "person";
 }
 
 impl<T: Names, S: Send + Sync> FromRequestParts<S> for Id<T> {

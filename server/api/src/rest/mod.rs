@@ -6,6 +6,7 @@ mod document;
 mod id;
 mod operations;
 mod page;
+mod people;
 mod problem;
 mod runners;
 mod sessions;
@@ -66,7 +67,13 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(runners::use_runner, runners::use_none))
         .routes(routes!(runners::runners))
         .routes(routes!(runners::remove))
+        .routes(routes!(runners::share))
+        .routes(routes!(runners::unshare))
+        .routes(routes!(runners::take))
         .routes(routes!(runners::create_join_token))
+        .routes(routes!(people::people, people::invite))
+        .routes(routes!(people::change_role))
+        .routes(routes!(people::remove))
         .routes(routes!(sessions::sessions, sessions::create))
         .routes(routes!(sessions::session))
         .routes(routes!(sessions::pin, sessions::unpin))

@@ -3,7 +3,9 @@
 use axum::{Json, extract::State, http::StatusCode};
 use proto::PROTOCOL_VERSION;
 use server_app::{AppError, JoinTerms};
-use shared_api::{CreateJoinToken, JoinToken, Problem, Runner, Runners, UseRunner};
+use shared_api::{
+    CreateJoinToken, JoinToken, Problem, Runner, Runners, ShareRunner, UnshareRunner, UseRunner,
+};
 use shared_types::{RunnerId, address::NotARange};
 
 use super::{
@@ -58,6 +60,45 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Refused> {
     doors.app.runners.remove(&ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Let a person, or everyone, use a runner.
+#[utoipa::path(post, path = "/api/v1/runners/{id}/share", operation_id = "share_runner", params(("id" = inline(RunnerId), Path)), request_body = ShareRunner, responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn share(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+    Body(ask): Body<ShareRunner>,
+) -> Result<Json<Runner>, Refused> {
+    let shared = doors.app.runners.share(&ctx, id, &ask.with).await?;
+    Ok(Json(to_runner(shared)))
+}
+
+/// Take back that a runner is shared. Streams from there end within five seconds.
+#[utoipa::path(post, path = "/api/v1/runners/{id}/unshare", operation_id = "unshare_runner", params(("id" = inline(RunnerId), Path)), request_body = UnshareRunner, responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem, description = "It is shared with everyone."), (status = 422, body = Problem)))]
+pub(crate) async fn unshare(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+    Body(ask): Body<UnshareRunner>,
+) -> Result<Json<Runner>, Refused> {
+    let runners = &doors.app.runners;
+    let unshared = runners.unshare(&ctx, id, ask.with.as_deref()).await?;
+    Ok(Json(to_runner(unshared)))
+}
+
+/// Become the owner of a runner.
+#[utoipa::path(post, path = "/api/v1/runners/{id}/take", operation_id = "take_runner", params(("id" = inline(RunnerId), Path)), responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn take(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+) -> Result<Json<Runner>, Refused> {
+    let taken = doors.app.runners.take(&ctx, id).await?;
+    Ok(Json(to_runner(taken)))
 }
 
 /// Make a token with which one runner, or a fleet of them, may enrol.
@@ -119,5 +160,8 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         platform: runner.platform,
         version: runner.version,
         labels: runner.labels,
+        owner: runner.shares.owner,
+        shared_with_everyone: runner.shares.everyone,
+        shared_with: runner.shares.people,
     }
 }

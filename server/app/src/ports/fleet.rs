@@ -14,10 +14,10 @@ use server_router::{
     ports::{Fleet, FleetRunner, FleetSnapshot, PortError, RunnerState},
 };
 use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
-use shared_types::{SessionId, TenantId, Timestamp, TurnId};
+use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{isolation::IsolationPolicy, live::LiveHub};
+use crate::{gate::Gate, isolation::IsolationPolicy, live::LiveHub};
 
 /// How long after the server's start a runner may take to come back: its longest pause between
 /// two attempts, and what an attempt takes.
@@ -56,6 +56,7 @@ impl Started {
 /// The runners that one turn may use.
 pub(crate) struct TurnFleet {
     pub(crate) store: Store,
+    pub(crate) gate: Gate,
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
@@ -76,6 +77,8 @@ impl Fleet for TurnFleet {
             fleet = self.read().await?;
         }
         let runners = match fleet.chosen {
+            // What the session's user may not use any more is not there.
+            Some(chosen) if !self.may_use(chosen.id).await? => Vec::new(),
             Some(chosen) => vec![shown(chosen, &self.isolation)],
             None => {
                 let any = self.store.list_runners(self.tenant, "", 1).await;
@@ -103,6 +106,12 @@ impl TurnFleet {
     async fn read(&self) -> Result<FleetRow, PortError> {
         let fleet = self.store.fleet(self.tenant, self.turn).await;
         fleet.map_err(PortError::new)
+    }
+
+    async fn may_use(&self, runner: RunnerId) -> Result<bool, PortError> {
+        let of = (self.tenant, self.session);
+        let may = self.gate.session_may_use(of, runner).await;
+        may.map_err(PortError::new)
     }
 
     /// Waits until it is known whether the runner comes back.

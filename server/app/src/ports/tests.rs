@@ -308,6 +308,7 @@ async fn linked_runner(store: &Store, rows: &Rows) -> LinkIdentity {
         uses: 1,
         ephemeral: false,
         from: None,
+        origin: Default::default(),
     };
     let made = store.create_join_token(TENANT, &token, now).await;
     made.expect("the owner is there");

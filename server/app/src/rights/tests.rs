@@ -9,7 +9,7 @@ const ROLES: [Role; 4] = [Viewer, Member, Admin, Owner];
 const US: UserId = UserId::from_u128(1);
 
 /// How a thing may stand to the subject, in the words of the table.
-const RELATIONS: [(&str, Resource); 3] = [
+const THINGS: [(&str, Resource); 3] = [
     (
         "own",
         Resource::Thing {
@@ -32,6 +32,40 @@ const RELATIONS: [(&str, Resource); 3] = [
         },
     ),
 ];
+
+/// The same of people.
+const PEOPLE: [(&str, Resource); 3] = [
+    (
+        "oneself",
+        Resource::Person {
+            id: US,
+            role: Viewer,
+        },
+    ),
+    (
+        "others",
+        Resource::Person {
+            id: THEM,
+            role: Admin,
+        },
+    ),
+    (
+        "owners",
+        Resource::Person {
+            id: THEM,
+            role: Owner,
+        },
+    ),
+];
+
+fn relations(action: Action) -> [(&'static str, Resource); 3] {
+    match action {
+        Action::SeePeople | Action::InvitePerson | Action::ChangeRole | Action::RemovePerson => {
+            PEOPLE
+        }
+        _ => THINGS,
+    }
+}
 
 const THEM: UserId = UserId::from_u128(2);
 
@@ -75,7 +109,7 @@ fn every_action_is_allowed_to_exactly_the_roles_scopes_and_things_that_the_page_
                 let has_scope = scopes
                     .iter()
                     .any(|scope| good_for.contains(&scope.to_string().as_str()));
-                for (thing, resource) in RELATIONS {
+                for (thing, resource) in relations(*action) {
                     let allowed = allow(&subject, *action, &resource).is_ok();
                     let said = has_scope && things.contains(&thing);
                     assert_eq!(allowed, said, "{role} with {scopes}: {action}: {thing}");
@@ -103,7 +137,7 @@ fn the_list_of_actions_is_whole() {
 
 #[test]
 fn what_a_subject_may_not_see_is_refused_like_nothing_whatever_its_scopes() {
-    let [_, _, (_, others)] = RELATIONS;
+    let [_, _, (_, others)] = THINGS;
     for action in Action::ALL {
         for role in ROLES {
             for scopes in every_set_of_scopes() {
@@ -127,7 +161,7 @@ fn what_a_subject_may_not_see_is_refused_like_nothing_whatever_its_scopes() {
 
 #[test]
 fn a_refusal_says_which_role_or_scope_is_needed() {
-    let [own, shared, _] = RELATIONS;
+    let [own, shared, _] = THINGS;
     let subject = |role, scopes: &[Scope]| Subject {
         user: US,
         role,

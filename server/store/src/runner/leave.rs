@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use serde_json::json;
-use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp, UserId};
+use shared_types::{OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
 use super::{LostOutcome, entry, micros};
 use crate::{
-    Actor, AuditEntry, Store, StoreError, audit,
+    Actor, AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, locking, query, retried},
     operation,
@@ -30,13 +30,17 @@ impl Store {
         &self,
         tenant: TenantId,
         runner: RunnerId,
-        by: UserId,
+        by: impl Into<By>,
         lost: &LostOutcome,
         now: Timestamp,
     ) -> Result<Late, StoreError> {
+        let by = by.into();
         retried!({
             let mut tx = self.write(tenant).await?;
-            let entry = entry(Actor::User(by), "runner.revoked", runner, json!({}));
+            let entry = AuditEntry {
+                origin: by.origin,
+                ..entry(by.actor(), "runner.revoked", runner, json!({}))
+            };
             let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
             let late = revoked.ok_or(StoreError::NotFound)?;
             tx.commit().await?;

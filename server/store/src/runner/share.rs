@@ -1,13 +1,34 @@
 //! Who may use a runner beside its owner.
 
-use shared_types::{RunnerId, TenantId, UserId};
+use serde_json::json;
+use shared_types::{RunnerId, SessionId, TenantId, Timestamp, UserId};
 
-use super::RunnerRow;
+use super::{RunnerRow, entry};
 use crate::{
-    Store, StoreError,
+    AuditEntry, By, Role, Store, StoreError, audit,
     columns::Columns as _,
-    database::{Row, page, query, query_as},
+    database::{Connection, Row, page, query, query_as},
 };
+
+/// With whom a runner is shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedWith {
+    /// Everyone of its tenant.
+    Everyone,
+    /// One person.
+    Person(UserId),
+}
+
+/// Who may use a runner, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunnerShares {
+    /// The owner's name; absent where the owner was removed.
+    pub owner: Option<String>,
+    /// Whether it is shared with everyone.
+    pub everyone: bool,
+    /// The names of the people with whom it is shared, in order.
+    pub people: Vec<String>,
+}
 
 /// A runner, and how it stands to one user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +56,10 @@ impl Store {
     ) -> Result<RunnerAccess, StoreError> {
         let row: Row = query(
             "SELECT name, owner_id, revoked_at,
-                 CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
+                 CAST(CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
                      SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
                          AND runner_shares.runner_id = runners.id AND runner_shares.user_id = $3)
-                 THEN 1 ELSE 0 END AS shared
+                 THEN 1 ELSE 0 END AS BIGINT) AS shared
              FROM runners WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.to_string())
@@ -46,12 +67,7 @@ impl Store {
         .bind(user.to_string())
         .fetch_one(&mut self.read(tenant).await?)
         .await?;
-        Ok(RunnerAccess {
-            name: row.text("name")?,
-            owner: row.parsed("owner_id")?,
-            shared: row.count("shared")? == 1,
-            revoked: row.maybe_time("revoked_at")?.is_some(),
-        })
+        Ok(access(&row)?)
     }
 
     /// The runners that are not revoked and are the user's or shared with the user, by name, `limit`
@@ -79,4 +95,231 @@ impl Store {
         .await?;
         Ok(rows)
     }
+
+    /// The user of a session with the role that it has now, and how the runner stands to it; nothing
+    /// where the user was removed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner or session.
+    pub async fn runner_access_in_session(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        session: SessionId,
+    ) -> Result<Option<(UserId, Role, RunnerAccess)>, StoreError> {
+        let row: Row = query(
+            "SELECT runners.name, owner_id, revoked_at, users.id AS user_id, role, removed_at,
+                 CAST(CASE WHEN shared_with_everyone_at IS NOT NULL OR EXISTS (
+                     SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
+                         AND runner_shares.runner_id = runners.id AND runner_shares.user_id = users.id)
+                 THEN 1 ELSE 0 END AS BIGINT) AS shared
+             FROM sessions
+             JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
+             JOIN runners ON runners.tenant_id = sessions.tenant_id AND runners.id = $2
+             WHERE sessions.tenant_id = $1 AND sessions.id = $3",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(session.to_string())
+        .fetch_one(&mut self.read(tenant).await?)
+        .await?;
+        if row.maybe_time("removed_at")?.is_some() {
+            return Ok(None);
+        }
+        let access = access(&row)?;
+        Ok(Some((row.parsed("user_id")?, row.word("role")?, access)))
+    }
+
+    /// Who may use a runner.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner.
+    pub async fn shares_of_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+    ) -> Result<RunnerShares, StoreError> {
+        let mut connection = self.read(tenant).await?;
+        let row: Row = query(
+            "SELECT shared_with_everyone_at, (SELECT users.name FROM users
+                 WHERE users.tenant_id = runners.tenant_id AND users.id = owner_id
+                     AND removed_at IS NULL) AS owner
+             FROM runners WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_one(&mut connection)
+        .await?;
+        let people = query(
+            "SELECT users.name AS name FROM runner_shares
+             JOIN users ON users.tenant_id = runner_shares.tenant_id
+                 AND users.id = runner_shares.user_id
+             WHERE runner_shares.tenant_id = $1 AND runner_id = $2 AND removed_at IS NULL
+             ORDER BY users.name",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_all(&mut connection)
+        .await?;
+        Ok(RunnerShares {
+            owner: row.maybe_text("owner")?,
+            everyone: row.maybe_time("shared_with_everyone_at")?.is_some(),
+            people: people
+                .iter()
+                .map(|row| row.text("name"))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Shares a runner; doing it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the runner or the person is not in this tenant.
+    pub async fn share_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        with: SharedWith,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        match with {
+            SharedWith::Everyone => {
+                let shared = query(
+                    "UPDATE runners SET shared_with_everyone_at = $3
+                     WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+                )
+                .bind(tenant.to_string())
+                .bind(runner.to_string())
+                .bind(now.as_micros());
+                if shared.execute(&mut tx).await? == 0 {
+                    return Err(StoreError::NotFound);
+                }
+            }
+            SharedWith::Person(person) => {
+                query(
+                    "INSERT INTO runner_shares (tenant_id, runner_id, user_id, shared_at)
+                     VALUES ($1, $2, $3, $4) ON CONFLICT (tenant_id, runner_id, user_id) DO NOTHING",
+                )
+                .bind(tenant.to_string())
+                .bind(runner.to_string())
+                .bind(person.to_string())
+                .bind(now.as_micros())
+                .execute(&mut tx)
+                .await?;
+            }
+        }
+        record(
+            &mut tx,
+            (tenant, runner),
+            "runner.shared",
+            Some(with),
+            by,
+            now,
+        )
+        .await?;
+        tx.commit().await
+    }
+
+    /// Takes back that a runner is shared: with everyone, with one person, or (`None`) at all.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn unshare_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        with: Option<SharedWith>,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        if matches!(with, None | Some(SharedWith::Everyone)) {
+            query(
+                "UPDATE runners SET shared_with_everyone_at = NULL WHERE tenant_id = $1 AND id = $2",
+            )
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .execute(&mut tx)
+            .await?;
+        }
+        match with {
+            Some(SharedWith::Everyone) => {}
+            Some(SharedWith::Person(person)) => {
+                query(
+                    "DELETE FROM runner_shares
+                     WHERE tenant_id = $1 AND runner_id = $2 AND user_id = $3",
+                )
+                .bind(tenant.to_string())
+                .bind(runner.to_string())
+                .bind(person.to_string())
+                .execute(&mut tx)
+                .await?;
+            }
+            None => {
+                query("DELETE FROM runner_shares WHERE tenant_id = $1 AND runner_id = $2")
+                    .bind(tenant.to_string())
+                    .bind(runner.to_string())
+                    .execute(&mut tx)
+                    .await?;
+            }
+        }
+        record(&mut tx, (tenant, runner), "runner.unshared", with, by, now).await?;
+        tx.commit().await
+    }
+
+    /// Makes who does this the owner of a runner.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner, or it is revoked.
+    pub async fn take_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let taken = query(
+            "UPDATE runners SET owner_id = $3
+             WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(by.user.to_string());
+        if taken.execute(&mut tx).await? == 0 {
+            return Err(StoreError::NotFound);
+        }
+        record(&mut tx, (tenant, runner), "runner.taken", None, by, now).await?;
+        tx.commit().await
+    }
+}
+
+fn access(row: &Row) -> Result<RunnerAccess, sqlx::Error> {
+    Ok(RunnerAccess {
+        name: row.text("name")?,
+        owner: row.parsed("owner_id")?,
+        shared: row.count("shared")? == 1,
+        revoked: row.maybe_time("revoked_at")?.is_some(),
+    })
+}
+
+async fn record(
+    tx: &mut Connection,
+    (tenant, runner): (TenantId, RunnerId),
+    kind: &'static str,
+    with: Option<SharedWith>,
+    by: &By,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let with = with.map(|with| match with {
+        SharedWith::Everyone => "everyone".to_owned(),
+        SharedWith::Person(person) => person.to_string(),
+    });
+    let entry = AuditEntry {
+        origin: by.origin,
+        ..entry(by.actor(), kind, runner, json!({ "with": with }))
+    };
+    audit::record(tx, tenant, &entry, now).await.map(drop)
 }

@@ -20,7 +20,7 @@ use shared_types::{
 use crate::{
     ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, LostOutcome,
     NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
-    NewUser, PostgresUrl, Store, tenant, tests::postgres::cluster,
+    NewUser, Origin, PostgresUrl, Store, tenant, tests::postgres::cluster,
 };
 
 /// The server process of the tests.
@@ -127,6 +127,7 @@ impl Tenant {
             uses: 1,
             ephemeral: false,
             from: None,
+            origin: Origin::default(),
         };
         self.db
             .create_join_token(self.id, &token, at(0))
@@ -272,6 +273,7 @@ pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
         name: "laptop".to_owned(),
         hash: token_hash(),
         made_by: None,
+        origin: Origin::default(),
     }
 }
 

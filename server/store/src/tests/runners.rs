@@ -412,6 +412,7 @@ async fn ephemeral_token(ours: &Tenant) -> TokenHash {
         uses: 5,
         ephemeral: true,
         from: None,
+        origin: Default::default(),
     };
     let made = ours.db.create_join_token(ours.id, &token, at(0)).await;
     made.expect("it is made");

@@ -6,7 +6,7 @@ use super::fixture::{
     AtWork, Fixture, REPLICA, Tenant, at, link_claim, new_credential, token_hash, turn_ended,
 };
 use crate::{
-    Actor, AuditEntry, CredentialKind, IfRunning, NewJoinToken, NewSession, NewSignInCode,
+    Actor, AuditEntry, CredentialKind, IfRunning, NewJoinToken, NewSession, NewSignInCode, Origin,
     StoreError, Verdict,
 };
 use shared_types::{Digest, JoinTokenId, SessionId, event::TurnOutcome};
@@ -58,6 +58,7 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
         uses: 1,
         ephemeral: false,
         from: None,
+        origin: Origin::default(),
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
@@ -172,6 +173,7 @@ async fn audit_logs_are_apart_and_numbered_each_from_one(fixture: Fixture) {
         kind: "sign_in.refused",
         subject: subject.to_owned(),
         detail: json!({ "address": "192.0.2.1" }),
+        origin: Origin::default(),
     };
     for (tenant, subject, seq) in [(&ours, "a", 2), (&theirs, "b", 2), (&ours, "c", 3)] {
         let recorded = db.record_audit(tenant.id, entry(subject), at(5)).await;

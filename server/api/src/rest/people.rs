@@ -1,0 +1,129 @@
+//! People: listing, inviting and removing them, and their roles.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use server_app::{AppError, Role};
+use shared_api::{ChangeRole, Invitation, InvitePerson, People, Person, Problem, RoleName};
+use shared_types::UserId;
+
+use super::{
+    Signed,
+    id::Id,
+    page::page,
+    problem::{Body, Refused},
+};
+use crate::Doors;
+
+/// Most people that one list carries.
+const MAX_PEOPLE: u32 = 200;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// Only those whose names come behind this one.
+    #[serde(default)]
+    after: String,
+    /// At most this many, from 1 to 200.
+    #[serde(default = "all")]
+    #[param(minimum = 1, maximum = 200)]
+    limit: u32,
+}
+
+fn all() -> u32 {
+    MAX_PEOPLE
+}
+
+/// The people of the tenant.
+#[utoipa::path(get, path = "/api/v1/people", operation_id = "list_people", params(ListQuery), responses(
+    (status = 200, body = People), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn people(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Result<Json<People>, Refused> {
+    let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
+    let limit = page(query.limit, MAX_PEOPLE)?;
+    let (people, more) = doors.app.people.list(&ctx, &query.after, limit).await?;
+    let people = people.into_iter().map(to_person).collect();
+    Ok(Json(People { people, more }))
+}
+
+/// Invite a person, who signs in with the code of the answer. Who has not come yet gets a new code, and
+/// the earlier one is worth nothing any more.
+#[utoipa::path(post, path = "/api/v1/people", operation_id = "invite_person", request_body = InvitePerson, responses(
+    (status = 201, body = Invitation), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
+pub(crate) async fn invite(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Body(ask): Body<InvitePerson>,
+) -> Result<(StatusCode, Json<Invitation>), Refused> {
+    let invited = doors
+        .app
+        .people
+        .invite(&ctx, &ask.name, of(ask.role))
+        .await?;
+    let invitation = Invitation {
+        person: to_person(invited.person),
+        code: invited.code,
+        expires_at: invited.expires_at,
+    };
+    Ok((StatusCode::CREATED, Json(invitation)))
+}
+
+/// Change what a person may do.
+#[utoipa::path(put, path = "/api/v1/people/{id}/role", operation_id = "change_role", params(("id" = inline(UserId), Path)), request_body = ChangeRole, responses(
+    (status = 200, body = Person), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn change_role(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<UserId>,
+    Body(ask): Body<ChangeRole>,
+) -> Result<Json<Person>, Refused> {
+    let changed = doors.app.people.change_role(&ctx, id, of(ask.role)).await?;
+    Ok(Json(to_person(changed)))
+}
+
+/// Remove a person: keys, sign-ins and join tokens end at once, and what runs for the person is stopped.
+/// Sessions and runners stay.
+#[utoipa::path(delete, path = "/api/v1/people/{id}", operation_id = "remove_person", params(("id" = inline(UserId), Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)))]
+pub(crate) async fn remove(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<UserId>,
+) -> Result<StatusCode, Refused> {
+    doors.app.people.remove(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn to_person(person: server_app::Person) -> Person {
+    let row = person.row;
+    Person {
+        id: row.user.id,
+        name: row.user.name,
+        role: match row.user.role {
+            Role::Owner => RoleName::Owner,
+            Role::Admin => RoleName::Admin,
+            Role::Member => RoleName::Member,
+            Role::Viewer => RoleName::Viewer,
+        },
+        is_you: person.is_asking,
+        joined: row.joined,
+        invited_until: row.invited_until,
+        last_used_at: row.last_used_at,
+    }
+}
+
+fn of(role: RoleName) -> Role {
+    match role {
+        RoleName::Owner => Role::Owner,
+        RoleName::Admin => Role::Admin,
+        RoleName::Member => Role::Member,
+        RoleName::Viewer => Role::Viewer,
+    }
+}

@@ -1,0 +1,235 @@
+//! People: inviting them, their roles, and how they go.
+
+use std::{sync::Arc, time::Duration};
+
+use server_store::{NewUser, PersonRow, Role, Store};
+use shared_types::{Clock, Entropy, Timestamp, UserId};
+
+use crate::{
+    AppError, OpContext, access::Access, allowance::Allowance, gate::Gate, operations::Operations,
+    rights::Action, sessions::Sessions, whole::whole,
+};
+
+/// How long an invitation can be used.
+const INVITED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Longest name of a person, in bytes.
+const NAME_AT_MOST: usize = 32;
+
+/// Words that are no names, because commands and lists give them another meaning.
+const RESERVED: [&str; 4] = ["everyone", "me", "nobody", "system"];
+
+/// A person, and whether it is the one who asks.
+#[derive(Debug, Clone)]
+pub struct Person {
+    /// The person.
+    pub row: PersonRow,
+    /// Whether it is the asking user.
+    pub is_asking: bool,
+}
+
+/// A person was invited.
+pub struct Invited {
+    /// The person.
+    pub person: Person,
+    /// The one-time code; it is not stored and cannot be shown again.
+    pub code: String,
+    /// Until when it can be used.
+    pub expires_at: Timestamp,
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct People {
+    pub(crate) store: Store,
+    pub(crate) gate: Gate,
+    pub(crate) access: Access,
+    pub(crate) sessions: Sessions,
+    pub(crate) operations: Operations,
+    pub(crate) allowance: Allowance,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+impl People {
+    /// The people by name, behind that name (empty: from the start), and whether there are more.
+    ///
+    /// # Errors
+    /// If the user may not see them, or the store does not answer.
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        after: &str,
+        limit: u32,
+    ) -> Result<(Vec<Person>, bool), AppError> {
+        self.gate.own(ctx, Action::SeePeople)?;
+        let mut rows = self.store.people(ctx.tenant, after, limit + 1).await?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        Ok((rows.into_iter().map(|row| person(ctx, row)).collect(), more))
+    }
+
+    /// Invites a person of this name, who signs in with the code. Who has not come yet gets a new code.
+    ///
+    /// # Errors
+    /// If the user may not give that role, the name cannot be one, or the person is here already.
+    pub async fn invite(
+        &self,
+        ctx: &OpContext,
+        name: &str,
+        role: Role,
+    ) -> Result<Invited, AppError> {
+        self.gate.new_person(ctx, role)?;
+        let name = person_name(name)?;
+        if let Ok(known) = self.store.person(ctx.tenant, &name).await {
+            // An invitation that an owner made is not an admin's to replace.
+            let id = known.user.id;
+            self.gate
+                .person(ctx, Action::ChangeRole, id, Some(role))
+                .await?;
+            if known.joined {
+                return Err(AppError::Conflict(format!(
+                    "{name} is here already; to change what {name} may do: gantry people role {name} ROLE"
+                )));
+            }
+        }
+        self.allowance.one_more(ctx)?;
+        let new = NewUser {
+            id: UserId::generate(&*self.clock, &*self.entropy),
+            name,
+        };
+        let (code, made) = self.access.new_code(INVITED_FOR);
+        let (by, now) = (ctx.by(), self.clock.now());
+        let invited = self.store.invite(ctx.tenant, (&new, role), &made, &by, now);
+        let id = invited.await?.id;
+        let row = self.store.person(ctx.tenant, &id.to_string()).await?;
+        Ok(Invited {
+            person: person(ctx, row),
+            code,
+            expires_at: made.expires_at,
+        })
+    }
+
+    /// Changes what a person may do.
+    ///
+    /// # Errors
+    /// If there is no such person, the user may not do that, or nobody would be an owner any more.
+    pub async fn change_role(
+        &self,
+        ctx: &OpContext,
+        id: UserId,
+        role: Role,
+    ) -> Result<Person, AppError> {
+        self.gate
+            .person(ctx, Action::ChangeRole, id, Some(role))
+            .await?;
+        let (by, now) = (ctx.by(), self.clock.now());
+        let changed = self.store.change_role(ctx.tenant, id, role, &by, now);
+        changed.await?;
+        let row = self.store.person(ctx.tenant, &id.to_string()).await?;
+        Ok(person(ctx, row))
+    }
+
+    /// Ends a person's access at once, and stops what is under way for the person. Sessions stay, and so
+    /// do runners, of which the person is still named as the owner until an admin takes them.
+    ///
+    /// # Errors
+    /// If there is no such person, the user may not do that, or nobody would be an owner any more.
+    pub async fn remove(&self, ctx: &OpContext, id: UserId) -> Result<(), AppError> {
+        self.gate
+            .person(ctx, Action::RemovePerson, id, None)
+            .await?;
+        let (this, ctx) = (self.clone(), ctx.clone());
+        whole(async move {
+            let (tenant, by) = (ctx.tenant, ctx.by());
+            let removed = this.store.remove_person(tenant, id, &by, this.clock.now());
+            removed.await?;
+            this.stop_all(&ctx, id).await
+        })
+        .await
+    }
+
+    /// Stops the turns and operations of a user. What cannot be stopped now is logged: it has no
+    /// credential, and no runner takes anything new from it.
+    async fn stop_all(&self, ctx: &OpContext, user: UserId) -> Result<(), AppError> {
+        let turns = self
+            .store
+            .unfinished_turns_of_user(ctx.tenant, user)
+            .await?;
+        for (session, turn) in turns {
+            if let Err(error) = self.sessions.stop(ctx, session, turn).await {
+                tracing::warn!(turn.id = %turn, %error, "a turn of a removed person cannot be stopped");
+            }
+        }
+        for operation in self.store.open_operations_of_user(ctx.tenant, user).await? {
+            if let Err(error) = self.operations.stop(ctx.tenant, operation).await {
+                tracing::warn!(operation.id = %operation, %error, "an operation of a removed person cannot be stopped");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn person(ctx: &OpContext, row: PersonRow) -> Person {
+    Person {
+        is_asking: row.user.id == ctx.user,
+        row,
+    }
+}
+
+/// A name as it is stored: ASCII in lower case, so that no two look alike.
+fn person_name(given: &str) -> Result<String, AppError> {
+    let name = given.trim().to_ascii_lowercase();
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let fits = (1..=NAME_AT_MOST).contains(&name.len())
+        && name.bytes().all(inner)
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && !name.ends_with('-');
+    if !fits {
+        return Err(AppError::Invalid(format!(
+            "{given:?} cannot name a person: use up to {NAME_AT_MOST} of a–z, 0–9 and '-', beginning with \
+             a letter, such as ann or ann-lee"
+        )));
+    }
+    match RESERVED.contains(&name.as_str()) {
+        true => Err(AppError::Invalid(format!(
+            "{name} has another meaning in commands; choose another name"
+        ))),
+        false => Ok(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_one_name_or_none() {
+        let name = |given: &str| person_name(given).ok();
+        for same in ["ann", "Ann", "ANN", " ann\n"] {
+            assert_eq!(name(same).as_deref(), Some("ann"));
+        }
+        assert_eq!(name("ann-lee2").as_deref(), Some("ann-lee2"));
+        for none in [
+            "",
+            "-",
+            "2ann",
+            "ann-",
+            "ann lee",
+            "ann_lee",
+            "ann@home",
+            "\u{430}nn",
+            "a\u{300}nn",
+            "ａnn",
+            "ann\u{200b}",
+            "ann\u{202e}",
+            "everyone",
+            "Everyone",
+            "me",
+            "system",
+            &"a".repeat(33),
+        ] {
+            assert_eq!(name(none), None, "{none:?}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! People of a tenant: inviting them, their roles, and how they go.
+//!
+//! The row of a person who was removed stays, because sessions, runners and the audit log name it; its name
+//! is free again. Whatever changes who is an owner writes its audit entry, which takes the tenant's row,
+//! before it counts the owners: of two such changes the second sees the first.
+
+use serde_json::json;
+use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId, UserId};
+
+use crate::{
+    AuditEntry, By, NewSignInCode, NewUser, Role, Store, StoreError, UserRow, audit,
+    columns::{Columns as _, word},
+    database::{Connection, FromRow, Query, Row, page, query, query_as, retried},
+    sign_in_code, user,
+};
+
+/// Most people of a tenant, without those that were removed.
+pub const PEOPLE_AT_MOST: u64 = 20_000;
+
+/// A person who was not removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonRow {
+    /// The person.
+    pub user: UserRow,
+    /// Until when the person's sign-in code can be used, where there is one that was not.
+    pub invited_until: Option<Timestamp>,
+    /// Whether the person has ever signed in.
+    pub joined: bool,
+    /// When one of the person's credentials was last used, as far as that was recorded.
+    pub last_used_at: Option<Timestamp>,
+}
+
+macro_rules! select_people {
+    ($rest:literal) => {
+        concat!(
+            "SELECT tenant_id, id, name, role, active_runner_id, created_at,
+                 (SELECT expires_at FROM sign_in_codes WHERE sign_in_codes.tenant_id = users.tenant_id
+                     AND sign_in_codes.user_id = users.id AND used_at IS NULL) AS invited_until,
+                 (SELECT MAX(last_used_at) FROM credentials
+                     WHERE credentials.tenant_id = users.tenant_id AND credentials.user_id = users.id)
+                     AS last_used_at,
+                 CAST(CASE WHEN EXISTS (SELECT 1 FROM credentials
+                     WHERE credentials.tenant_id = users.tenant_id AND credentials.user_id = users.id)
+                 THEN 1 ELSE 0 END AS BIGINT) AS joined
+             FROM users WHERE tenant_id = $1 AND removed_at IS NULL ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// The tenant's people by name, behind that name (empty: from the start), `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn people(
+        &self,
+        tenant: TenantId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<PersonRow>, StoreError> {
+        let rows = query_as(select_people!("AND name > $2 ORDER BY name LIMIT $3"))
+            .bind(tenant.to_string())
+            .bind(after)
+            .bind(page(limit))
+            .fetch_all(&mut self.read(tenant).await?)
+            .await?;
+        Ok(rows)
+    }
+
+    /// One person, by name or id.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], also where the person was removed.
+    pub async fn person(
+        &self,
+        tenant: TenantId,
+        name_or_id: &str,
+    ) -> Result<PersonRow, StoreError> {
+        let row = query_as(select_people!("AND (name = $2 OR id = $2)"))
+            .bind(tenant.to_string())
+            .bind(name_or_id)
+            .fetch_one(&mut self.read(tenant).await?)
+            .await?;
+        Ok(row)
+    }
+
+    /// Invites a person: a user with a one-time code. Who was invited and has not come yet gets a new
+    /// code and this role; the earlier code is worth nothing from here on.
+    ///
+    /// # Errors
+    /// [`StoreError::Conflict`] if the person has signed in already; [`StoreError::Full`] if the tenant
+    /// has [`PEOPLE_AT_MOST`].
+    pub async fn invite(
+        &self,
+        tenant: TenantId,
+        (new, role): (&NewUser, Role),
+        code: &NewSignInCode,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<UserRow, StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let detail = json!({ "name": new.name, "role": role, "expires_at": code.expires_at });
+        let known: Option<PersonRow> = query_as(select_people!("AND name = $2"))
+            .bind(tenant.to_string())
+            .bind(&new.name)
+            .fetch_optional(&mut tx)
+            .await?;
+        let id = known.as_ref().map_or(new.id, |known| known.user.id);
+        match known {
+            Some(known) if known.joined => {
+                return Err(StoreError::Conflict(
+                    "a person of this name is here already",
+                ));
+            }
+            Some(_) => set_role(&mut tx, tenant, id, role).await?,
+            None => user::insert(&mut tx, tenant, new, role, now).await?,
+        }
+        sign_in_code::put(&mut tx, tenant, id, code, now).await?;
+        record(&mut tx, tenant, by, ("person.invited", id), detail, now).await?;
+        require_room(&mut tx, tenant).await?;
+        let invited = user::find(&mut tx, tenant, id).await?;
+        tx.commit().await?;
+        Ok(invited)
+    }
+
+    /// Changes what a person may do.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if nobody would be
+    /// an owner any more.
+    pub async fn change_role(
+        &self,
+        tenant: TenantId,
+        person: UserId,
+        role: Role,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let before = user::find(&mut tx, tenant, person).await?.role;
+            let detail = json!({ "from": before, "to": role });
+            set_role(&mut tx, tenant, person, role).await?;
+            record(
+                &mut tx,
+                tenant,
+                by,
+                ("person.role_changed", person),
+                detail,
+                now,
+            )
+            .await?;
+            require_an_owner(&mut tx, tenant).await?;
+            tx.commit().await
+        })
+    }
+
+    /// Ends a person's access: credentials, codes and join tokens are worth nothing any more, and no
+    /// runner is shared with or by the person. Sessions and runners stay.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such person; [`StoreError::Conflict`] if nobody would be
+    /// an owner any more.
+    pub async fn remove_person(
+        &self,
+        tenant: TenantId,
+        person: UserId,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        retried!({
+            let mut tx = self.write(tenant).await?;
+            let name = user::find(&mut tx, tenant, person).await?.name;
+            let detail = json!({ "name": name });
+            // No name that a person may have contains an @, and no id comes twice.
+            let removed = query(
+            "UPDATE users SET removed_at = $3, name = name || '@' || id, active_runner_id = NULL
+             WHERE tenant_id = $1 AND id = $2 AND removed_at IS NULL",
+        );
+            if at(removed, tenant, person, now).execute(&mut tx).await? == 0 {
+                return Err(StoreError::NotFound);
+            }
+            for ended in [
+                "UPDATE credentials SET revoked_at = $3
+             WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL",
+                "UPDATE sign_in_codes SET expires_at = $3
+             WHERE tenant_id = $1 AND user_id = $2 AND expires_at > $3",
+                "UPDATE join_tokens SET expires_at = $3
+             WHERE tenant_id = $1 AND owner_id = $2 AND expires_at > $3",
+            ] {
+                at(query(ended), tenant, person, now)
+                    .execute(&mut tx)
+                    .await?;
+            }
+            for ended in [
+                "UPDATE runners SET shared_with_everyone_at = NULL WHERE tenant_id = $1 AND owner_id = $2",
+                "DELETE FROM runner_shares WHERE tenant_id = $1 AND (user_id = $2 OR runner_id IN (
+                 SELECT id FROM runners WHERE tenant_id = $1 AND owner_id = $2))",
+            ] {
+                query(ended)
+                    .bind(tenant.to_string())
+                    .bind(person.to_string())
+                    .execute(&mut tx)
+                    .await?;
+            }
+            record(&mut tx, tenant, by, ("person.removed", person), detail, now).await?;
+            require_an_owner(&mut tx, tenant).await?;
+            tx.commit().await
+        })
+    }
+}
+
+impl Store {
+    /// What a user's sessions have under way or waiting.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn unfinished_turns_of_user(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Vec<(SessionId, TurnId)>, StoreError> {
+        let rows = query(
+            "SELECT turns.session_id, turns.id FROM turns
+             JOIN sessions ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
+             WHERE turns.tenant_id = $1 AND sessions.user_id = $2 AND turns.state <> 'ended'
+             ORDER BY turns.id",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
+        let turns = rows
+            .iter()
+            .map(|row| Ok((row.parsed("session_id")?, row.parsed("id")?)));
+        turns.collect()
+    }
+
+    /// The operations that a user asked for as a caller, and that have not ended.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn open_operations_of_user(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+    ) -> Result<Vec<OperationId>, StoreError> {
+        let rows = query(
+            "SELECT id FROM operations
+             WHERE tenant_id = $1 AND user_id = $2 AND outcome IS NULL ORDER BY id",
+        )
+        .bind(tenant.to_string())
+        .bind(user.to_string())
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
+        rows.iter().map(|row| Ok(row.parsed("id")?)).collect()
+    }
+}
+
+fn at<'q>(query: Query<'q>, tenant: TenantId, person: UserId, now: Timestamp) -> Query<'q> {
+    query
+        .bind(tenant.to_string())
+        .bind(person.to_string())
+        .bind(now.as_micros())
+}
+
+async fn record(
+    tx: &mut Connection,
+    tenant: TenantId,
+    by: &By,
+    (kind, person): (&'static str, UserId),
+    detail: serde_json::Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let entry = AuditEntry {
+        actor: by.actor(),
+        kind,
+        subject: person.to_string(),
+        detail,
+        origin: by.origin,
+    };
+    audit::record(tx, tenant, &entry, now).await.map(drop)
+}
+
+async fn set_role(
+    tx: &mut Connection,
+    tenant: TenantId,
+    person: UserId,
+    role: Role,
+) -> Result<(), StoreError> {
+    let changed =
+        query("UPDATE users SET role = $3 WHERE tenant_id = $1 AND id = $2 AND removed_at IS NULL")
+            .bind(tenant.to_string())
+            .bind(person.to_string())
+            .bind(word(&role))
+            .execute(tx)
+            .await?;
+    match changed {
+        0 => Err(StoreError::NotFound),
+        _ => Ok(()),
+    }
+}
+
+/// Somebody has to be able to do everything.
+async fn require_an_owner(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
+    let owners = query(
+        "SELECT COUNT(*) AS people FROM users
+         WHERE tenant_id = $1 AND role = 'owner' AND removed_at IS NULL",
+    );
+    let owners: Row = owners.bind(tenant.to_string()).fetch_one(tx).await?;
+    match owners.count("people")? {
+        0 => Err(StoreError::Conflict(
+            "the last owner stays one; first make another person an owner: gantry people role NAME owner",
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn require_room(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
+    let people =
+        query("SELECT COUNT(*) AS people FROM users WHERE tenant_id = $1 AND removed_at IS NULL");
+    let people: Row = people.bind(tenant.to_string()).fetch_one(tx).await?;
+    match people.count("people")? <= PEOPLE_AT_MOST {
+        true => Ok(()),
+        false => Err(StoreError::Full(
+            "there are 20000 people, as many as may be; remove some with: gantry people remove",
+        )),
+    }
+}
+
+impl FromRow for PersonRow {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            user: UserRow::from_row(row)?,
+            invited_until: row.maybe_time("invited_until")?,
+            joined: row.count("joined")? == 1,
+            last_used_at: row.maybe_time("last_used_at")?,
+        })
+    }
+}

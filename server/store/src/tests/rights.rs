@@ -1,0 +1,150 @@
+//! Roles, removal and sharing.
+
+use shared_types::{Digest, UserId};
+
+use super::fixture::{Fixture, Tenant, at, new_credential, unique};
+use crate::{CredentialKind, NewSignInCode, NewUser, Role, SharedWith, StoreError};
+
+on_every_backend!(
+    of_two_owners_who_go_at_once_one_stays,
+    what_a_removed_person_had_is_worth_nothing_and_the_name_is_free,
+    a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with,
+);
+
+async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
+    let id = UserId::from_u128(unique());
+    let new = NewUser {
+        id,
+        name: name.to_owned(),
+    };
+    let code = NewSignInCode {
+        hash: Digest::of(name.as_bytes()),
+        expires_at: at(600),
+    };
+    let by = ours.owner.into();
+    let row = ours
+        .db
+        .invite(ours.id, (&new, role), &code, &by, at(1))
+        .await;
+    row.expect("the name is free").id
+}
+
+async fn of_two_owners_who_go_at_once_one_stays(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let other = invited(&ours, "other", Role::Owner).await;
+    let by = ours.owner.into();
+    let (left, lowered) = tokio::join!(
+        db.remove_person(ours.id, other, &by, at(2)),
+        db.change_role(ours.id, ours.owner, Role::Member, &by, at(2)),
+    );
+    assert!(left.is_ok() != lowered.is_ok(), "{left:?} {lowered:?}");
+    let refused = left.and(lowered).expect_err("one is refused");
+    assert!(
+        refused.to_string().contains("the last owner stays one"),
+        "{refused}"
+    );
+    let people = db.people(ours.id, "", 10).await.expect("it answers");
+    let owners = people
+        .iter()
+        .filter(|person| person.user.role == Role::Owner);
+    assert_eq!(owners.count(), 1);
+}
+
+async fn what_a_removed_person_had_is_worth_nothing_and_the_name_is_free(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let ann = invited(&ours, "ann", Role::Member).await;
+    let key = new_credential(CredentialKind::ApiKey);
+    db.insert_credential(ours.id, ann, &key, at(2))
+        .await
+        .expect("she is there");
+    let by = ours.owner.into();
+    db.remove_person(ours.id, ann, &by, at(3))
+        .await
+        .expect("she is there");
+    assert_eq!(
+        db.subject_by_hash(&key.hash).await.expect("it answers"),
+        None
+    );
+    let code = Digest::of(b"ann");
+    let sign_in = new_credential(CredentialKind::SignIn);
+    let spent = db.redeem_sign_in_code(&code, &sign_in, at(4)).await;
+    assert!(spent.is_err(), "her invitation is over");
+    let again = db.remove_person(ours.id, ann, &by, at(4)).await;
+    assert!(matches!(again, Err(StoreError::NotFound)));
+    let audit = db.audit_after(ours.id, 0, 100).await.expect("it answers");
+    assert_eq!(
+        audit.last().map(|row| row.kind.as_str()),
+        Some("person.removed")
+    );
+    let next = NewUser {
+        id: UserId::from_u128(9),
+        name: "ann".to_owned(),
+    };
+    let code = NewSignInCode {
+        hash: Digest::of(b"next"),
+        expires_at: at(600),
+    };
+    let next = db
+        .invite(ours.id, (&next, Role::Viewer), &code, &by, at(5))
+        .await;
+    assert_eq!(next.expect("the name is free").id, UserId::from_u128(9));
+}
+
+async fn a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let runner = ours.runner("laptop").await;
+    let [ann, bob] = [
+        invited(&ours, "ann", Role::Member).await,
+        invited(&ours, "bob", Role::Member).await,
+    ];
+    let by = ours.owner.into();
+    let seen = async || {
+        let mut seen = Vec::new();
+        for user in [ours.owner, ann, bob] {
+            let listed = db
+                .runners_of_user(ours.id, user, 10)
+                .await
+                .expect("it answers");
+            let access = db
+                .runner_access(ours.id, runner, user)
+                .await
+                .expect("it is there");
+            assert_eq!(listed.len() == 1, access.shared || access.owner == user);
+            seen.push(listed.len());
+        }
+        seen
+    };
+    assert_eq!(seen().await, [1, 0, 0]);
+    db.share_runner(ours.id, runner, SharedWith::Person(ann), &by, at(5))
+        .await
+        .expect("it is shared");
+    assert_eq!(seen().await, [1, 1, 0]);
+    db.share_runner(ours.id, runner, SharedWith::Everyone, &by, at(6))
+        .await
+        .expect("it is shared");
+    assert_eq!(seen().await, [1, 1, 1]);
+    db.unshare_runner(ours.id, runner, Some(SharedWith::Everyone), &by, at(7))
+        .await
+        .expect("it is");
+    assert_eq!(seen().await, [1, 1, 0]);
+    db.take_runner(ours.id, runner, &bob.into(), at(8))
+        .await
+        .expect("it is taken");
+    assert_eq!(seen().await, [0, 1, 1]);
+    db.remove_person(ours.id, bob, &by, at(9))
+        .await
+        .expect("he is there");
+    assert_eq!(
+        seen().await,
+        [0, 0, 1],
+        "his shares have ended; his row still names it"
+    );
+    let shares = db
+        .shares_of_runner(ours.id, runner)
+        .await
+        .expect("it is there");
+    assert_eq!(
+        (shares.owner, shares.everyone, shares.people.len()),
+        (None, false, 0)
+    );
+}

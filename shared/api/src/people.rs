@@ -1,0 +1,96 @@
+//! The messages about people and their rights.
+
+use serde::{Deserialize, Serialize};
+use shared_types::{Timestamp, UserId};
+
+/// What a person may do at most; each has the rights of those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum RoleName {
+    /// Everything.
+    Owner,
+    /// Everything but to change owners.
+    Admin,
+    /// To work.
+    Member,
+    /// To look.
+    Viewer,
+}
+
+messages! {
+    /// A person of the tenant.
+    pub struct Person {
+        /// Its id.
+        pub id: UserId,
+        /// Its name, unique in the tenant.
+        pub name: String,
+        /// What the person may do.
+        pub role: RoleName,
+        /// Whether it is the person who asks.
+        #[serde(default)]
+        pub is_you: bool,
+        /// Whether the person has ever signed in.
+        #[serde(default)]
+        pub joined: bool,
+        /// Until when the person's invitation or sign-in code can be used, where there is one that was
+        /// not; it may be over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub invited_until: Option<Timestamp>,
+        /// When one of the person's keys or sign-ins was last used, to the minute.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_used_at: Option<Timestamp>,
+    }
+
+    /// A page of the tenant's people.
+    pub struct People {
+        /// The people, by name.
+        pub people: Vec<Person>,
+        /// Whether there are more behind the last one.
+        pub more: bool,
+    }
+
+    /// Invites a person.
+    #[serde(deny_unknown_fields)]
+    pub struct InvitePerson {
+        /// The name: a–z, 0–9 and dashes, beginning with a letter; capital letters are made small.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 32, pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
+        pub name: String,
+        /// What the person may do.
+        pub role: RoleName,
+    }
+
+    /// A person was invited; the code is shown once.
+    pub struct Invitation {
+        /// The person.
+        pub person: Person,
+        /// The one-time code with which the person signs in.
+        pub code: String,
+        /// Until when it can be used.
+        pub expires_at: Timestamp,
+    }
+
+    /// Changes what a person may do.
+    #[serde(deny_unknown_fields)]
+    pub struct ChangeRole {
+        /// What the person may do from now on.
+        pub role: RoleName,
+    }
+
+    /// With whom a runner is shared, or not any more.
+    #[serde(deny_unknown_fields)]
+    pub struct ShareRunner {
+        /// The name or id of a person, or `everyone`.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
+        pub with: String,
+    }
+
+    /// From whom a runner is taken back.
+    #[serde(deny_unknown_fields)]
+    pub struct UnshareRunner {
+        /// The name or id of a person, or `everyone`; absent for all with whom it is shared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
+        pub with: Option<String>,
+    }
+}

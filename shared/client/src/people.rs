@@ -1,0 +1,95 @@
+//! People, and with whom runners are shared.
+
+use reqwest::Method;
+use shared_api::{
+    ChangeRole, Invitation, InvitePerson, People, Person, RoleName, Runner, ShareRunner,
+    UnshareRunner,
+};
+use shared_types::{RunnerId, UserId};
+
+use crate::{Client, ClientError};
+
+impl Client {
+    /// Everybody of the tenant, by name.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn people(&self) -> Result<Vec<Person>, ClientError> {
+        let mut all: Vec<Person> = Vec::new();
+        loop {
+            let after = all.last().map_or(String::new(), |last| last.name.clone());
+            let page: People = self.http.get(&["people"], &[("after", after)]).await?;
+            let more = page.more && !page.people.is_empty();
+            all.extend(page.people);
+            if !more {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Invites a person; the code is in this answer only.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn invite(&self, name: &str, role: RoleName) -> Result<Invitation, ClientError> {
+        let name = name.to_owned();
+        let body = InvitePerson { name, role };
+        self.http.call(Method::POST, &["people"], &body).await
+    }
+
+    /// Changes what a person may do.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn change_role(&self, id: UserId, role: RoleName) -> Result<Person, ClientError> {
+        let path = ["people", &id.to_string(), "role"];
+        self.http
+            .call(Method::PUT, &path, &ChangeRole { role })
+            .await
+    }
+
+    /// Removes a person.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn remove_person(&self, id: UserId) -> Result<(), ClientError> {
+        self.http.delete(&["people", &id.to_string()]).await
+    }
+
+    /// Shares a runner with a person, by name or id, or with `everyone`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn share_runner(&self, id: RunnerId, with: &str) -> Result<Runner, ClientError> {
+        let with = with.to_owned();
+        let path = ["runners", &id.to_string(), "share"];
+        let body = ShareRunner { with };
+        self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// Takes back that a runner is shared with a person or with `everyone`, or, where none is named,
+    /// at all.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn unshare_runner(
+        &self,
+        id: RunnerId,
+        with: Option<&str>,
+    ) -> Result<Runner, ClientError> {
+        let with = with.map(str::to_owned);
+        let path = ["runners", &id.to_string(), "unshare"];
+        let body = UnshareRunner { with };
+        self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// Becomes the owner of a runner.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn take_runner(&self, id: RunnerId) -> Result<Runner, ClientError> {
+        let path = ["runners", &id.to_string(), "take"];
+        let nothing = serde_json::json!({});
+        self.http.call(Method::POST, &path, &nothing).await
+    }
+}

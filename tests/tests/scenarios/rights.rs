@@ -1,0 +1,346 @@
+//! People with rights that are enforced: by role, by whose a thing is, and while something is under way.
+
+use serde_json::json;
+use shared_api::{ClientMessage, RoleName};
+use shared_client::{Client, ClientError};
+use tests::{
+    gantry::{Answer, Gantry, eventually},
+    openapi::Document,
+    socket::{Heard, Socket},
+};
+use tokio_tungstenite::tungstenite::Message;
+
+/// The code of a refusal, and its words.
+fn refused<T: std::fmt::Debug>(answer: Result<T, ClientError>) -> (String, String) {
+    match answer.expect_err("it is refused") {
+        ClientError::Refused(problem) => (problem.code, problem.detail),
+        other => panic!("{other:?} is no refusal"),
+    }
+}
+
+async fn member(gantry: &Gantry, name: &str) -> (String, Client) {
+    let token = gantry.person(name, RoleName::Member).await;
+    let client = gantry.client_with(Some(token.clone()));
+    (token, client)
+}
+
+/// A command of this person on a runner; returns its id.
+async fn exec(gantry: &Gantry, token: &str, runner: &str, script: &str) -> String {
+    let exec = json!({ "runner": runner, "exec": { "argv": ["sh", "-c", script] } });
+    let started = gantry.ask_as(token, "post", "/api/v1/operations", Some(exec.to_string()));
+    let started = started.await;
+    assert_eq!(started.status, 201, "{started:?}");
+    started.body["id"].as_str().expect("an id").to_owned()
+}
+
+/// Reads until the server says goodbye; returns the code.
+async fn goodbye(mut socket: Socket) -> Option<u16> {
+    loop {
+        if let Heard::Closed(code) = socket.next().await {
+            return code;
+        }
+    }
+}
+
+/// The command line of every process on this machine.
+fn command_lines() -> String {
+    let processes = std::fs::read_dir("/proc").expect("there is one");
+    let lines = processes.flatten().filter_map(|process| {
+        // A process that ends meanwhile has none.
+        let line = std::fs::read(process.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).into_owned())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_another_persons_answers_at_every_address_like_what_does_not_exist() {
+    let gantry = Gantry::practice().await;
+    let (bobs, bob) = member(&gantry, "bob").await;
+    let wish = shared_api::CreateJoinToken::one("pc");
+    let token = bob.create_join_token(&wish);
+    let token = token.await.expect("a member adds runners").token;
+    let mut runner = tests::gantry::Runner::enrol(gantry.url(), &token, "pc").await;
+    runner.start();
+    gantry.until_online("pc", true).await;
+    let session = bob.create_session("").await.expect("a session").id;
+    let key = bob.create_key("k").await.expect("a key").entry.id;
+    let operation = exec(&gantry, &bobs, "pc", "sleep 1000").await;
+    let runner = bob.runners().await.expect("a list")[0].id;
+
+    let others = [RoleName::Viewer, RoleName::Member, RoleName::Admin];
+    let mut tokens = vec![(RoleName::Owner, gantry.token().to_owned())];
+    for role in others {
+        let name = format!("{role:?}");
+        tokens.push((role, gantry.person(&name, role).await));
+    }
+    let document = gantry.ask("get", "/api/v1/openapi.json", None).await;
+    let document = Document::new(document.body);
+    let mut tried = 0;
+    for operation_at in document.operations() {
+        let of = |noun: &str| {
+            operation_at
+                .path
+                .starts_with(&format!("/api/v1/{noun}/{{id}}"))
+        };
+        let (theirs, nothing) = match () {
+            () if of("sessions") => (session.to_string(), "ses_00000000000000000000000000"),
+            () if of("operations") => (operation.clone(), "op_00000000000000000000000000"),
+            () if of("keys") => (key.to_string(), "crd_00000000000000000000000000"),
+            () if of("runners") => (runner.to_string(), "run_00000000000000000000000000"),
+            // People see each other.
+            () if of("people") => continue,
+            () => {
+                assert!(!operation_at.path.contains("{id}"), "{}", operation_at.path);
+                continue;
+            }
+        };
+        for (role, token) in &tokens {
+            if of("runners") && matches!(role, RoleName::Owner | RoleName::Admin) {
+                continue; // They see all runners.
+            }
+            let ask = async |id: &str| {
+                let path = operation_at.path.replace("{id}", id) + &operation_at.smallest_query();
+                let body = operation_at.smallest_body();
+                let answer = gantry.ask_as(token, operation_at.method, &path, body);
+                let Answer { status, body, .. } = answer.await;
+                (status, body)
+            };
+            let (theirs, nothing) = (ask(&theirs).await, ask(nothing).await);
+            let at = format!("{role:?}: {} {}", operation_at.method, operation_at.path);
+            assert_eq!(theirs, nothing, "{at}");
+            assert!(matches!(theirs.0, 403 | 404), "{at}: {theirs:?}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 60, "{tried}");
+    let path = format!("/api/v1/operations/{operation}/stream");
+    for (_, token) in &tokens {
+        assert_eq!(Socket::refused(&gantry, token, &path).await, 404);
+    }
+    let kept = bob.runners().await.expect("a list");
+    assert_eq!(kept.len(), 1, "nobody has removed it");
+    gantry
+        .ask_as(
+            &bobs,
+            "post",
+            &format!("/api/v1/operations/{operation}/cancel"),
+            None,
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_runner_is_used_until_it_is_not_shared_any_more_also_in_mid_stream() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let (owner, id) = (
+        gantry.client(),
+        gantry.client().runners().await.expect("a list")[0].id,
+    );
+    let (bobs, bob) = member(&gantry, "bob").await;
+    assert_eq!(bob.runners().await.expect("a list"), []);
+    assert_eq!(refused(bob.use_runner("laptop").await).0, "not_found");
+
+    let shared = owner.share_runner(id, "Bob").await.expect("it is shared");
+    assert_eq!(
+        (shared.owner.as_deref(), &shared.shared_with),
+        (Some("owner"), &vec!["bob".to_owned()])
+    );
+    bob.use_runner("laptop").await.expect("it is shared");
+    let (code, words) = refused(bob.remove_runner(id).await);
+    assert_eq!(code, "forbidden");
+    assert!(words.contains("only its owner or an admin"), "{words}");
+    let mut session = gantry.talk_as(&bobs).await;
+    session.say("run echo hi").await;
+
+    let operation = exec(&gantry, &bobs, "laptop", "echo begun; sleep 1000").await;
+    let at = format!("/api/v1/operations/{operation}");
+    let stream = Socket::open_as(
+        &gantry,
+        &bobs,
+        &format!("{at}/stream"),
+        "OperationServerMessage",
+    )
+    .await;
+    owner
+        .unshare_runner(id, None)
+        .await
+        .expect("it is taken back");
+    assert_eq!(goodbye(stream).await, Some(1008));
+    assert_eq!(
+        Socket::refused(&gantry, &bobs, &format!("{at}/stream")).await,
+        403
+    );
+    let input = gantry
+        .ask_as(
+            &bobs,
+            "post",
+            &format!("{at}/input?offset=0"),
+            Some("x".into()),
+        )
+        .await;
+    assert_eq!(input.status, 403, "{input:?}");
+    let words = input.body["detail"].as_str().expect("words");
+    assert!(
+        words.contains("laptop is not shared with you any more"),
+        "{words}"
+    );
+    let told = session.say("run echo hi").await;
+    let told = format!("{:?}", told.events);
+    assert!(
+        told.contains("is not there for this session any more"),
+        "{told}"
+    );
+    assert_eq!(bob.runners().await.expect("a list"), []);
+    let stopped = gantry
+        .ask_as(&bobs, "post", &format!("{at}/cancel"), None)
+        .await;
+    assert_eq!(stopped.status, 202, "one's own may be stopped: {stopped:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_that_is_lowered_and_a_person_who_is_removed_end_what_is_under_way() {
+    let gantry = Gantry::practice().await;
+    let _runner = gantry.runner("laptop").await;
+    let owner = gantry.client();
+    let id = owner.runners().await.expect("a list")[0].id;
+    owner
+        .share_runner(id, "everyone")
+        .await
+        .expect("it is shared");
+    let (bobs, bob) = member(&gantry, "bob").await;
+    let people = owner.people().await.expect("a list");
+    let bob_is = people
+        .iter()
+        .find(|person| person.name == "bob")
+        .expect("bob")
+        .id;
+
+    let operation = exec(&gantry, &bobs, "laptop", "sleep 1000").await;
+    let at = format!("/api/v1/operations/{operation}/stream");
+    let stream = Socket::open_as(&gantry, &bobs, &at, "OperationServerMessage").await;
+    owner
+        .change_role(bob_is, RoleName::Viewer)
+        .await
+        .expect("it is changed");
+    assert_eq!(
+        goodbye(stream).await,
+        Some(1008),
+        "it may pass no input any more"
+    );
+    let (code, words) = refused(bob.create_session("").await);
+    assert_eq!(code, "forbidden");
+    assert!(words.contains("takes the role member"), "{words}");
+
+    owner
+        .change_role(bob_is, RoleName::Member)
+        .await
+        .expect("it is changed");
+    bob.use_runner("laptop").await.expect("it is shared");
+    let mut talk = gantry.talk_as(&bobs).await;
+    talk.send("run echo begun; sleep 98761").await;
+    talk.until_output("begun").await;
+    assert!(command_lines().contains("sleep\098761"), "it runs");
+    let mut stream = Socket::open_as(&gantry, &bobs, "/api/v1/stream", "ServerMessage").await;
+    let session = talk.session();
+    let subscribe = ClientMessage::Subscribe { session, after: 0 };
+    let subscribe = serde_json::to_string(&subscribe).expect("JSON");
+    stream.say(Message::text(subscribe)).await;
+    owner.remove_person(bob_is).await.expect("he is removed");
+    assert_eq!(refused(bob.me().await).0, "unauthenticated");
+    assert_eq!(goodbye(stream).await, Some(1008));
+    eventually("his command ends", async || {
+        (!command_lines().contains("sleep\098761")).then_some(())
+    })
+    .await;
+    let again = owner
+        .invite("bob", RoleName::Member)
+        .await
+        .expect("the name is free");
+    assert_ne!(again.person.id, bob_is, "it is another person");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_signs_in_once_and_a_newer_one_replaces_it() {
+    let gantry = Gantry::practice().await;
+    let (owner, stranger) = (gantry.client(), gantry.client_with(None));
+    let first = owner
+        .invite("Ann", RoleName::Viewer)
+        .await
+        .expect("she is invited");
+    let second = owner
+        .invite("ANN", RoleName::Member)
+        .await
+        .expect("she is invited again");
+    assert_eq!(first.person.id, second.person.id, "it is one name");
+    let wrong = stranger.sign_in(&first.code, "x").await;
+    assert!(refused(wrong).1.contains("a newer one has taken its place"));
+    let ann = stranger
+        .sign_in(&second.code, "x")
+        .await
+        .expect("it is good");
+    assert_eq!(
+        (ann.user.name.as_str(), ann.user.role.as_str()),
+        ("ann", "member")
+    );
+    assert!(
+        refused(stranger.sign_in(&second.code, "x").await)
+            .1
+            .contains("used already")
+    );
+    assert_eq!(
+        refused(owner.invite("ann", RoleName::Member).await).0,
+        "conflict"
+    );
+
+    let me = owner.me().await.expect("the owner").user.id;
+    for answer in [
+        owner.remove_person(me).await,
+        owner.change_role(me, RoleName::Admin).await.map(drop),
+    ] {
+        let (code, words) = refused(answer);
+        assert!(
+            code == "conflict" && words.contains("the last owner stays one"),
+            "{words}"
+        );
+    }
+    owner
+        .change_role(ann.user.id, RoleName::Owner)
+        .await
+        .expect("now there are two");
+    owner.remove_person(me).await.expect("one of two may leave");
+    assert_eq!(refused(owner.me().await).0, "unauthenticated");
+    let code = gantry.sign_in_code().await;
+    let now = stranger
+        .sign_in(&code, "x")
+        .await
+        .expect("the operator's code");
+    assert_eq!(now.user.name, "ann", "she is the first owner now");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_makes_a_code_for_whom_it_names() {
+    let gantry = Gantry::practice().await;
+    member(&gantry, "bob").await;
+    let operator = |name: &str| {
+        let output = std::process::Command::new(tests::gantry::binary("gantry-server"))
+            .args(["sign-in-code", "--user", name])
+            .env_clear()
+            .env("GANTRY_HOME", gantry.home())
+            .output();
+        output.expect("it starts")
+    };
+    let code = String::from_utf8(operator("Bob").stdout).expect("text");
+    let bob = gantry
+        .client_with(None)
+        .sign_in(code.trim(), "second")
+        .await;
+    assert_eq!(bob.expect("it is good").user.name, "bob");
+    let nobody = operator("zoe");
+    let said = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert!(
+        !nobody.status.success() && said.contains("no person zoe"),
+        "{said}"
+    );
+}
