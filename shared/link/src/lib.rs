@@ -1,9 +1,9 @@
 //! The runner link's behaviour without IO and clock, for both of its ends.
 //!
 //! [`runner`] and [`server`] are state machines: frames, requests and the passing of time go in,
-//! frames and effects come out. Whoever drives them (the runner's daemon, the router, the
-//! simulation in `tests/`) carries the effects out and decides nothing. Times are counted from
-//! any fixed moment of the driver's monotonic clock.
+//! frames and effects come out. Their drivers (the runner's daemon, the router, the played runner of the
+//! router's simulation) carry the effects out. Times are counted from any fixed moment of the driver's
+//! monotonic clock.
 
 pub mod feed;
 mod pulse;

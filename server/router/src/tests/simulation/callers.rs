@@ -103,7 +103,8 @@ impl World {
     /// who asks with the request waits for that.
     fn may_be_cut(&self, id: OperationId, calls: bool) -> bool {
         let waits = calls && retention(&self.operations[&id].request) == Retention::All;
-        let is_unkept = !waits && self.unkept.contains(&id);
+        let has_failed = self.storm.has_refused() || self.unkept.contains(&id);
+        let is_unkept = !waits && has_failed;
         is_unkept || self.is_closed(id) || self.lost_memory.contains(&id)
     }
 
