@@ -1,5 +1,6 @@
 //! The composition root of the server: settings, concrete types, signals, shutdown.
 
+mod alone;
 mod operator;
 mod settings;
 
@@ -23,6 +24,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use alone::Alone;
 use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
 
 /// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
@@ -111,6 +113,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+    let alone = Alone::in_folder(folder)?;
     let store = (settings.database)
         .open()
         .await
@@ -138,6 +141,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         isolation: Arc::new(settings.isolation),
         user_limits: settings.user_limits,
         replica: ReplicaId::generate(&*clock, &*entropy),
+        place: alone.place(clock.boot())?,
         clock,
         entropy,
         stop: stop.clone(),

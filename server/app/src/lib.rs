@@ -23,6 +23,7 @@ mod outdated;
 mod people;
 mod ports;
 mod refusals;
+mod replicas;
 pub mod rights;
 mod runners;
 mod session_log;
@@ -78,6 +79,7 @@ use crate::{
     live::LiveHub,
     ports::Started,
     refusals::Refusals,
+    replicas::Replicas,
     runners::JoinTokens,
     silence::Silence,
     silent::Silent,
@@ -117,6 +119,8 @@ pub struct Parts {
     pub user_limits: UserLimits,
     /// This process.
     pub replica: ReplicaId,
+    /// Where it runs: no other process runs at the same place at the same time.
+    pub place: String,
     /// Ends everything.
     pub stop: CancellationToken,
 }
@@ -177,6 +181,7 @@ pub struct App {
     /// How runners come in.
     pub enrolment: Enrolment,
     store: Store,
+    replica: ReplicaId,
     links: Links,
     model: ModelInfo,
     tasks: TaskTracker,
@@ -190,8 +195,11 @@ impl App {
     /// # Errors
     /// If the store does not answer.
     pub async fn start(parts: Parts) -> Result<Self, AppError> {
-        // No link of an earlier process is alive, and its generation must not look as if it were.
-        parts.store.all_offline_at_start(parts.replica).await?;
+        // No link of an earlier process here is alive, and its generation must not look as if it were.
+        let now = parts.clock.now();
+        (parts.store)
+            .start_replica(parts.replica, &parts.place, now)
+            .await?;
         let (tasks, hub, model) = (TaskTracker::new(), LiveHub::start(), parts.model.info());
         let links = parts.links(&hub);
         let bench = Arc::new(parts.bench(&links, &hub));
@@ -218,6 +226,14 @@ impl App {
             (parts.replica, keys),
             refusals,
         );
+        let replicas = Replicas {
+            store: store.clone(),
+            clock: clock.clone(),
+            replica: parts.replica,
+            place: parts.place,
+            turns: turns.clone(),
+        };
+        tasks.spawn(replicas.run(parts.stop.clone()));
         let allowance = Allowance::new(parts.user_limits, clock.clone());
         let gate = Gate::new(store.clone());
         let access = Access::new(
@@ -250,7 +266,7 @@ impl App {
             clock: clock.clone(),
             lost_after: parts.link.lost_after,
         };
-        let silence = Silence::from_now(store.clone(), clock.clone());
+        let silence = Silence::from_now(store.clone(), clock.clone(), parts.replica);
         tasks.spawn(silence.run(silent, sweep, parts.stop.clone()));
         let sessions = Sessions::new(
             (store.clone(), gate.clone()),
@@ -295,6 +311,7 @@ impl App {
             people,
             enrolment,
             store,
+            replica: parts.replica,
             links,
             model,
             tasks,
@@ -347,6 +364,9 @@ impl App {
     pub async fn stopped(&self) {
         self.tasks.close();
         self.tasks.wait().await;
+        if let Err(error) = self.store.end_replica(self.replica, None).await {
+            tracing::warn!(%error, "other servers take over once the lease of this one is over");
+        }
         self.store.close().await;
     }
 }

@@ -11,7 +11,7 @@
 use std::{sync::Arc, time::Duration};
 
 use server_store::Store;
-use shared_types::Clock;
+use shared_types::{Clock, ReplicaId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{AppError, silent::Silent, sweep::Sweep};
@@ -24,17 +24,19 @@ const EVERY: Duration = Duration::from_secs(10 * 60);
 pub(crate) struct Silence {
     store: Store,
     clock: Arc<dyn Clock>,
+    replica: ReplicaId,
     /// What went by before this moment is counted, on the boot-time clock.
     counted_to: Duration,
 }
 
 impl Silence {
     /// Counts from now on.
-    pub(crate) fn from_now(store: Store, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn from_now(store: Store, clock: Arc<dyn Clock>, replica: ReplicaId) -> Self {
         Self {
             counted_to: clock.boot_time(),
             store,
             clock,
+            replica,
         }
     }
 
@@ -63,7 +65,7 @@ impl Silence {
         due().await?;
         let now = self.clock.boot_time();
         let passed = now.saturating_sub(self.counted_to);
-        self.store.count_silence(passed).await?;
+        self.store.count_silence(self.replica, passed).await?;
         self.counted_to = now;
         Ok(())
     }

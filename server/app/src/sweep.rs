@@ -64,7 +64,7 @@ mod tests {
             silence: DAY,
         };
         let clock = Arc::new(ManualClock::at(SystemClock::new().now()));
-        let mut silence = Silence::from_now(app.store.clone(), clock.clone());
+        let mut silence = Silence::from_now(app.store.clone(), clock.clone(), app.replica);
         let mut left_after = async |by| {
             clock.advance(by);
             for _ in 0..2 {

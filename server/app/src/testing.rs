@@ -141,6 +141,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         turns: crate::TurnLimits::default(),
         user_limits: crate::UserLimits::default(),
         replica: ReplicaId::generate(&*clock, &OsEntropy),
+        place: "a test".to_owned(),
         clock,
         entropy: Arc::new(OsEntropy),
         stop: stop.clone(),

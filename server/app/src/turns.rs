@@ -173,6 +173,13 @@ impl Turns {
         Self { wake, bench }
     }
 
+    /// A replica is gone: every turn that it may have had is looked at.
+    pub(crate) fn wake_unfinished(&self) {
+        let (bench, wake) = (self.bench.clone(), self.wake.clone());
+        // It ends with the dispatcher, which takes what it says.
+        tokio::spawn(wake_unfinished(bench, wake, CancellationToken::new()));
+    }
+
     /// Something about the session's turns has changed: look.
     pub(crate) async fn wake(&self, tenant: TenantId, session: SessionId) {
         let _ = self.wake.send((tenant, session)).await;

@@ -138,6 +138,10 @@ impl Store {
             .unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))
     }
 
+    pub(crate) fn is_postgres(&self) -> bool {
+        matches!(self.database, Database::Postgres(_))
+    }
+
     /// For statements that read rows of one tenant.
     pub(crate) async fn read(&self, tenant: TenantId) -> Result<Connection, StoreError> {
         self.reading(Scope::Tenant(tenant)).await

@@ -10,7 +10,7 @@
 //!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
 //!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`] and
-//!   [`Store::all_offline_at_start`].
+//!   [`Store::start_replica`].
 //! - **What must be true together is written together.** An event and the row that it describes,
 //!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
 //!   method returns, its transaction is synced to disk.
@@ -37,6 +37,7 @@ mod join_token;
 mod operation;
 mod output;
 mod person;
+mod replica;
 mod runner;
 mod sandbox;
 mod scope;
@@ -61,6 +62,7 @@ pub use operation::{
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
+pub use replica::OtherReplica;
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
     LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,

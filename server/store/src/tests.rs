@@ -33,6 +33,7 @@ mod opening;
 mod operations;
 mod people;
 mod postgres;
+mod replicas;
 mod rights;
 mod runners;
 mod silence;

@@ -12,7 +12,7 @@ use crate::{
     columns::{Columns as _, integer, word},
     database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
-    event, session,
+    event, replica, session,
 };
 
 mod failures;
@@ -76,7 +76,7 @@ pub struct Sent {
 pub enum IfRunning {
     /// It fails: the worker lives.
     Refuse,
-    /// It takes that turn over: its worker is known to be gone.
+    /// It takes that turn over, unless another replica that lives has it: its worker is known to be gone.
     TakeOver,
 }
 
@@ -182,6 +182,12 @@ impl Store {
             let runs = matches!(turn.state, TurnState::Running { .. });
             if runs && if_running == IfRunning::Refuse {
                 return Err(StoreError::Conflict("a turn of the session runs already"));
+            }
+            if let TurnState::Running { replica: of, .. } = turn.state
+                && of != replica
+                && replica::lives(&mut tx, of).await?
+            {
+                return Ok(None);
             }
             let epoch = Epoch(next.epoch.0 + 1);
             let choice = match &turn.choice {

@@ -65,7 +65,7 @@ impl Waiting {
         let clock = Arc::new(ManualClock::at(rows.clock.now()));
         Self {
             _folder: folder,
-            silence: Silence::from_now(store.clone(), clock.clone()),
+            silence: Silence::from_now(store.clone(), clock.clone(), REPLICA),
             store,
             rows,
             who,
@@ -93,7 +93,7 @@ impl Waiting {
     /// The server ends, and another one begins to look, when its host's clocks show something else.
     fn restart(&mut self) {
         self.clock.advance(10 * WEEK);
-        self.silence = Silence::from_now(self.store.clone(), self.clock.clone());
+        self.silence = Silence::from_now(self.store.clone(), self.clock.clone(), REPLICA);
     }
 
     async fn outcome(&self) -> Option<server_store::StoredOutcome> {

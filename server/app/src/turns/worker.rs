@@ -72,8 +72,8 @@ impl Worker {
         };
         let bench = Arc::clone(&self.bench);
         let Bench { store, clock, .. } = &*bench;
-        // A turn of this session that runs has lost its worker: there is one process, and in it
-        // one worker a session.
+        // A turn of this session that runs here has lost its worker: this process has one a session.
+        // Of one that another server carries the store says that there is nothing to do.
         let take_over = IfRunning::TakeOver;
         let (replica, now) = (bench.replica, clock.now());
         let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, now);

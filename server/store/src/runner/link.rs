@@ -192,24 +192,6 @@ impl Store {
         tx.commit().await?;
         Ok(ended == 1)
     }
-
-    /// Takes every link away that another replica holds: on SQLite there is one server process, so
-    /// at its start the others are dead. Answers how many. When they were last heard of stays.
-    /// Without a tenant: it is about the replica.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub async fn all_offline_at_start(&self, replica: ReplicaId) -> Result<u64, StoreError> {
-        let mut tx = self.write_any("it is about the replica").await?;
-        let ended = query(
-            "UPDATE runners SET replica_id = NULL, connected_at = NULL WHERE replica_id <> $1",
-        )
-        .bind(replica.to_string())
-        .execute(&mut tx)
-        .await?;
-        tx.commit().await?;
-        Ok(ended)
-    }
 }
 
 fn within_bounds(claim: &LinkClaim) -> Result<(), StoreError> {

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use shared_types::ReplicaId;
+
 use crate::{
     Store, StoreError,
     database::{query, retried},
@@ -12,19 +14,26 @@ use crate::{
 impl Store {
     /// So much time has passed since this was said last, or since the server was started: every
     /// runner that was silent then, and still is, was silent for so much longer. Those that have no
-    /// link now and had one then begin with nothing. Without a tenant: it is about time.
+    /// link now and had one then begin with nothing. Of several replicas one counts, the first by id. Without
+    /// a tenant: it is about time.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]; nothing was counted.
-    pub async fn count_silence(&self, passed: Duration) -> Result<(), StoreError> {
+    pub async fn count_silence(
+        &self,
+        replica: ReplicaId,
+        passed: Duration,
+    ) -> Result<(), StoreError> {
         retried!({
             let mut tx = self.write_any("it is about time").await?;
             query(
                 "UPDATE runners SET silent_generation = generation, silent_us =
                  CASE WHEN silent_generation = generation THEN silent_us + $1 ELSE 0 END
-             WHERE replica_id IS NULL AND revoked_at IS NULL",
+             WHERE replica_id IS NULL AND revoked_at IS NULL
+                 AND $2 = COALESCE((SELECT MIN(id) FROM replicas), $2)",
             )
             .bind(micros(passed))
+            .bind(replica.to_string())
             .execute(&mut tx)
             .await?;
             tx.commit().await?;

@@ -254,7 +254,7 @@ async fn after_a_restart_every_runner_is_offline_since_it_was_last_heard(fixture
     db.link_claim(ours.id, second, &claim, at(20))
         .await
         .expect("the runner is there");
-    let ended = db.all_offline_at_start(replica).await;
+    let ended = db.start_replica(replica, "here", at(20)).await;
     assert_eq!(ended.expect("it answers"), 1, "its own links stay");
     let row = db.runner(ours.id, first).await.expect("it is there");
     assert_eq!((row.link, row.last_seen_at), (None, Some(at(10))));
@@ -374,7 +374,9 @@ async fn only_ephemeral_runners_without_a_link_go_when_they_leave_or_stay_away(f
         assert_eq!(answer.expect("it answers").is_some(), gone, "{runner}");
     }
     let swept_after = async |seconds| {
-        let counted = db.count_silence(Duration::from_secs(seconds)).await;
+        let counted = db
+            .count_silence(REPLICA, Duration::from_secs(seconds))
+            .await;
         counted.expect("it answers");
         // Far ahead, as a wall clock may be.
         let (silent_for, lost) = (Duration::from_secs(100), link_claim(1, 0).lost);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use shared_types::event::CallOutcome;
 
-use super::fixture::{AtWork, Fixture, Tenant, at, call_ended, link_claim};
+use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, link_claim};
 use crate::{LostOutcome, Placed};
 
 on_every_backend!(
@@ -36,7 +36,9 @@ async fn what_a_runner_has_open_is_lost_once_it_was_silent_for_too_long(fixture:
     let ended = db.link_ended(ours.id, work.runner, row.generation, shown);
     assert!(ended.await.expect("it answers"));
     let lose_after = async |seconds| {
-        let counted = db.count_silence(Duration::from_secs(seconds)).await;
+        let counted = db
+            .count_silence(REPLICA, Duration::from_secs(seconds))
+            .await;
         counted.expect("it answers");
         // Far ahead, as a wall clock may be.
         let silent_for = Duration::from_secs(100);
@@ -64,7 +66,9 @@ async fn the_silence_of_a_runner_is_counted_anew_after_each_link(fixture: Fixtur
         assert!(ended.await.expect("it answers"));
     };
     let count = async |seconds| {
-        let counted = db.count_silence(Duration::from_secs(seconds)).await;
+        let counted = db
+            .count_silence(REPLICA, Duration::from_secs(seconds))
+            .await;
         counted.expect("it answers");
     };
     let lost = async || {

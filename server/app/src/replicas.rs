@@ -1,0 +1,92 @@
+//! This server process among those that use the same database (`server_store::OtherReplica`): it renews its
+//! row, and removes the rows of those that stopped renewing theirs.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use server_store::{OtherReplica, Store};
+use shared_types::{Clock, ReplicaId};
+use tokio_util::sync::CancellationToken;
+
+use crate::{AppError, turns::Turns};
+
+/// How often a replica renews its row.
+const RENEWED_EVERY: Duration = Duration::from_secs(5);
+
+/// After this long without a renewal a replica is held for dead.
+const LEASE: Duration = Duration::from_secs(20);
+
+/// See the module.
+pub(crate) struct Replicas {
+    pub(crate) store: Store,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) replica: ReplicaId,
+    pub(crate) place: String,
+    pub(crate) turns: Turns,
+}
+
+/// The newest number of renewals of each other replica, and since when it is known, on the monotonic clock.
+type Seen = HashMap<ReplicaId, (u64, Duration)>;
+
+impl Replicas {
+    /// Renews now and again, until `stop`. A database that is a file has one server alone, and nothing to
+    /// be renewed.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        if !self.store.is_shared() {
+            return;
+        }
+        let mut seen = Seen::new();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(RENEWED_EVERY) => {}
+                () = stop.cancelled() => return,
+            }
+            if let Err(error) = self.look(&mut seen).await {
+                tracing::warn!(%error, "the lease of this server cannot be renewed; trying again");
+            }
+        }
+    }
+
+    async fn look(&self, seen: &mut Seen) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let others = self.store.renew_replica(self.replica, &self.place, now);
+        let silent = silent(seen, others.await?, self.clock.monotonic());
+        for OtherReplica { id, renewals } in silent {
+            if self.store.end_replica(id, Some(renewals)).await? {
+                tracing::warn!(replica.id = %id, "another server has not renewed its lease; its turns are taken over");
+                self.turns.wake_unfinished();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Those that were not renewed for the length of a lease. Forgets those that are gone.
+fn silent(seen: &mut Seen, others: Vec<OtherReplica>, now: Duration) -> Vec<OtherReplica> {
+    seen.retain(|id, _| others.iter().any(|other| other.id == *id));
+    let is_silent = |other: &OtherReplica| {
+        let known = seen.entry(other.id).or_insert((other.renewals, now));
+        if known.0 != other.renewals {
+            *known = (other.renewals, now);
+        }
+        now.saturating_sub(known.1) >= LEASE
+    };
+    others.into_iter().filter(is_silent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_replica_that_is_not_renewed_for_a_lease_is_silent() {
+        let (mut seen, id) = (Seen::new(), ReplicaId::from_u128(2));
+        let other = |renewals| vec![OtherReplica { id, renewals }];
+        let at = Duration::from_secs;
+        assert_eq!(silent(&mut seen, other(7), at(100)), []);
+        assert_eq!(silent(&mut seen, other(7), at(119)), []);
+        assert_eq!(silent(&mut seen, other(8), at(120)), []);
+        assert_eq!(silent(&mut seen, other(8), at(140)), other(8));
+        assert_eq!(silent(&mut seen, vec![], at(141)), []);
+        assert_eq!(silent(&mut seen, other(8), at(150)), []);
+    }
+}

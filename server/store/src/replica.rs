@@ -1,0 +1,162 @@
+//! Server processes, and which of them live.
+//!
+//! A replica lives while it has a row, which it renews. Others watch the number of its renewals, each on
+//! its own monotonic clock, so that no wall clock decides; whoever sees no renewal for long enough removes
+//! the row. From then on its links are gone and its turns may be taken over. Where it lives all the same,
+//! epochs and generations refuse what it writes, and its next renewal makes the row anew.
+
+use shared_types::{ReplicaId, Timestamp};
+
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Connection, FromRow, Row, query, query_as, retried},
+};
+
+/// Another replica, as it was renewed last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherReplica {
+    /// Its id.
+    pub id: ReplicaId,
+    /// How often it was renewed.
+    pub renewals: u64,
+}
+
+const WHY: &str = "it is about replicas";
+
+impl Store {
+    /// Whether other servers may use the database at the same time.
+    pub fn is_shared(&self) -> bool {
+        self.is_postgres()
+    }
+
+    /// A server starts at this place, where no other one runs: those that had started there are dead. Where
+    /// the database is a file, so are all others. Answers how many links are gone with them; when their runners
+    /// were last heard of stays. Without a tenant: it is about replicas.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn start_replica(
+        &self,
+        replica: ReplicaId,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        retried!({
+            let mut tx = self.write_any(WHY).await?;
+            match tx.is_shared() {
+                true => query("DELETE FROM replicas WHERE place = $1").bind(place),
+                false => query("DELETE FROM replicas"),
+            }
+            .execute(&mut tx)
+            .await?;
+            renew(&mut tx, replica, place, now).await?;
+            let ended = take_links_away(&mut tx, replica).await?;
+            tx.commit().await?;
+            Ok(ended)
+        })
+    }
+
+    /// The replica lives; answers which others do. A row that was removed is made anew.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn renew_replica(
+        &self,
+        replica: ReplicaId,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<Vec<OtherReplica>, StoreError> {
+        retried!({
+            let mut tx = self.write_any(WHY).await?;
+            renew(&mut tx, replica, place, now).await?;
+            let others = query_as("SELECT id, renewals FROM replicas WHERE id <> $1 ORDER BY id")
+                .bind(replica.to_string())
+                .fetch_all(&mut tx)
+                .await?;
+            tx.commit().await?;
+            Ok(others)
+        })
+    }
+
+    /// Removes a replica that stops, or that another one has seen without a renewal for long enough: then
+    /// only if it was not renewed since. Answers whether it is gone by this.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn end_replica(
+        &self,
+        replica: ReplicaId,
+        unless_renewed_since: Option<u64>,
+    ) -> Result<bool, StoreError> {
+        let since = unless_renewed_since.map(crate::columns::integer);
+        retried!({
+            let mut tx = self.write_any(WHY).await?;
+            let gone =
+                query("DELETE FROM replicas WHERE id = $1 AND renewals = COALESCE($2, renewals)")
+                    .bind(replica.to_string())
+                    .bind(since)
+                    .execute(&mut tx)
+                    .await?;
+            if gone == 1 {
+                query(
+                    "UPDATE runners SET replica_id = NULL, connected_at = NULL WHERE replica_id = $1",
+                )
+                .bind(replica.to_string())
+                .execute(&mut tx)
+                .await?;
+            }
+            tx.commit().await?;
+            Ok(gone == 1)
+        })
+    }
+}
+
+/// Whether the replica has a row.
+pub(crate) async fn lives(tx: &mut Connection, replica: ReplicaId) -> Result<bool, StoreError> {
+    let row = query("SELECT 1 FROM replicas WHERE id = $1")
+        .bind(replica.to_string())
+        .fetch_optional(tx)
+        .await?;
+    Ok(row.is_some())
+}
+
+async fn renew(
+    tx: &mut Connection,
+    replica: ReplicaId,
+    place: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    query(
+        "INSERT INTO replicas (id, place, started_at) VALUES ($1, $2, $3)
+         ON CONFLICT (id) DO UPDATE SET renewals = replicas.renewals + 1",
+    )
+    .bind(replica.to_string())
+    .bind(place)
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
+    Ok(())
+}
+
+/// The links of replicas without a row.
+async fn take_links_away(tx: &mut Connection, replica: ReplicaId) -> Result<u64, StoreError> {
+    let ended = query(
+        "UPDATE runners SET replica_id = NULL, connected_at = NULL
+         WHERE replica_id <> $1
+             AND NOT EXISTS (SELECT 1 FROM replicas WHERE replicas.id = runners.replica_id)",
+    )
+    .bind(replica.to_string())
+    .execute(tx)
+    .await?;
+    Ok(ended)
+}
+
+impl FromRow for OtherReplica {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            renewals: row.count("renewals")?,
+        })
+    }
+}

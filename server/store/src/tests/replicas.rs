@@ -1,0 +1,127 @@
+use shared_types::ReplicaId;
+
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
+use crate::{IfRunning, OtherReplica};
+
+on_every_backend!(
+    a_turn_is_taken_over_only_from_a_replica_that_is_gone,
+    a_replica_that_starts_ends_those_of_its_own_place_alone,
+    a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back,
+    of_several_replicas_one_counts_silence,
+);
+
+const OTHER: ReplicaId = ReplicaId::from_u128(2);
+
+async fn start(ours: &Tenant, replica: ReplicaId, place: &str) -> u64 {
+    let started = ours.db.start_replica(replica, place, at(1)).await;
+    started.expect("it answers")
+}
+
+/// Another replica that lives, also on a database that is a file.
+async fn lives(ours: &Tenant, replica: ReplicaId) -> Vec<OtherReplica> {
+    let renewed = ours.db.renew_replica(replica, "elsewhere", at(1)).await;
+    renewed.expect("it answers")
+}
+
+async fn a_turn_is_taken_over_only_from_a_replica_that_is_gone(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let session = ours.at_work().await.session;
+    let claim = async || {
+        let claimed = ours
+            .db
+            .claim_turn(ours.id, session, OTHER, IfRunning::TakeOver, at(4));
+        claimed.await.expect("it answers")
+    };
+    assert_eq!(claim().await, None, "its worker lives");
+    let ended = ours.db.end_replica(REPLICA, None).await;
+    assert!(ended.expect("it answers"));
+    assert!(claim().await.is_some());
+}
+
+async fn a_replica_that_starts_ends_those_of_its_own_place_alone(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let (here, elsewhere) = (ours.runner("a").await, ours.runner("b").await);
+    ours.link(here, at(2)).await;
+    let mut claim = link_claim(1, 0);
+    claim.replica = OTHER;
+    let linked = ours.db.link_claim(ours.id, elsewhere, &claim, at(2)).await;
+    linked.expect("the runner is there");
+    let newer = ReplicaId::from_u128(3);
+    let gone = start(&ours, newer, "here").await;
+    let online = async |runner| {
+        let row = ours.db.runner(ours.id, runner).await;
+        row.expect("it is there").link.is_some()
+    };
+    assert!(!online(here).await);
+    // A file has one server.
+    assert_eq!(
+        (gone, online(elsewhere).await),
+        match ours.db.is_shared() {
+            true => (1, true),
+            false => (2, false),
+        }
+    );
+}
+
+async fn a_replica_that_renews_is_not_ended_and_one_that_was_ended_comes_back(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let seen = async || {
+        let others = ours.db.renew_replica(REPLICA, "here", at(2)).await;
+        others.expect("it answers")
+    };
+    let [other] = seen().await[..] else {
+        panic!("{:?}", seen().await)
+    };
+    lives(&ours, OTHER).await;
+    let end = async |other: OtherReplica| {
+        let ended = ours.db.end_replica(other.id, Some(other.renewals)).await;
+        ended.expect("it answers")
+    };
+    assert!(!end(other).await, "it was renewed since");
+    let [other] = seen().await[..] else {
+        panic!("{:?}", seen().await)
+    };
+    assert!(end(other).await);
+    assert_eq!(seen().await, []);
+    lives(&ours, OTHER).await;
+    assert_eq!(seen().await.len(), 1, "it lived all the same");
+}
+
+async fn of_several_replicas_one_counts_silence(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    start(&ours, REPLICA, "here").await;
+    lives(&ours, OTHER).await;
+    let work = ours.at_work().await;
+    let placed = ours
+        .db
+        .place_operation(ours.id, work.epoch, &work.operation, at(4));
+    placed.await.expect("the turn runs");
+    let link = ours.db.runner(ours.id, work.runner).await;
+    let generation = link.expect("it is there").generation;
+    let ended = ours
+        .db
+        .link_ended(ours.id, work.runner, generation, (at(5), 0));
+    assert!(ended.await.expect("it answers"));
+    let hour = std::time::Duration::from_secs(3600);
+    for replica in [OTHER, OTHER, OTHER] {
+        let counted = ours.db.count_silence(replica, hour).await;
+        counted.expect("it answers");
+    }
+    let lost = link_claim(1, 0).lost;
+    let due = async || {
+        let due = ours.db.lose_silent(hour, &lost, at(6)).await;
+        due.expect("it answers").0
+    };
+    assert_eq!(due().await, 0, "another one counts");
+    for replica in [REPLICA, REPLICA] {
+        let counted = ours.db.count_silence(replica, hour).await;
+        counted.expect("it answers");
+    }
+    assert_eq!(due().await, 1);
+}
