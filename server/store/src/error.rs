@@ -122,13 +122,13 @@ pub enum OpenError {
     },
     /// PostgreSQL does not answer.
     #[error(
-        "reach the database {database}: {source}; start PostgreSQL, or correct the host and port in the URL"
+        "reach the database {database}: {why}; start PostgreSQL, or correct the host and port in the URL"
     )]
     Unreachable {
         /// The database.
         database: String,
         /// What the system said.
-        source: io::Error,
+        why: io::Error,
     },
     /// PostgreSQL does not let the user in.
     #[error(
@@ -184,7 +184,7 @@ pub enum OpenError {
     },
     /// A change of its schema failed; nothing of that change is left.
     #[error(
-        "bring the database {database} to schema {schema}: {source}; it is as it was before that step, so start the version before, or repair the cause and start again"
+        "bring the database {database} to schema {schema}: {why}; it is as it was before that step, so start the version before, or repair the cause and start again"
     )]
     Migration {
         /// The database.
@@ -192,7 +192,7 @@ pub enum OpenError {
         /// The schema that was not reached.
         schema: i64,
         /// What the database said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        why: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Anything else.
     #[error("open the database {database}: {source}")]

@@ -60,7 +60,7 @@ pub(super) fn refusal(
         MigrateError::ExecuteMigration(source, schema) => OpenError::Migration {
             database,
             schema,
-            source: Box::new(source),
+            why: Box::new(source),
         },
         MigrateError::Execute(error) => cannot_open(error),
         error => OpenError::Unusable {

@@ -170,10 +170,10 @@ fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> OpenError {
             database,
             why: "its user may not make tables there; let it own the database: ALTER DATABASE gantry OWNER TO gantry",
         },
-        (_, sqlx::Error::Io(source)) => OpenError::Unreachable { database, source },
+        (_, sqlx::Error::Io(why)) => OpenError::Unreachable { database, why },
         (_, sqlx::Error::PoolTimedOut) => OpenError::Unreachable {
             database,
-            source: io::ErrorKind::TimedOut.into(),
+            why: io::ErrorKind::TimedOut.into(),
         },
         (_, error) => OpenError::Unusable {
             database,

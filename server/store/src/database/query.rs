@@ -218,7 +218,14 @@ impl Row {
     pub(crate) fn get_integer(&self, name: &str) -> Result<Option<i64>, sqlx::Error> {
         match self {
             Self::Sqlite(row) => row.try_get(name),
-            Self::Postgres(row) => row.try_get(name),
+            Self::Postgres(row) => match row.try_get(name) {
+                // A number that stands in the statement itself has half the size.
+                Err(sqlx::Error::ColumnDecode { .. }) => {
+                    let small: Option<i32> = row.try_get(name)?;
+                    Ok(small.map(i64::from))
+                }
+                read => read,
+            },
         }
     }
 

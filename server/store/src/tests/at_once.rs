@@ -173,5 +173,8 @@ async fn a_text_with_a_nul_is_kept_without_it_and_found_by_it(fixture: Fixture) 
     let mut reading = db.read(ours.id).await.expect("it answers");
     let title = query("SELECT title FROM sessions").fetch_one(&mut reading);
     let title = title.await.expect("it is there").text("title");
+    let small = query("SELECT CASE WHEN title = '' THEN 1 ELSE 0 END AS small FROM sessions");
+    let small = small.fetch_one(&mut reading).await.expect("it is there");
+    assert_eq!(small.count("small").expect("an integer of any size"), 0);
     assert_eq!(title.expect("a text"), "a \u{2400} b");
 }

@@ -16,11 +16,13 @@ pub struct PostgresUrl {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPostgresUrl {
     /// It is of another kind.
-    #[error("begins with postgres://, as in postgres://gantry:PASSWORD@db.example.com:5432/gantry")]
+    #[error(
+        "must begin with postgres://, as in postgres://gantry:PASSWORD@db.example.com:5432/gantry"
+    )]
     Scheme,
     /// It has a parameter that has no effect.
     #[error(
-        "has no other parameters than sslmode, sslrootcert, sslcert, sslkey, host and application_name"
+        "may have no other parameters than sslmode, sslrootcert, sslcert, sslkey, host and application_name"
     )]
     Parameter,
     /// It cannot be taken apart.
