@@ -195,6 +195,7 @@ impl Gantry {
         operator
             .arg("sign-in-code")
             .env_clear()
+            .envs(self.environment.iter().cloned())
             .env("GANTRY_HOME", self.home.path());
         let printed = operator.output().await.expect("it starts");
         let printed = String::from_utf8(printed.stdout).expect("text");

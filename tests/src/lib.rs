@@ -16,6 +16,7 @@ pub mod network;
 pub mod openapi;
 pub mod other_server;
 pub mod peer;
+pub mod postgres;
 pub mod proxy;
 pub mod report;
 pub mod socket;

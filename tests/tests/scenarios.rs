@@ -37,6 +37,7 @@ mod scenarios {
     mod partitions;
     mod passing;
     mod placement;
+    mod postgres;
     mod restarts;
     mod restored;
     mod retention;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::postgres::database_of_run;
+
 /// How a server is set up; the default is the practice model, plain text and a free port.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -11,6 +13,8 @@ pub struct Setup {
     pub tls: bool,
     /// The address and port.
     pub listen: String,
+    /// The URL of its database; without one it is that of the test run, see [`crate::postgres::DATABASE`].
+    pub database: Option<String>,
     /// The text of `gantry.toml`.
     pub settings: String,
 }
@@ -21,6 +25,7 @@ impl Default for Setup {
             model: None,
             tls: false,
             listen: "127.0.0.1:0".to_owned(),
+            database: None,
             settings: String::new(),
         }
     }
@@ -61,7 +66,9 @@ impl Setup {
                 ("GANTRY_MODEL".to_owned(), "scripted".to_owned()),
             ]
         });
-        model.collect()
+        let database = self.database.clone().or_else(database_of_run);
+        let database = database.map(|url| ("GANTRY_DATABASE_URL".to_owned(), url));
+        model.chain(database).collect()
     }
 
     pub(super) fn arguments(&self) -> Vec<String> {
