@@ -32,7 +32,8 @@ const SHORT_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const SETTINGS: &str = "SET statement_timeout = '20s'; SET lock_timeout = '10s';
     SET idle_in_transaction_session_timeout = '30s';
     SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 4;
-    SET synchronous_commit = on; SET default_transaction_isolation = 'read committed'";
+    SET synchronous_commit = on; SET default_transaction_isolation = 'read committed';
+    SET client_min_messages = warning";
 
 /// Connections that are not lent.
 #[derive(Debug)]
