@@ -33,7 +33,7 @@ use crate::{
     home::{Enrolled, Home, HomeError},
     journal::{Journal, JournalError, Repair},
     key::KeyError,
-    link::{Introduction, Link, LinkError},
+    link::{Introduction, LinkError, LinkKeeper},
     operations::{Found, Operations, OperationsService, Unfinished},
     processes::{self, ProcessOptions, Processes},
     server_url::UrlError,
@@ -163,7 +163,7 @@ fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
 }
 
 /// Reads the home, takes up what earlier daemons left, and puts the parts together.
-async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), DaemonError> {
+async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsService), DaemonError> {
     let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
     let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let endpoints = endpoints.over(options.transports);
@@ -208,7 +208,7 @@ async fn assemble(options: DaemonOptions) -> Result<(Link, OperationsService), D
         fault: None,
     })
     .await?;
-    let link = Link {
+    let link = LinkKeeper {
         endpoints,
         home: options.home,
         enrolled,
@@ -250,7 +250,7 @@ fn capabilities(facts: &HostFacts, sandbox: SandboxId, host: &Host) -> v1::Capab
 }
 
 fn on_its_own_thread(
-    link: Link,
+    link: LinkKeeper,
 ) -> Result<oneshot::Receiver<Result<(), DaemonError>>, DaemonError> {
     let (ended, wait) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -37,7 +37,7 @@ use crate::{
 const OVERTAKEN: Duration = Duration::from_secs(1);
 
 /// Keeps the link.
-pub(crate) struct Link {
+pub(crate) struct LinkKeeper {
     pub(crate) endpoints: Endpoints,
     pub(crate) home: Home,
     pub(crate) enrolled: Enrolled,
@@ -47,11 +47,11 @@ pub(crate) struct Link {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) backoff: Backoff,
-    /// Ends the link politely, and then [`Link::run`].
+    /// Ends the link politely, and then [`LinkKeeper::run`].
     pub(crate) goodbye: CancellationToken,
 }
 
-impl Link {
+impl LinkKeeper {
     /// Runs until it is told to say goodbye, or until trying again cannot help.
     pub(crate) async fn run(mut self) -> Result<(), LinkError> {
         let goodbye = self.goodbye.clone();

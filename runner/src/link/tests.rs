@@ -59,7 +59,7 @@ impl Runner {
 }
 
 /// The link of a runner whose home is here.
-async fn link(directory: &Path, server: &FakeServer, certificate: Option<Digest>) -> Link {
+async fn link(directory: &Path, server: &FakeServer, certificate: Option<Digest>) -> LinkKeeper {
     let (operations, service) = operations(directory, &incarnation().boot).await;
     tokio::spawn(service.run());
     link_of(operations, directory, server, certificate)
@@ -71,10 +71,10 @@ fn link_of(
     directory: &Path,
     server: &FakeServer,
     certificate: Option<Digest>,
-) -> Link {
+) -> LinkKeeper {
     let home = Home::within(directory);
     let _ = home.lock().expect("a home");
-    Link {
+    LinkKeeper {
         endpoints: endpoints(&[&server.url]),
         home,
         enrolled: Enrolled {
@@ -100,7 +100,7 @@ fn link_of(
 }
 
 /// One link, on a network that stays as it is.
-async fn attempt(link: &mut Link, progress: &mut Progress) -> Result<(), LinkError> {
+async fn attempt(link: &mut LinkKeeper, progress: &mut Progress) -> Result<(), LinkError> {
     link.once(progress, &mut NetworkNews::listen()).await
 }
 

@@ -5,7 +5,7 @@
 //! never waits; when that says [`Cut`], it lets [`settle`](crate::settle) find out what holds, where
 //! waiting does no harm. [`Operation::event`] is both at once for a daemon that can wait.
 
-mod link;
+mod line;
 
 use std::{
     io,
@@ -20,21 +20,21 @@ use crate::{
     MAX_INPUT_BYTES, RecordError, Request, RequestError, SpoolReader, StartRecord, Stream,
     ToSupervisor,
 };
-pub(crate) use link::Link;
+pub(crate) use line::Line;
 
 /// A supervisor that waits for its request, its directory made and its files open.
 #[derive(Debug)]
 pub struct Waiting {
     directory: Directory,
     identity: Identity,
-    link: Link,
+    line: Line,
 }
 
 /// A supervisor whose command has ended, and which can serve another one.
 #[derive(Debug)]
 pub struct Spent {
     pub(crate) directory: Directory,
-    pub(crate) link: Link,
+    pub(crate) line: Line,
 }
 
 /// A running or ended operation.
@@ -42,7 +42,7 @@ pub struct Spent {
 pub struct Operation {
     directory: Directory,
     identity: Option<Identity>,
-    link: Link,
+    line: Line,
     readers: [Option<SpoolReader>; 2],
     ended: Option<Ended>,
     last_id: u64,
@@ -109,11 +109,11 @@ pub enum OperationError {
 }
 
 impl Waiting {
-    pub(crate) fn new(directory: Directory, identity: Identity, link: Link) -> Self {
+    pub(crate) fn new(directory: Directory, identity: Identity, line: Line) -> Self {
         Self {
             directory,
             identity,
-            link,
+            line,
         }
     }
 
@@ -130,14 +130,14 @@ impl Waiting {
     /// For one that is to end without a command.
     pub(crate) fn into_spent(self) -> Spent {
         let Self {
-            directory, link, ..
+            directory, line, ..
         } = self;
-        Spent { directory, link }
+        Spent { directory, line }
     }
 
     /// Whether it still waits.
     pub(crate) fn is_alive(&self) -> bool {
-        self.link.is_open()
+        self.line.is_open()
     }
 
     /// Hands the request over, with the directory to run in where it says `Inherited`. Never waits.
@@ -157,17 +157,17 @@ impl Waiting {
             terms: request.terms.clone(),
         };
         if let Some(place) = place {
-            self.link.pass(place);
+            self.line.pass(place);
         }
         let sent = request
             .check()
             .map_err(OperationError::from)
-            .and_then(|()| self.link.send(&start, &request.strings()));
+            .and_then(|()| self.line.send(&start, &request.strings()));
         match sent {
             Ok(()) => Ok(Operation {
                 directory: self.directory,
                 identity: Some(self.identity),
-                link: self.link,
+                line: self.line,
                 readers: [None, None],
                 ended: None,
                 last_id: 0,
@@ -180,11 +180,11 @@ impl Waiting {
 
 impl Operation {
     /// One that a supervisor still serves.
-    pub(crate) fn attached(directory: Directory, link: Link) -> Self {
+    pub(crate) fn attached(directory: Directory, line: Line) -> Self {
         Self {
             directory,
             identity: None,
-            link,
+            line,
             readers: [None, None],
             ended: None,
             last_id: 0,
@@ -221,7 +221,7 @@ impl Operation {
             if let Some(ended) = &self.ended {
                 return Ok(Some(Event::Ended(ended.clone())));
             }
-            match self.link.hear() {
+            match self.line.hear() {
                 Ok(None) => return Ok(None),
                 Ok(Some(said)) => {
                     if let Some(event) = self.heard(said) {
@@ -239,12 +239,12 @@ impl Operation {
     /// # Errors
     /// When the connection is gone.
     pub fn flush(&mut self) -> Result<(), Cut> {
-        self.link.flush().map_err(|_| Cut)
+        self.line.flush().map_err(|_| Cut)
     }
 
     /// Whether something is left to be sent.
     pub fn is_behind(&self) -> bool {
-        self.link.is_behind()
+        self.line.is_behind()
     }
 
     /// Reads a stream from `offset` on.
@@ -282,7 +282,7 @@ impl Operation {
         while let Some(piece) = pieces.next() {
             let end = end && pieces.peek().is_none();
             let head = ToSupervisor::Input { offset, end };
-            self.link.send(&head, piece)?;
+            self.line.send(&head, piece)?;
             offset += piece.len() as u64;
         }
         Ok(())
@@ -325,20 +325,20 @@ impl Operation {
     pub fn into_spent(self) -> Option<Spent> {
         let Self {
             directory,
-            link,
+            line,
             ended,
             ..
         } = self;
         match ended {
             Some(Ended::Exited(record)) if record.tree_gone && record.kill != KillMethod::Sweep => {
-                Some(Spent { directory, link })
+                Some(Spent { directory, line })
             }
             _ => None,
         }
     }
 
     fn say(&mut self, what: &ToSupervisor) -> Result<(), OperationError> {
-        self.link.send(what, &[])
+        self.line.send(what, &[])
     }
 
     fn heard(&mut self, said: FromSupervisor) -> Option<Event> {
@@ -384,12 +384,12 @@ impl Operation {
 
     /// Whether there is something to read from the supervisor, waiting for it at most this long.
     pub(crate) fn is_ready(&mut self, within: Duration) -> Result<bool, OperationError> {
-        self.link.ready(within)
+        self.line.ready(within)
     }
 
     /// Goes on over the connection of a newer attachment to the same operation.
     pub(crate) fn go_on_as(&mut self, attached: Self) {
-        self.link = attached.link;
+        self.line = attached.line;
     }
 
     /// It has ended like this, by its records.
@@ -400,12 +400,12 @@ impl Operation {
 
 impl AsRawFd for Operation {
     fn as_raw_fd(&self) -> RawFd {
-        self.link.as_fd().as_raw_fd()
+        self.line.as_fd().as_raw_fd()
     }
 }
 
 impl AsFd for Operation {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.link.as_fd()
+        self.line.as_fd()
     }
 }

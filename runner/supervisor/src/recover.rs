@@ -9,7 +9,7 @@ use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
     Cause, Directory, End, ExitRecord, Fate, KillMethod, Operation, RecordError, SpoolReader,
-    StartRecord, Stream, StreamEnd, operation::Link, process::boot_id, spool::restore,
+    StartRecord, Stream, StreamEnd, operation::Line, process::boot_id, spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;
@@ -86,18 +86,18 @@ pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
 fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, RecordError> {
     let boot = boot_id()?;
     let supervisor = &start.identity.supervisor;
-    let mut link = None;
+    let mut line = None;
     wait_until(ANSWERS_WITHIN, || {
         if !supervisor.is_alive(&boot) {
             return true;
         }
         // One that is about to end closes its socket before it is gone.
         let socket = directory.connect().ok();
-        link = socket.and_then(|socket| Link::new(socket).ok());
-        link.is_some()
+        line = socket.and_then(|socket| Line::new(socket).ok());
+        line.is_some()
     });
-    if let Some(link) = link {
-        let operation = Operation::attached(directory, link);
+    if let Some(line) = line {
+        let operation = Operation::attached(directory, line);
         return Ok(Recovered::Running(Box::new(operation)));
     }
     if let Some(record) = directory.exit()? {

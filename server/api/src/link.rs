@@ -56,7 +56,7 @@ impl Caller {
 }
 
 /// A link from its challenge on.
-pub(crate) struct Link<S> {
+pub(crate) struct ServedLink<S> {
     pub(crate) app: App,
     pub(crate) caller: Caller,
     /// What the runner says; an error is the last of it.
@@ -65,7 +65,7 @@ pub(crate) struct Link<S> {
     pub(crate) place: Option<Place>,
 }
 
-impl<S> Link<S>
+impl<S> ServedLink<S>
 where
     S: Stream<Item = Result<v1::RunnerFrame, Status>> + Send + Unpin + 'static,
 {

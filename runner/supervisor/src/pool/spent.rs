@@ -58,7 +58,7 @@ impl SpentOnes {
         let mut remembered = lists.remembered.iter();
         let position = remembered.position(|spent| spent.directory.path() == directory);
         let spent = position.and_then(|position| lists.remembered.remove(position));
-        match spent.filter(|spent| spent.link.is_open()) {
+        match spent.filter(|spent| spent.line.is_open()) {
             Some(spent) if lists.forgotten.len() < KEPT_AT_MOST => {
                 lists.forgotten.push_back(Leaving::new(spent));
                 true
@@ -70,7 +70,7 @@ impl SpentOnes {
     /// One that waited in vain ends. With too many of them the directories of some stay.
     pub(super) fn dismiss(&self, mut spent: Spent) {
         // One that is gone already needs not be asked.
-        let _ = spent.link.send(&ToSupervisor::Cancel, &[]);
+        let _ = spent.line.send(&ToSupervisor::Cancel, &[]);
         self.bury(spent);
     }
 
@@ -129,7 +129,7 @@ impl Leaving {
     }
 
     fn is_there(&self) -> bool {
-        self.spent.link.is_open()
+        self.spent.line.is_open()
     }
 
     fn look(&mut self) {

@@ -11,7 +11,7 @@ use std::{
 
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
 use crate::{
-    Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Link, recover,
+    Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Line, recover,
 };
 
 /// How long a supervisor may take to make its files.
@@ -50,8 +50,8 @@ impl Starter {
         while let Some(mut spent) = self.spent.take() {
             match again(&mut spent, &self.name()) {
                 Ok(identity) => {
-                    let Spent { directory, link } = spent;
-                    return Some(Waiting::new(directory, identity, link));
+                    let Spent { directory, line } = spent;
+                    return Some(Waiting::new(directory, identity, line));
                 }
                 // Where one is stopped others may be, and nobody waits for them all.
                 Err(PoolError::Silent(None)) => {
@@ -85,7 +85,7 @@ impl Starter {
             }
         };
         let error = match greeting(socket) {
-            Ok((identity, link)) => return Ok(Waiting::new(directory, identity, link)),
+            Ok((identity, line)) => return Ok(Waiting::new(directory, identity, line)),
             Err(error) => error,
         };
         let nobody = matches!(directory.identity(), Ok(None));
@@ -107,22 +107,22 @@ impl Starter {
 /// away, so that a directory of that name never holds anything older, not even after a host's
 /// death.
 fn again(spent: &mut Spent, name: &str) -> Result<Identity, PoolError> {
-    let asked = spent.link.send(&ToSupervisor::Again, &[]);
+    let asked = spent.line.send(&ToSupervisor::Again, &[]);
     asked.map_err(|error| PoolError::Silent(Some(error)))?;
-    let identity = ready(&mut spent.link, AGAIN_WITHIN)?;
+    let identity = ready(&mut spent.line, AGAIN_WITHIN)?;
     spent.directory.rename(name)?;
     Ok(identity)
 }
 
 /// What a new supervisor says when it is ready.
-fn greeting(socket: UnixStream) -> Result<(Identity, Link), PoolError> {
-    let mut link = Link::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
-    let identity = ready(&mut link, READY_WITHIN)?;
-    Ok((identity, link))
+fn greeting(socket: UnixStream) -> Result<(Identity, Line), PoolError> {
+    let mut line = Line::new(socket).map_err(|error| PoolError::Silent(Some(error)))?;
+    let identity = ready(&mut line, READY_WITHIN)?;
+    Ok((identity, line))
 }
 
-fn ready(link: &mut Link, within: Duration) -> Result<Identity, PoolError> {
-    match link.receive(within) {
+fn ready(line: &mut Line, within: Duration) -> Result<Identity, PoolError> {
+    match line.receive(within) {
         Ok(Some(FromSupervisor::Hello { identity, .. })) => Ok(identity),
         Ok(Some(FromSupervisor::Unfit { reason, errno })) => {
             Err(PoolError::Unfit { reason, errno })

@@ -10,7 +10,7 @@ use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    link::{Caller, FRAMES, Link},
+    link::{Caller, FRAMES, ServedLink},
     serve::Place,
 };
 
@@ -42,7 +42,7 @@ impl v1::runner_link_server::RunnerLink for Service {
         if let Some(place) = &place {
             place.may_greet();
         }
-        let link = Link {
+        let link = ServedLink {
             app: self.app.clone(),
             caller,
             inbound: request.into_inner(),

@@ -51,7 +51,7 @@ use super::{
 use crate::{
     Doors,
     grpc::Refused,
-    link::{Caller, FRAMES, Link},
+    link::{Caller, FRAMES, ServedLink},
     serve::Place,
 };
 
@@ -120,7 +120,7 @@ async fn open(
     let (inbound, kept) = Inbound::of(stream, greeted.clone());
     let (challenge, sealer) = caller.challenge(&doors.app).await;
     let (outbound, frames) = mpsc::channel(FRAMES);
-    let link = Link {
+    let link = ServedLink {
         app: doors.app,
         caller,
         inbound,

@@ -48,7 +48,7 @@ pub(super) async fn serve(
     let (end, claimed) = match claim(&links, &who, hello).await {
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
-            let link = Link::new(&links, &who, generation, &facts, &outbound);
+            let link = LinkTask::new(&links, &who, generation, &facts, &outbound);
             let shown = Arc::clone(&link.shown);
             let end = link.serve(&links, &facts, inbound, &outbound).await;
             (end, Some((generation, shown)))
@@ -113,7 +113,7 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
 }
 
 /// One link's task.
-struct Link {
+struct LinkTask {
     serving: Arc<Serving>,
     registry: registry::Handle,
     who: Arc<LinkIdentity>,
@@ -143,7 +143,7 @@ enum Event<'a> {
     Time,
 }
 
-impl Link {
+impl LinkTask {
     fn new(
         links: &Links,
         who: &Arc<LinkIdentity>,
@@ -352,7 +352,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for LinkTask {
     /// Also where the task ends in a way of its own.
     fn drop(&mut self) {
         self.link.close();

@@ -21,7 +21,7 @@ const WAITING_BYTES: usize = 256 * 1024;
 
 /// A connection to a supervisor.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct Line {
     socket: UnixStream,
     inbox: Inbox,
     outbox: Outbox,
@@ -29,7 +29,7 @@ pub(crate) struct Link {
     descriptor: Option<OwnedFd>,
 }
 
-impl Link {
+impl Line {
     /// Says hello on a new connection.
     pub(crate) fn new(socket: UnixStream) -> Result<Self, OperationError> {
         let mut link = Self {
@@ -50,7 +50,7 @@ impl Link {
         self.descriptor = Some(descriptor);
     }
 
-    /// Sends a frame, as far as the supervisor reads now; the rest goes with [`Link::flush`].
+    /// Sends a frame, as far as the supervisor reads now; the rest goes with [`Line::flush`].
     /// Waits only where more than [`WAITING_BYTES`] wait already.
     pub(crate) fn send(&mut self, what: &ToSupervisor, bytes: &[u8]) -> Result<(), OperationError> {
         while self.outbox.len() > WAITING_BYTES {
@@ -144,7 +144,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for Line {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
