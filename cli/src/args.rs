@@ -1,9 +1,9 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args as Arguments, Parser, Subcommand, ValueEnum};
-use shared_api::CreateJoinToken;
+use shared_api::{CreateJoinToken, CreateKey, ScopeName};
 use shared_types::{Digest, OperationId, parse_duration};
 use url::Url;
 
@@ -138,6 +138,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Keys>,
     },
+    /// Print the audit log: who did what, where, with what outcome, from which address
+    Audit(Audit),
     /// Show the signed-in user, the server, the runner and the model
     Status {
         /// Print one JSON object
@@ -325,15 +327,70 @@ pub(crate) enum Keys {
         json: bool,
     },
     /// Create an API key
-    Add {
-        /// The key's name in lists
-        name: String,
-    },
+    Add(AddKey),
     /// Revoke a key or sign-in
     Remove {
         /// The key's id, or the beginning of it
         id: String,
     },
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct AddKey {
+    /// The key's name in lists
+    name: String,
+    /// What the key is good for: chat, runners, exec, read, metrics, admin; separated by commas
+    /// [default: chat,runners,exec,read]
+    #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]
+    scopes: Option<Vec<ScopeName>>,
+    /// How long the key is valid, such as 12h or 30d [default: without an end]
+    #[arg(long, value_name = "TIME", value_parser = key_valid_for)]
+    valid_for: Option<u32>,
+    /// The source addresses that may use the key, such as 10.0.0.0/8 [default: all]
+    #[arg(long, value_name = "ADDRESSES")]
+    from: Option<String>,
+}
+
+impl AddKey {
+    /// What the server is asked for.
+    pub(crate) fn terms(self) -> CreateKey {
+        CreateKey {
+            name: self.name,
+            scopes: self.scopes,
+            valid_for_s: self.valid_for,
+            from: self.from,
+        }
+    }
+}
+
+#[derive(Debug, Arguments)]
+pub(crate) struct Audit {
+    /// Keep printing new entries until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only what this person did; also a runner's id, or `system`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) who: Option<String>,
+    /// Only the time since then, such as 2h or 7d [default: the newest entries]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) since: Option<Duration>,
+    /// The most entries to print without --since
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) limit: u32,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn scope(text: &str) -> Result<ScopeName, String> {
+    let word = serde_json::Value::String(text.to_owned());
+    serde_json::from_value(word)
+        .map_err(|_| "choose among chat, runners, exec, read, metrics, admin".to_owned())
+}
+
+fn key_valid_for(text: &str) -> Result<u32, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    u32::try_from(time.as_secs()).map_err(|_| "3660d is the longest".to_owned())
 }
 
 fn valid_for(text: &str) -> Result<u32, String> {

@@ -9,6 +9,7 @@ use shared_types::{Entropy, OsEntropy};
 
 mod above;
 mod args;
+mod audit;
 mod chat;
 mod copy;
 mod exec;
@@ -213,9 +214,10 @@ async fn run(
             Some(Keys::List { json: also }) => {
                 lists::keys(&client, screen, json || also).await?;
             }
-            Some(Keys::Add { name }) => lists::add_key(&client, screen, &name).await?,
+            Some(Keys::Add(add)) => lists::add_key(&client, screen, &add.terms()).await?,
             Some(Keys::Remove { id }) => lists::remove_key(&client, screen, &id).await?,
         },
+        Command::Audit(args) => audit::run(&client, screen, args).await?,
         Command::Status { json } => status::run(&client, screen, json).await?,
         Command::Login(_) | Command::Logout => {}
     }

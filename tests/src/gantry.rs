@@ -302,6 +302,22 @@ impl Gantry {
         signed_in.expect("the code signs in").token
     }
 
+    /// A key of the owner's with these scopes.
+    pub async fn key(
+        &self,
+        name: &str,
+        scopes: &[shared_api::ScopeName],
+    ) -> shared_api::CreatedKey {
+        let terms = shared_api::CreateKey {
+            name: name.to_owned(),
+            scopes: Some(scopes.to_vec()),
+            valid_for_s: None,
+            from: None,
+        };
+        let made = self.client().create_key_with(&terms).await;
+        made.expect("a key")
+    }
+
     /// A new conversation as whoever has this token.
     pub async fn talk_as(&self, token: &str) -> Talk {
         Talk::begin(self.client_with(Some(token.to_owned()))).await

@@ -7,11 +7,11 @@
 //! code: within them it is the reason (wrong, used, expired). Beyond them every wrong code gets the same
 //! answer: too many tries.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use server_store::{
     AttemptKind, Bootstrap, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewTenant,
-    NewUser, Origin, RedeemRefusal, Store, SubjectRow, UserRow,
+    NewUser, Origin, RedeemRefusal, Scopes, Store, SubjectRow, UserRow,
 };
 use shared_types::{
     AddressRange, Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind,
@@ -34,6 +34,9 @@ const ATTEMPTS: u64 = 10;
 const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
 /// Letters of a code: 60 bits, because no limit stands between a guess and the code.
 const CODE_LETTERS: usize = 12;
+/// How long a key can be made for: a second to ten years.
+const KEY_VALID_FOR: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 60 * 60);
 /// Letters of a code between two dashes.
 const CODE_GROUP: usize = 4;
 /// Hexadecimal digits of a code's digest by which tries of it are counted: as many as are no other
@@ -58,6 +61,29 @@ pub struct Key {
     pub created_at: Timestamp,
     /// The key or sign-in with which it was made, where that is known.
     pub made_by: Option<CredentialId>,
+    /// When it was last used, as far as that was recorded.
+    pub last_used_at: Option<Timestamp>,
+    /// What it is good for.
+    pub scopes: Scopes,
+    /// Until when it can be used.
+    pub expires_at: Option<Timestamp>,
+    /// From where it can be used; from anywhere, if absent.
+    pub from: Option<AddressRange>,
+    /// Whether it is the one that asks.
+    pub is_asking: bool,
+}
+
+/// What a new key is good for.
+#[derive(Debug, Clone, Default)]
+pub struct KeyTerms {
+    /// What lists call it.
+    pub name: String,
+    /// Its scopes; the usual ones, if absent.
+    pub scopes: Option<Scopes>,
+    /// For how long it can be used; without an end, if absent.
+    pub valid_for: Option<Duration>,
+    /// From where it can be used; from anywhere, if absent.
+    pub from: Option<AddressRange>,
 }
 
 /// Who asks, and where.
@@ -337,19 +363,41 @@ impl Access {
             .list_credentials(ctx.tenant, ctx.user)
             .await?
             .into_iter()
-            .map(key)
+            .map(|row| key(ctx, row))
             .collect())
     }
 
-    /// Makes an API key. Made with a key, it ends with that one.
+    /// Makes an API key. Made with a key, it ends with that one, at the latest when that one expires,
+    /// and is good for no other addresses.
     ///
     /// # Errors
-    /// If the name is empty or too long, or the user has too many keys or made too many lately.
-    pub async fn create_key(&self, ctx: &OpContext, name: &str) -> Result<(Token, Key), AppError> {
-        self.gate.own(ctx, Action::MakeKey)?;
+    /// If the terms are out of bounds, the key would be good for more than the user or the credential that
+    /// makes it, or the user has too many keys or made too many lately.
+    pub async fn create_key(
+        &self,
+        ctx: &OpContext,
+        terms: &KeyTerms,
+    ) -> Result<(Token, Key), AppError> {
+        let scopes = self.gate.key_scopes(ctx, terms.scopes)?;
+        let maker = self.store.credential(ctx.tenant, ctx.credential).await?;
+        let now = self.clock.now();
+        let expires_at = match terms.valid_for {
+            Some(valid_for) if !KEY_VALID_FOR.contains(&valid_for) => {
+                return Err(AppError::Invalid(format!(
+                    "a key cannot be valid for {} s: ask for {} to {} s",
+                    valid_for.as_secs(),
+                    KEY_VALID_FOR.start().as_secs(),
+                    KEY_VALID_FOR.end().as_secs()
+                )));
+            }
+            valid_for => valid_for.map(|valid_for| now.after(valid_for)),
+        };
         let token = Token::generate(TokenKind::ApiKey, &*self.entropy);
-        let made = self.credential(CredentialKind::ApiKey, name, &token)?;
+        let made = self.credential(CredentialKind::ApiKey, &terms.name, &token)?;
         let credential = NewCredential {
+            scopes: Some(scopes),
+            expires_at: expires_at.into_iter().chain(maker.expires_at).min(),
+            from: maker.from.or(terms.from),
             made_by: Some(ctx.credential),
             origin: ctx.by().origin,
             ..made
@@ -357,9 +405,9 @@ impl Access {
         self.allowance.one_more(ctx)?;
         let row = self
             .store
-            .insert_credential(ctx.tenant, ctx.user, &credential, self.clock.now())
+            .insert_credential(ctx.tenant, ctx.user, &credential, now)
             .await?;
-        Ok((token, key(row)))
+        Ok((token, key(ctx, row)))
     }
 
     /// Ends one of the user's own keys or sign-ins, and with a key the keys that it made: for requests at once, for a WebSocket that is
@@ -393,13 +441,21 @@ impl Access {
             name: name.to_owned(),
             hash: token.hash(),
             made_by: None,
+            scopes: None,
+            expires_at: None,
+            from: None,
             origin: Origin::default(),
         })
     }
 }
 
-fn key(row: CredentialRow) -> Key {
+fn key(ctx: &OpContext, row: CredentialRow) -> Key {
     Key {
+        last_used_at: row.last_used_at,
+        scopes: row.scopes,
+        expires_at: row.expires_at,
+        from: row.from,
+        is_asking: row.id == ctx.credential,
         id: row.id,
         name: row.name,
         kind: row.kind,

@@ -12,7 +12,7 @@ use shared_types::{CredentialId, OperationId, RunnerId, SessionId, TenantId, Use
 
 use crate::{
     AppError, OpContext,
-    rights::{Action, Denied, Resource, Subject, allow},
+    rights::{Action, Denied, Resource, Subject, allow, new_key},
 };
 
 /// No user's id.
@@ -207,6 +207,17 @@ impl Gate {
             shared: access.shared,
         };
         Ok(access.revoked || allow(&subject, Action::UseRunner, &resource).is_ok())
+    }
+
+    /// The scopes of a key that the subject makes: those that were asked for, else the usual ones.
+    pub(crate) fn key_scopes(
+        &self,
+        ctx: &OpContext,
+        asked: Option<Scopes>,
+    ) -> Result<Scopes, AppError> {
+        checked(ctx, Action::MakeKey, &Resource::Own, "key")?;
+        let scopes = new_key(&ctx.subject(), asked);
+        scopes.map_err(|denied| AppError::Forbidden(denied.to_string().into()))
     }
 
     pub(crate) async fn key(

@@ -6,6 +6,7 @@
 
 mod access;
 mod allowance;
+mod audit;
 mod challenges;
 mod context;
 mod enrolment;
@@ -47,8 +48,9 @@ use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use access::{Access, Key, Me, SIGN_IN_CODE_FOR, User};
+pub use access::{Access, Key, KeyTerms, Me, SIGN_IN_CODE_FOR, User};
 pub use allowance::{Rate, UserLimits};
+pub use audit::{Audit, AuditQuery};
 pub use context::OpContext;
 pub use enrolment::{AuthenticateRequest, Enrolled, Enrolment, Joined, NotLetIn};
 pub use error::AppError;
@@ -66,7 +68,7 @@ pub use people::{Invited, People, Person};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
-pub use server_store::{CredentialKind, Role, Scope, Scopes};
+pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes};
 pub use sessions::{Sent, Session, Sessions};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
@@ -178,6 +180,8 @@ pub struct App {
     pub runners: Runners,
     /// Who is here.
     pub people: People,
+    /// What was done.
+    pub audit: Audit,
     /// How runners come in.
     pub enrolment: Enrolment,
     store: Store,
@@ -293,6 +297,10 @@ impl App {
             entropy: entropy.clone(),
         };
         operations.resume(&tasks, parts.stop.clone());
+        let audit = Audit {
+            store: store.clone(),
+            gate: gate.clone(),
+        };
         let people = People {
             store: store.clone(),
             gate,
@@ -309,6 +317,7 @@ impl App {
             operations,
             runners,
             people,
+            audit,
             enrolment,
             store,
             replica: parts.replica,

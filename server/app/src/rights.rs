@@ -97,6 +97,8 @@ pub enum Action {
     MakeKey,
     /// End a key or a sign-in.
     RevokeKey,
+    /// Read the audit log.
+    ReadAudit,
     /// Read the server's metrics.
     ReadMetrics,
 }
@@ -122,6 +124,17 @@ pub enum Denied {
         /// The least role that may do it.
         needs: Role,
     },
+    /// A key would be good for more than its maker.
+    KeyScope {
+        /// The scope that it may not have.
+        scope: Scope,
+        /// The maker's role.
+        has: Role,
+        /// Whether the role stands against it, else the credential.
+        by_role: bool,
+    },
+    /// A key would be good for nothing.
+    NoScope,
     /// It was shared with the subject for less than that.
     NotTheOwner {
         /// What was to be done.
@@ -204,6 +217,35 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
     }
 }
 
+/// The scopes of a key that the subject makes: those that it asks for, else the usual ones as far as it
+/// may give them.
+///
+/// # Errors
+/// If the key would be good for more than its maker.
+pub fn new_key(subject: &Subject, asked: Option<Scopes>) -> Result<Scopes, Denied> {
+    let usual = [Scope::Chat, Scope::Runners, Scope::Exec, Scope::Read];
+    let of_role: Scopes = match subject.role {
+        Viewer => [Scope::Read].into_iter().collect(),
+        Member => Scopes::ALL.without([Scope::Metrics].into_iter().collect()),
+        Admin | Owner => Scopes::ALL,
+    };
+    let may = |scope: &Scope| of_role.contains(*scope) && subject.scopes.contains(*scope);
+    let scopes = match asked {
+        None => usual.into_iter().filter(may).collect(),
+        Some(asked) => asked,
+    };
+    let more = scopes.iter().find(|scope| !may(scope));
+    match more {
+        Some(scope) => Err(Denied::KeyScope {
+            scope,
+            has: subject.role,
+            by_role: !of_role.contains(scope),
+        }),
+        None if scopes.is_empty() => Err(Denied::NoScope),
+        None => Ok(scopes),
+    }
+}
+
 impl Rule {
     /// The least role that may do it to anything.
     fn at_best(&self) -> Option<Role> {
@@ -279,6 +321,7 @@ impl Action {
         Self::SeeKeys,
         Self::MakeKey,
         Self::RevokeKey,
+        Self::ReadAudit,
         Self::ReadMetrics,
     ];
 
@@ -304,6 +347,7 @@ impl Action {
             Self::MakeJoinToken => own(&[Runners], Member),
             Self::SeeKeys => own(&[Read, Manage], Viewer),
             Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
+            Self::ReadAudit => own(&[Manage], Admin),
             Self::ReadMetrics => own(&[Metrics], Admin),
         }
     }
@@ -352,6 +396,7 @@ impl fmt::Display for Action {
             Self::SeeKeys => "list keys",
             Self::MakeKey => "create a key",
             Self::RevokeKey => "revoke a key",
+            Self::ReadAudit => "read the audit log",
             Self::ReadMetrics => "read the metrics",
         })
     }
@@ -387,6 +432,21 @@ impl fmt::Display for Denied {
                      it (gantry people role NAME {needs})"
                 )
             }
+            Self::KeyScope {
+                scope,
+                has,
+                by_role: true,
+            } => write!(
+                f,
+                "your role, {has}, may not give a key the scope {scope}; leave it out, or ask an admin for \
+                 another role (gantry people role NAME ROLE)"
+            ),
+            Self::KeyScope { scope, .. } => write!(
+                f,
+                "this key has not the scope {scope} itself, and may not give it to another; use one that \
+                 has it, or sign in"
+            ),
+            Self::NoScope => f.write_str("a key needs a scope; name one with --scope"),
             Self::NotTheOwner { action } => {
                 write!(
                     f,

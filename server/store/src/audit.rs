@@ -97,6 +97,41 @@ pub struct AuditRow {
     pub address: Option<String>,
     /// The credential with which it was done, where that is known.
     pub credential: Option<CredentialId>,
+    /// The name of the person or runner who did it; a removed person's ends with `@` and the id.
+    pub actor_name: Option<String>,
+    /// The name of the person, runner or key that it was done to.
+    pub subject_name: Option<String>,
+}
+
+/// Which entries are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Only those behind this one, the oldest first; without it, the newest of all.
+    pub after: Option<u64>,
+    /// Only what this one did, in text form; empty for everyone.
+    pub actor: String,
+    /// Only what was done then or later.
+    pub since: Option<Timestamp>,
+}
+
+macro_rules! select_audit {
+    ($rest:literal) => {
+        concat!(
+            "SELECT seq, at, actor, audit.kind AS kind, subject, detail, address, credential_id,
+                 COALESCE(actors.name, acting.name) AS actor_name,
+                 COALESCE(people.name, machines.name, keys.name) AS subject_name
+             FROM audit
+             LEFT JOIN users AS actors ON actors.tenant_id = audit.tenant_id AND actors.id = actor
+             LEFT JOIN runners AS acting ON acting.tenant_id = audit.tenant_id AND acting.id = actor
+             LEFT JOIN users AS people ON people.tenant_id = audit.tenant_id AND people.id = subject
+             LEFT JOIN runners AS machines
+                 ON machines.tenant_id = audit.tenant_id AND machines.id = subject
+             LEFT JOIN credentials AS keys
+                 ON keys.tenant_id = audit.tenant_id AND keys.id = subject
+             WHERE audit.tenant_id = $1 AND seq > $2 AND at >= $3 AND ($4 = '' OR actor = $4) ",
+            $rest
+        )
+    };
 }
 
 impl Store {
@@ -127,15 +162,36 @@ impl Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<AuditRow>, StoreError> {
-        let rows = query_as(
-            "SELECT seq, at, actor, kind, subject, detail, address, credential_id FROM audit
-             WHERE tenant_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        )
-        .bind(tenant.to_string())
-        .bind(integer(after))
-        .bind(page(limit))
-        .fetch_all(&mut self.read(tenant).await?)
-        .await?;
+        let filter = AuditFilter {
+            after: Some(after),
+            ..AuditFilter::default()
+        };
+        self.audit_page(tenant, &filter, limit).await
+    }
+
+    /// A page of the log, in order, `limit` entries at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn audit_page(
+        &self,
+        tenant: TenantId,
+        filter: &AuditFilter,
+        limit: u32,
+    ) -> Result<Vec<AuditRow>, StoreError> {
+        let statement = match filter.after {
+            Some(_) => query_as(select_audit!("ORDER BY seq LIMIT $5")),
+            None => query_as(select_audit!("ORDER BY seq DESC LIMIT $5")),
+        };
+        let mut rows: Vec<AuditRow> = statement
+            .bind(tenant.to_string())
+            .bind(integer(filter.after.unwrap_or_default()))
+            .bind(filter.since.map_or(i64::MIN, |since| since.as_micros()))
+            .bind(&filter.actor)
+            .bind(page(limit))
+            .fetch_all(&mut self.read(tenant).await?)
+            .await?;
+        rows.sort_by_key(|row| row.seq);
         Ok(rows)
     }
 }
@@ -183,6 +239,8 @@ impl FromRow for AuditRow {
             detail: row.json("detail")?,
             address: row.maybe_text("address")?,
             credential: row.maybe_parsed("credential_id")?,
+            actor_name: row.maybe_text("actor_name")?,
+            subject_name: row.maybe_text("subject_name")?,
         })
     }
 }

@@ -7,14 +7,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use shared_types::{
-    CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES, token::TokenHash,
+    AddressRange, CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
+    token::TokenHash,
 };
 
 use crate::{
-    Actor, AuditEntry, By, Origin, Store, StoreError, audit,
-    columns::{Columns as _, word},
+    Actor, AuditEntry, By, Origin, Scopes, Store, StoreError, audit,
+    columns::{Columns as _, json, word},
     database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as, retried},
     error::bounded,
+    subject,
 };
 
 /// Most API keys of a user that hold at once.
@@ -43,6 +45,12 @@ pub struct NewCredential {
     pub hash: TokenHash,
     /// The credential with which it is made; it must still hold.
     pub made_by: Option<CredentialId>,
+    /// What it is good for; absent for all that its user may do.
+    pub scopes: Option<Scopes>,
+    /// Until when it can be used.
+    pub expires_at: Option<Timestamp>,
+    /// From where it can be used; from anywhere, if absent.
+    pub from: Option<AddressRange>,
     /// From where it is made.
     pub origin: Origin,
 }
@@ -66,6 +74,12 @@ pub struct CredentialRow {
     pub last_used_at: Option<Timestamp>,
     /// The credential with which it was made, where that is known.
     pub made_by: Option<CredentialId>,
+    /// What it is good for.
+    pub scopes: Scopes,
+    /// Until when it can be used.
+    pub expires_at: Option<Timestamp>,
+    /// From where it can be used; from anywhere, if absent.
+    pub from: Option<AddressRange>,
 }
 
 impl Store {
@@ -107,7 +121,8 @@ impl Store {
         credential: CredentialId,
     ) -> Result<CredentialRow, StoreError> {
         let row = query_as(
-            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by, scopes,
+                 expires_at, address_range
              FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
         )
         .bind(tenant.to_string())
@@ -127,7 +142,8 @@ impl Store {
         user: UserId,
     ) -> Result<Vec<CredentialRow>, StoreError> {
         let rows = query_as(
-            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by
+            "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by, scopes,
+                 expires_at, address_range
              FROM credentials WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL
              ORDER BY created_at DESC, id DESC LIMIT $3",
         )
@@ -272,9 +288,14 @@ pub(crate) async fn insert(
     now: Timestamp,
 ) -> Result<CredentialRow, StoreError> {
     bounded("the credential's name", &credential.name, MAX_NAME_BYTES)?;
+    let scopes = credential
+        .scopes
+        .map(|scopes| scopes.iter().collect::<Vec<_>>());
+    let from = credential.from.map(|range| range.to_string());
     query(
-        "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at, made_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at, made_by,
+             scopes, expires_at, address_range)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     )
     .bind(tenant.to_string())
     .bind(credential.id.to_string())
@@ -284,13 +305,22 @@ pub(crate) async fn insert(
     .bind(credential.hash.to_string())
     .bind(now.as_micros())
     .bind(credential.made_by.map(|maker| maker.to_string()))
+    .bind(scopes.as_ref().map(json))
+    .bind(credential.expires_at.map(|at| at.as_micros()))
+    .bind(from.clone())
     .execute(&mut *tx)
     .await?;
     let made = AuditEntry {
         actor: Actor::User(user),
         kind: "credential.created",
         subject: credential.id.to_string(),
-        detail: json!({ "name": credential.name, "kind": credential.kind }),
+        detail: json!({
+            "name": credential.name,
+            "kind": credential.kind,
+            "scopes": scopes,
+            "expires_at": credential.expires_at,
+            "from": from,
+        }),
         origin: credential.origin,
     };
     audit::record(tx, tenant, &made, now).await?;
@@ -303,6 +333,9 @@ pub(crate) async fn insert(
         created_at: now,
         last_used_at: None,
         made_by: credential.made_by,
+        scopes: credential.scopes.unwrap_or(Scopes::ALL),
+        expires_at: credential.expires_at,
+        from: credential.from,
     })
 }
 
@@ -317,6 +350,9 @@ impl FromRow for CredentialRow {
             created_at: row.time("created_at")?,
             last_used_at: row.maybe_time("last_used_at")?,
             made_by: row.maybe_parsed("made_by")?,
+            scopes: subject::scopes(row)?,
+            expires_at: row.maybe_time("expires_at")?,
+            from: row.maybe_parsed("address_range")?,
         })
     }
 }

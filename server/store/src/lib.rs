@@ -49,7 +49,7 @@ mod turn;
 mod user;
 
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
-pub use audit::{Actor, AuditEntry, AuditRow, By, Origin};
+pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
 pub use database::{BadPostgresUrl, MAX_PAGE, PostgresUrl, Store};
 pub use error::{OpenError, StoreError};

@@ -35,7 +35,8 @@ pub use operation::{
 #[cfg(feature = "openapi")]
 pub use operation::{EntryKind, ExitCause};
 pub use people::{
-    ChangeRole, Invitation, InvitePerson, People, Person, RoleName, ShareRunner, UnshareRunner,
+    AuditEntry, AuditLog, AuditOutcome, ChangeRole, Invitation, InvitePerson, People, Person,
+    RoleName, ScopeName, ShareRunner, UnshareRunner,
 };
 
 messages! {
@@ -351,6 +352,17 @@ messages! {
         /// What it is called in lists.
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
         pub name: String,
+        /// What it is good for; absent for chat, runners, exec and read, as far as the maker has them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_items = 1))]
+        pub scopes: Option<Vec<ScopeName>>,
+        /// How many seconds it can be used, from 1 to 316224000; absent for without an end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 316224000))]
+        pub valid_for_s: Option<u32>,
+        /// From where it can be used, as the server sees it, such as `10.0.0.0/8`; absent for anywhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub from: Option<String>,
     }
 
     /// An API key; the key itself is shown once.
@@ -375,6 +387,21 @@ messages! {
         /// with that key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub made_by: Option<CredentialId>,
+        /// When it was last used, to the minute.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_used_at: Option<Timestamp>,
+        /// What it is good for.
+        #[serde(default)]
+        pub scopes: Vec<ScopeName>,
+        /// Until when it can be used; absent for without an end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub expires_at: Option<Timestamp>,
+        /// From where it can be used; absent for anywhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub from: Option<String>,
+        /// Whether it is the one with which the list is asked for.
+        #[serde(default)]
+        pub is_this: bool,
     }
 
     /// A user's keys and sign-ins.

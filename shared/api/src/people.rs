@@ -1,7 +1,7 @@
 //! The messages about people and their rights.
 
 use serde::{Deserialize, Serialize};
-use shared_types::{Timestamp, UserId};
+use shared_types::{CredentialId, Timestamp, UserId};
 
 /// What a person may do at most; each has the rights of those behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,36 @@ pub enum RoleName {
     Member,
     /// To look.
     Viewer,
+}
+
+/// What a key is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ScopeName {
+    /// To talk with the agent.
+    Chat,
+    /// To add, share and remove runners.
+    Runners,
+    /// To run commands and copy files on runners.
+    Exec,
+    /// To look at what is there.
+    Read,
+    /// To read the server's metrics.
+    Metrics,
+    /// To manage keys and people, and to read the audit log.
+    Admin,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum AuditOutcome {
+    /// It was done.
+    Done,
+    /// It was refused; the detail says why.
+    Refused,
 }
 
 messages! {
@@ -92,5 +122,44 @@ messages! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
         pub with: Option<String>,
+    }
+
+    /// Something that was done, or refused.
+    pub struct AuditEntry {
+        /// Its place in the log, from 1, without gaps.
+        pub seq: u64,
+        /// When.
+        pub at: Timestamp,
+        /// Who did it: the name of a person or a runner, else the id, or `system`.
+        pub who: String,
+        /// The id of who did it, or `system`.
+        pub who_id: String,
+        /// What was done, such as `runner.enrolled`.
+        pub what: String,
+        /// What it was done to: a name, else the id.
+        pub to: String,
+        /// The id of what it was done to.
+        pub to_id: String,
+        /// What came of it.
+        pub outcome: AuditOutcome,
+        /// From which address, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub address: Option<String>,
+        /// With which key or sign-in, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub credential: Option<CredentialId>,
+        /// More about it, by kind.
+        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        pub detail: serde_json::Value,
+    }
+
+    /// A page of the audit log.
+    pub struct AuditLog {
+        /// The entries, in order.
+        pub entries: Vec<AuditEntry>,
+        /// The cursor of the next page: `after` of the next request.
+        pub next: u64,
+        /// Whether there is more already.
+        pub more: bool,
     }
 }

@@ -318,15 +318,26 @@ impl Client {
         Ok(found.keys)
     }
 
-    /// Makes an API key; the key itself is in this answer only.
+    /// Makes an API key with the usual scopes; the key itself is in this answer only.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn create_key(&self, name: &str) -> Result<CreatedKey, ClientError> {
-        let body = CreateKey {
+        self.create_key_with(&CreateKey {
             name: name.to_owned(),
-        };
-        self.http.call(Method::POST, &["keys"], &body).await
+            scopes: None,
+            valid_for_s: None,
+            from: None,
+        })
+        .await
+    }
+
+    /// Makes an API key on these terms; the key itself is in this answer only.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_key_with(&self, terms: &CreateKey) -> Result<CreatedKey, ClientError> {
+        self.http.call(Method::POST, &["keys"], terms).await
     }
 
     /// Revokes a key or sign-in.

@@ -1,11 +1,11 @@
-//! People, and with whom runners are shared.
+//! People, with whom runners are shared, and what was done.
 
 use reqwest::Method;
 use shared_api::{
-    ChangeRole, Invitation, InvitePerson, People, Person, RoleName, Runner, ShareRunner,
+    AuditLog, ChangeRole, Invitation, InvitePerson, People, Person, RoleName, Runner, ShareRunner,
     UnshareRunner,
 };
-use shared_types::{RunnerId, UserId};
+use shared_types::{RunnerId, Timestamp, UserId};
 
 use crate::{Client, ClientError};
 
@@ -91,5 +91,30 @@ impl Client {
         let path = ["runners", &id.to_string(), "take"];
         let nothing = serde_json::json!({});
         self.http.call(Method::POST, &path, &nothing).await
+    }
+
+    /// A page of the audit log: at most 200 entries behind `after`, or the newest `limit` of all; only
+    /// what `who` did, and not before `since`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn audit(
+        &self,
+        after: Option<u64>,
+        who: Option<&str>,
+        since: Option<Timestamp>,
+        limit: u32,
+    ) -> Result<AuditLog, ClientError> {
+        let query = [
+            ("after", after.map(|after| after.to_string())),
+            ("who", who.map(str::to_owned)),
+            ("since", since.map(|since| since.to_string())),
+            ("limit", Some(limit.to_string())),
+        ];
+        let given = query.into_iter();
+        let given: Vec<_> = given
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
+        self.http.get(&["audit"], &given).await
     }
 }

@@ -1,5 +1,6 @@
 use std::process::Stdio;
 
+use shared_api::ScopeName;
 use shared_client::ClientError;
 use shared_types::{Clock as _, SystemClock};
 use tests::{
@@ -162,11 +163,7 @@ async fn nothing_answers_without_a_credential_but_the_two_probes() {
 async fn metrics_are_served_to_whoever_has_a_key_and_a_revoked_key_is_worth_nothing() {
     let gantry = Gantry::practice().await;
     gantry.talk().await.say("hello").await;
-    let made = gantry
-        .client()
-        .create_key("prometheus")
-        .await
-        .expect("a key");
+    let made = gantry.key("prometheus", &[ScopeName::Metrics]).await;
     let scrape = || async {
         let answer = reqwest::Client::new()
             .get(format!("{}/metrics", gantry.url()))

@@ -304,7 +304,7 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 5);
+    assert_eq!(bounded, 6);
 }
 
 /// Requests that are good, and the operations that they tried.
@@ -340,6 +340,9 @@ impl<'a> Api<'a> {
         self.call("put", "/api/v1/people/{id}/role", &ann, role)
             .await;
         self.call("delete", "/api/v1/people/{id}", &ann, None).await;
+        let log = self.call("get", "/api/v1/audit", "", None).await;
+        let last = log["entries"].as_array().and_then(|entries| entries.last());
+        assert_eq!(last.expect("an entry")["what"], "person.removed");
     }
 
     /// An operation of the caller's own, with everything that can be passed on to it.

@@ -1,7 +1,7 @@
 //! People with rights that are enforced: by role, by whose a thing is, and while something is under way.
 
 use serde_json::json;
-use shared_api::{ClientMessage, RoleName};
+use shared_api::{ClientMessage, CreateKey, RoleName, ScopeName};
 use shared_client::{Client, ClientError};
 use tests::{
     gantry::{Answer, Gantry, eventually},
@@ -342,5 +342,151 @@ async fn the_operator_makes_a_code_for_whom_it_names() {
     assert!(
         !nobody.status.success() && said.contains("no person zoe"),
         "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_metrics_key_can_only_scrape_and_a_key_says_why_it_is_refused() {
+    let gantry = Gantry::practice().await;
+    let metrics = gantry.key("prometheus", &[ScopeName::Metrics]).await.key;
+    let answer = gantry.ask_as(&metrics, "get", "/metrics", None).await;
+    assert_eq!(answer.status, 200);
+    let document = gantry.ask("get", "/api/v1/openapi.json", None).await;
+    let document = Document::new(document.body);
+    for operation in document.operations() {
+        if operation.path.ends_with("/sign-in") {
+            continue;
+        }
+        let noun = operation.path.split('/').nth(3).expect("a noun");
+        let id = match noun {
+            "sessions" => "ses_00000000000000000000000000",
+            "operations" => "op_00000000000000000000000000",
+            "keys" => "crd_00000000000000000000000000",
+            "people" => "usr_00000000000000000000000000",
+            _ => "run_00000000000000000000000000",
+        };
+        let path = operation.path.replace("{id}", id) + &operation.smallest_query();
+        // A body that says nothing wrong: the right is asked for first, or it is refused as well.
+        let answer = gantry.ask_as(&metrics, operation.method, &path, operation.smallest_body());
+        let answer = answer.await;
+        assert!(
+            matches!(answer.status, 403 | 422),
+            "{} {path}: {answer:?}",
+            operation.method
+        );
+    }
+    let chat = gantry.client_with(Some(metrics)).create_session("").await;
+    let (_, words) = refused(chat);
+    assert!(
+        words.contains("needs the scope chat, and has metrics"),
+        "{words}"
+    );
+
+    let terms = |valid_for_s, from: Option<&str>| CreateKey {
+        name: "k".to_owned(),
+        scopes: None,
+        valid_for_s,
+        from: from.map(str::to_owned),
+    };
+    let elsewhere = gantry
+        .client()
+        .create_key_with(&terms(None, Some("192.0.2.0/24")))
+        .await;
+    let elsewhere = gantry.client_with(Some(elsewhere.expect("a key").key));
+    assert!(
+        refused(elsewhere.me().await)
+            .1
+            .contains("not for your address")
+    );
+    let usual = gantry
+        .client()
+        .create_key_with(&terms(None, Some("127.0.0.0/8")))
+        .await;
+    let usual = gantry.client_with(Some(usual.expect("a key").key));
+    usual.create_session("").await.expect("it may chat");
+    assert_eq!(refused(usual.create_key("more").await).0, "forbidden");
+    let short = gantry
+        .client()
+        .create_key_with(&terms(Some(1), None))
+        .await
+        .expect("a key");
+    let short = gantry.client_with(Some(short.key));
+    eventually("it has expired", async || {
+        let words = short.me().await.err()?.to_string();
+        words.contains("this key has expired").then_some(())
+    })
+    .await;
+    let keys = gantry.client().keys().await.expect("a list");
+    assert_eq!(keys.iter().filter(|key| key.is_this).count(), 1);
+    let viewer = gantry.person("vera", RoleName::Viewer).await;
+    let made = gantry
+        .client_with(Some(viewer))
+        .create_key("k")
+        .await
+        .expect("a key");
+    assert_eq!(made.entry.scopes, [ScopeName::Read]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_tells_who_did_what_from_where_to_admins_alone() {
+    let gantry = Gantry::practice().await;
+    let (_, bob) = member(&gantry, "bob").await;
+    bob.create_key("ci").await.expect("a key");
+    let (owner, none) = (gantry.client(), bob.audit(None, None, None, 10).await);
+    assert!(refused(none).1.contains("takes the role admin"));
+    let log = owner
+        .audit(Some(0), Some("Bob"), None, 200)
+        .await
+        .expect("the log");
+    let did: Vec<_> = log
+        .entries
+        .iter()
+        .map(|entry| (entry.what.as_str(), entry.to.as_str()))
+        .collect();
+    assert_eq!(
+        did,
+        [("credential.created", "test"), ("credential.created", "ci")]
+    );
+    for entry in &log.entries {
+        assert_eq!(
+            (entry.who.as_str(), entry.address.as_deref()),
+            ("bob", Some("127.0.0.1"))
+        );
+        assert!(entry.credential.is_some());
+    }
+    let invited = owner
+        .audit(Some(0), Some("owner"), None, 200)
+        .await
+        .expect("the log");
+    assert!(
+        invited
+            .entries
+            .iter()
+            .any(|entry| entry.what == "person.invited" && entry.to == "bob")
+    );
+    let mut paged = Vec::new();
+    let mut after = 0;
+    loop {
+        let page = owner
+            .audit(Some(after), None, None, 1)
+            .await
+            .expect("a page");
+        paged.extend(page.entries.iter().map(|entry| entry.seq));
+        after = page.next;
+        if !page.more {
+            break;
+        }
+    }
+    let whole: Vec<u64> = (1..=after).collect();
+    assert_eq!(paged, whole, "page by page it is whole");
+    let printed = gantry
+        .cli(&["audit", "--who", "bob", "--since", "2h"])
+        .await
+        .stdout;
+    let printed = String::from_utf8(printed).expect("text");
+    assert!(
+        printed.lines().count() == 2
+            && printed.contains("bob  credential.created  ci  done  from 127.0.0.1"),
+        "{printed}"
     );
 }

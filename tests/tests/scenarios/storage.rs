@@ -1,6 +1,7 @@
 //! How much one user may store, with whatever credentials.
 
 use serde_json::json;
+use shared_api::ScopeName;
 use tests::gantry::{Answer, Gantry, Setup};
 
 async fn limited(settings: &str) -> Gantry {
@@ -24,7 +25,9 @@ fn is(answer: &Answer, status: u16, words: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_key_begins_in_a_minute_is_bounded_and_other_keys_get_no_more() {
     let gantry = limited("new_per_minute = 5").await;
-    let made = gantry.client().create_key("wild").await.expect("a key");
+    let made = gantry
+        .key("wild", &[ScopeName::Chat, ScopeName::Admin])
+        .await;
     let wild = gantry.client_with(Some(made.key));
     for _ in 0..3 {
         wild.create_session("").await.expect("there is room");

@@ -1,13 +1,17 @@
 //! Signing in, and keys.
 
+use std::time::Duration;
+
 use axum::{
     Extension, Json,
     extract::{DefaultBodyLimit, State},
     http::StatusCode,
 };
-use server_app::{CredentialKind, Role};
-use shared_api::{CreateKey, CreatedKey, Key, Keys, Me, Model, Problem, SignIn, SignedIn, User};
-use shared_types::CredentialId;
+use server_app::{AppError, CredentialKind, KeyTerms, Role, Scope};
+use shared_api::{
+    CreateKey, CreatedKey, Key, Keys, Me, Model, Problem, ScopeName, SignIn, SignedIn, User,
+};
+use shared_types::{CredentialId, address::NotARange};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -89,7 +93,7 @@ pub(crate) async fn create_key(
     State(doors): State<Doors>,
     Body(ask): Body<CreateKey>,
 ) -> Result<(StatusCode, Json<CreatedKey>), Refused> {
-    let (key, entry) = doors.app.access.create_key(&ctx, &ask.name).await?;
+    let (key, entry) = doors.app.access.create_key(&ctx, &terms(ask)?).await?;
     Ok((
         StatusCode::CREATED,
         Json(CreatedKey {
@@ -109,6 +113,40 @@ pub(crate) async fn revoke_key(
 ) -> Result<StatusCode, Refused> {
     doors.app.access.revoke_key(&ctx, id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn terms(ask: CreateKey) -> Result<KeyTerms, AppError> {
+    let from = ask.from.map(|text| text.parse()).transpose();
+    Ok(KeyTerms {
+        name: ask.name,
+        scopes: ask
+            .scopes
+            .map(|scopes| scopes.into_iter().map(of).collect()),
+        valid_for: ask.valid_for_s.map(|s| Duration::from_secs(s.into())),
+        from: from.map_err(|error: NotARange| AppError::Invalid(error.to_string()))?,
+    })
+}
+
+fn of(scope: ScopeName) -> Scope {
+    match scope {
+        ScopeName::Chat => Scope::Chat,
+        ScopeName::Runners => Scope::Runners,
+        ScopeName::Exec => Scope::Exec,
+        ScopeName::Read => Scope::Read,
+        ScopeName::Metrics => Scope::Metrics,
+        ScopeName::Admin => Scope::Admin,
+    }
+}
+
+fn to_scope(scope: Scope) -> ScopeName {
+    match scope {
+        Scope::Chat => ScopeName::Chat,
+        Scope::Runners => ScopeName::Runners,
+        Scope::Exec => ScopeName::Exec,
+        Scope::Read => ScopeName::Read,
+        Scope::Metrics => ScopeName::Metrics,
+        Scope::Admin => ScopeName::Admin,
+    }
 }
 
 fn to_user(user: server_app::User) -> User {
@@ -136,5 +174,10 @@ fn to_key(key: server_app::Key) -> Key {
         kind: kind.to_owned(),
         created_at: key.created_at,
         made_by: key.made_by,
+        last_used_at: key.last_used_at,
+        scopes: key.scopes.iter().map(to_scope).collect(),
+        expires_at: key.expires_at,
+        from: key.from.map(|range| range.to_string()),
+        is_this: key.is_asking,
     }
 }

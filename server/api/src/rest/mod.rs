@@ -2,6 +2,7 @@
 //! by side, so that a route without an entry cannot be.
 
 mod access;
+mod audit;
 mod document;
 mod id;
 mod operations;
@@ -74,6 +75,7 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(people::people, people::invite))
         .routes(routes!(people::change_role))
         .routes(routes!(people::remove))
+        .routes(routes!(audit::audit))
         .routes(routes!(sessions::sessions, sessions::create))
         .routes(routes!(sessions::session))
         .routes(routes!(sessions::pin, sessions::unpin))

@@ -186,3 +186,29 @@ fn a_refusal_says_which_role_or_scope_is_needed() {
          that scope: gantry keys add NAME --scope chat"
     );
 }
+
+#[test]
+fn no_key_is_good_for_more_than_its_maker() {
+    for role in ROLES {
+        for scopes in every_set_of_scopes() {
+            let maker = Subject {
+                user: US,
+                role,
+                scopes,
+            };
+            for asked in every_set_of_scopes().map(Some).chain([None]) {
+                let Ok(made) = new_key(&maker, asked) else {
+                    continue;
+                };
+                assert!(
+                    scopes.contains_all(made) && !made.is_empty(),
+                    "{role} {scopes}: {made}"
+                );
+                assert!(asked.is_none_or(|asked| asked == made));
+                let metrics = made.contains(Scope::Metrics);
+                assert!(!metrics || matches!(role, Admin | Owner), "{role}");
+                assert!(role != Viewer || made == [Scope::Read].into_iter().collect());
+            }
+        }
+    }
+}

@@ -273,6 +273,9 @@ pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
         name: "laptop".to_owned(),
         hash: token_hash(),
         made_by: None,
+        scopes: None,
+        expires_at: None,
+        from: None,
         origin: Origin::default(),
     }
 }

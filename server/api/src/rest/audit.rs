@@ -1,0 +1,96 @@
+//! The audit log, page by page.
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::Deserialize;
+use server_app::{AppError, AuditQuery, AuditRow};
+use shared_api::{AuditEntry, AuditLog, AuditOutcome, Problem};
+use shared_types::Timestamp;
+
+use super::{Signed, page::page, problem::Refused};
+use crate::Doors;
+
+/// Most entries that one page carries.
+const MAX_ENTRIES: u32 = 200;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogQuery {
+    /// Entries behind this one, the oldest first; without it, the newest of all.
+    #[serde(default)]
+    #[param(minimum = 0, maximum = 9007199254740991_u64)]
+    after: Option<u64>,
+    /// Only what this person (name or id), this runner (id) or `system` did.
+    #[serde(default)]
+    who: Option<String>,
+    /// Only what was done then or later (RFC 3339).
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    since: Option<Timestamp>,
+    /// At most this many, from 1 to 200.
+    #[serde(default = "all")]
+    #[param(minimum = 1, maximum = 200)]
+    limit: u32,
+}
+
+fn all() -> u32 {
+    MAX_ENTRIES
+}
+
+/// What was done in the tenant, by whom, and from where.
+#[utoipa::path(get, path = "/api/v1/audit", operation_id = "read_audit", params(LogQuery), responses(
+    (status = 200, body = AuditLog), (status = 401, body = Problem), (status = 422, body = Problem)))]
+pub(crate) async fn audit(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    query: Result<Query<LogQuery>, QueryRejection>,
+) -> Result<Json<AuditLog>, Refused> {
+    let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
+    let limit = page(query.limit, MAX_ENTRIES)?;
+    let after = query.after;
+    let asked = AuditQuery {
+        after,
+        who: query.who,
+        since: query.since,
+    };
+    let (rows, more) = doors.app.audit.page(&ctx, asked, limit).await?;
+    Ok(Json(AuditLog {
+        next: rows.last().map_or(after.unwrap_or_default(), |row| row.seq),
+        entries: rows.into_iter().map(to_entry).collect(),
+        more,
+    }))
+}
+
+fn to_entry(row: AuditRow) -> AuditEntry {
+    let outcome = match row.kind.ends_with("refused") {
+        true => AuditOutcome::Refused,
+        false => AuditOutcome::Done,
+    };
+    AuditEntry {
+        seq: row.seq,
+        at: row.at,
+        who: named(row.actor_name, &row.actor),
+        who_id: row.actor,
+        what: row.kind,
+        to: named(row.subject_name, &row.subject),
+        to_id: row.subject,
+        outcome,
+        address: row.address,
+        credential: row.credential,
+        detail: row.detail,
+    }
+}
+
+/// The name, else the id. A removed person's name ends with `@` and the id.
+fn named(name: Option<String>, id: &str) -> String {
+    match name {
+        Some(name) => match name.split_once('@') {
+            Some((before, of)) if of == id => format!("{before} (removed)"),
+            _ => name,
+        },
+        None => id.to_owned(),
+    }
+}
