@@ -47,11 +47,16 @@ impl Mailbox {
     /// The next answer to what was passed on. Cancel-safe.
     pub(crate) async fn answer(&self) -> Answer {
         loop {
-            if let Some(answer) = self.shared.lock().take_answer() {
+            if let Some(answer) = self.answered() {
                 return answer;
             }
             self.shared.answered.notified().await;
         }
+    }
+
+    /// The next answer, if one came already.
+    pub(crate) fn answered(&self) -> Option<Answer> {
+        self.shared.lock().take_answer()
     }
 
     /// The next mail. Cancel-safe: nothing is lost when the future is dropped.

@@ -41,7 +41,7 @@ pub(crate) async fn round_trip(
 ) -> Figure {
     let here = tempfile::tempdir().expect("a temporary folder");
     let hands = Hands::of(door);
-    let mut figure = Figure::new(name, Unit::Seconds, Goal::RatioAtMost(1.8));
+    let mut figure = Figure::new(name, Unit::Seconds, Goal::RatioAtMost(1.5));
     for _ in 0..ROUNDS {
         let (mut ours, mut peer) = (Vec::new(), Vec::new());
         for _ in 0..SAMPLES {
@@ -102,7 +102,7 @@ pub(crate) async fn against_ssh(door: &Door, ssh: &Ssh, watch: &Stopwatch) -> Ve
 pub(crate) async fn many_at_once(door: &Door, words: &'static [&str], watch: &Stopwatch) -> Figure {
     let here = tempfile::tempdir().expect("a temporary folder");
     let what = format!("{AT_ONCE} execs at a time, plain link");
-    let mut figure = Figure::new(what, Unit::PerSecond, Goal::RatioAtLeast(0.55));
+    let mut figure = Figure::new(what, Unit::PerSecond, Goal::RatioAtLeast(0.8));
     for _ in 0..ROUNDS {
         let ours = watch.time(at_once(door, words, AT_ONCE, MANY)).await.0;
         let peer = watch

@@ -317,6 +317,10 @@ impl Driver {
     /// The operation has ended: whoever waits for something to be done to it, or has one more wish,
     /// hears so at once, also one who reads no events meanwhile.
     fn hang_up(&mut self) {
+        // The runner answers before it tells the end, as with the signal that a process ended of.
+        while let Some(answer) = self.mailbox.answered() {
+            self.handle(Event::Answered(answer));
+        }
         self.waiters.clear();
         (_, self.wishes) = RemoteControls::pair(None);
     }
