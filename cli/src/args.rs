@@ -9,9 +9,13 @@ use url::Url;
 
 use crate::pick::{IdName, SessionName, operation_name};
 
+mod config;
 mod remote;
+mod sessions;
 
+pub(crate) use config::{Config, Layer, ListConfig, values};
 pub(crate) use remote::{Attach, Copy, Exec, Kill, Ps, Shell};
+pub(crate) use sessions::{ListSessions, Sessions};
 
 /// The terminal client of Gantry: talk to agents that work on your own machines.
 #[derive(Debug, Parser)]
@@ -46,14 +50,13 @@ pub(crate) enum Command {
     Logout,
     /// Send one message, or start a conversation
     Chat(Chat),
-    /// List sessions, the most recently used first
+    /// List, rename, archive, delete or share sessions
+    #[command(args_conflicts_with_subcommands = true)]
     Sessions {
-        /// The most sessions to list
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
-        limit: u32,
-        /// Print one JSON object per line
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        list: ListSessions,
+        #[command(subcommand)]
+        command: Option<Sessions>,
     },
     /// Show the history of a session
     Show {
@@ -122,7 +125,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Runners>,
     },
-    /// List, invite or remove people, and change their roles
+    /// List the settings with who set them, or change them
+    #[command(args_conflicts_with_subcommands = true)]
+    Config {
+        #[command(flatten)]
+        list: ListConfig,
+        #[command(subcommand)]
+        command: Option<Config>,
+    },
+    /// List, invite or remove people and service accounts, and change their roles
     People {
         /// Print one JSON object per line
         #[arg(long)]
@@ -185,6 +196,10 @@ pub(crate) struct Chat {
     /// Pin the session to this runner (name or id); `-` removes the pin
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) runner: Option<String>,
+    /// Work in this directory of the runner's workspace. Without it and --runner, a new session works in the
+    /// present folder if that is in the workspace of this machine's runner
+    #[arg(long = "dir", value_name = "DIR", conflicts_with_all = ["session", "resume"])]
+    pub(crate) directory: Option<String>,
     /// Print one JSON object per line: events and live output
     #[arg(long)]
     pub(crate) json: bool,
@@ -245,14 +260,22 @@ pub(crate) enum People {
     Invite {
         /// The person's name: a-z, 0-9 and dashes
         name: String,
-        /// What the person may do
-        #[arg(long, value_enum, default_value = "member")]
-        role: Role,
+        /// What the person may do [default: what an earlier invitation said, else member]
+        #[arg(long, value_enum)]
+        role: Option<Role>,
         /// Print one JSON object with the code
         #[arg(long)]
         json: bool,
     },
-    /// Change what a person may do
+    /// Add a service account: it has keys (gantry keys add KEY --service NAME), and never signs in
+    AddService {
+        /// The account's name: a-z, 0-9 and dashes
+        name: String,
+        /// What the account may do; not owner
+        #[arg(long, value_enum, default_value = "member")]
+        role: Role,
+    },
+    /// Change what a person or a service account may do
     Role {
         /// The person's name or id
         name: String,
@@ -260,7 +283,7 @@ pub(crate) enum People {
         #[arg(value_enum)]
         role: Role,
     },
-    /// Remove a person: keys and sign-ins end at once, and what runs for the person is stopped
+    /// Remove a person or a service account: keys and sign-ins end at once, and what runs is stopped
     Remove {
         /// The person's name or id; `me` to leave
         name: String,
@@ -322,6 +345,9 @@ impl AddRunner {
 pub(crate) enum Keys {
     /// List them (the default)
     List {
+        /// List the keys of this service account
+        #[arg(long, value_name = "NAME")]
+        service: Option<String>,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,
@@ -332,6 +358,9 @@ pub(crate) enum Keys {
     Remove {
         /// The key's id, or the beginning of it
         id: String,
+        /// Revoke a key of this service account
+        #[arg(long, value_name = "NAME")]
+        service: Option<String>,
     },
 }
 
@@ -339,6 +368,9 @@ pub(crate) enum Keys {
 pub(crate) struct AddKey {
     /// The key's name in lists
     name: String,
+    /// Create a key of this service account, which an admin adds with: gantry people add-service NAME
+    #[arg(long, value_name = "NAME")]
+    pub(crate) service: Option<String>,
     /// What the key is good for: chat, runners, exec, read, metrics, admin; separated by commas
     /// [default: chat,runners,exec,read]
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', value_parser = scope)]

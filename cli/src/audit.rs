@@ -24,15 +24,17 @@ pub(crate) async fn run(client: &Client, screen: Screen, args: Audit) -> anyhow:
         None => client.audit(None, who, None, args.limit).await?,
         Some(_) => client.audit(Some(0), who, since, PAGE).await?,
     };
+    let mut last = 0;
     loop {
         show(screen, &page, args.json)?;
-        if !page.more {
+        last = page.entries.last().map_or(last, |entry| entry.seq);
+        if page.next.is_none() {
             if !args.follow {
                 return Ok(());
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        page = client.audit(Some(page.next), who, since, PAGE).await?;
+        page = client.audit(Some(last), who, since, PAGE).await?;
     }
 }
 

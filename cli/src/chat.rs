@@ -1,7 +1,9 @@
 //! Sending messages and watching what comes of them.
 
+use std::path::Path;
+
 use anyhow::bail;
-use shared_api::{Me, Session};
+use shared_api::{CreateSession, Me, Runner, Session};
 use shared_client::Client;
 use shared_types::limits::MAX_MESSAGE_BYTES;
 
@@ -9,18 +11,23 @@ use crate::{
     args,
     exit::Exit,
     pick::{self, SessionName},
+    render::clean::clean_line,
     screen::Screen,
     view::View,
     watch::Watch,
 };
 
 mod conversation;
+mod here;
 mod pin;
 mod piped;
 mod prompt;
 mod recent;
 mod slash;
 mod turn;
+
+/// Longest line about a place, in characters.
+const MAX_LINE: usize = 200;
 
 /// A session that is being talked in.
 struct Chat {
@@ -32,7 +39,13 @@ struct Chat {
 }
 
 /// Sends one message and shows its turn, or holds a conversation.
-pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> anyhow::Result<Exit> {
+/// `home` is where a runner of this machine has its enrolment.
+pub(crate) async fn run(
+    client: Client,
+    screen: Screen,
+    args: args::Chat,
+    home: &Path,
+) -> anyhow::Result<Exit> {
     let text = message(screen, &args.text).await?;
     let me = client.me().await?;
     if !args.json
@@ -40,7 +53,7 @@ pub(crate) async fn run(client: Client, screen: Screen, args: args::Chat) -> any
     {
         screen.line(&screen.style().dim(label))?;
     }
-    let session = session(&client, &args).await?;
+    let session = session(&client, screen, &args, home).await?;
     if text.is_none() && is_resumed(&args) && !args.json {
         screen.print(&recent::shown(&client, &session, screen.style()).await?)?;
     }
@@ -74,11 +87,16 @@ impl Chat {
     }
 }
 
-async fn session(client: &Client, args: &args::Chat) -> anyhow::Result<Session> {
+async fn session(
+    client: &Client,
+    screen: Screen,
+    args: &args::Chat,
+    home: &Path,
+) -> anyhow::Result<Session> {
     let known = match &args.session {
         Some(name) => pick::session(client, name).await?,
         None if args.resume => pick::session(client, &SessionName::Last).await?,
-        None => return begin(client, args.runner.as_deref()).await,
+        None => return begin(client, screen, args, home).await,
     };
     let Some(runner) = &args.runner else {
         return Ok(known);
@@ -87,16 +105,55 @@ async fn session(client: &Client, args: &args::Chat) -> anyhow::Result<Session> 
     Ok(client.session(known.id).await?)
 }
 
-/// A new session, pinned to a runner where one is named.
-async fn begin(client: &Client, runner: Option<&str>) -> anyhow::Result<Session> {
-    Ok(match runner {
-        None | Some(pin::NONE) => client.create_session("").await?,
-        Some(name) => {
+/// A new session: on the runner and in the directory that are named, else in this folder, else on the
+/// runner that the person uses.
+async fn begin(
+    client: &Client,
+    screen: Screen,
+    args: &args::Chat,
+    home: &Path,
+) -> anyhow::Result<Session> {
+    let mut terms = CreateSession {
+        directory: args.directory.clone().unwrap_or_default(),
+        ..CreateSession::default()
+    };
+    match (args.runner.as_deref(), &args.directory) {
+        (Some(pin::NONE), _) | (None, Some(_)) => {}
+        (Some(name), _) => {
             let runners = client.runners().await?;
-            let runner = pick::runner(&runners, name)?.id.to_string();
-            client.create_session_on(&runner, "").await?
+            terms.runner = Some(pick::runner(&runners, name)?.id.to_string());
         }
-    })
+        (None, None) => {
+            if let Some((runner, directory)) = here(client, home).await? {
+                if !args.json {
+                    let place = place(&runner, &directory);
+                    screen.line(&screen.style().dim(&place))?;
+                }
+                terms.runner = Some(runner.id.to_string());
+                terms.directory = directory;
+            }
+        }
+    }
+    Ok(client.begin_session(&terms).await?)
+}
+
+/// The runner of this machine, and this folder in its workspace, where the person may use it.
+async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, String)>> {
+    let Some(here) = here::find(home) else {
+        return Ok(None);
+    };
+    let runners = client.runners().await?;
+    let runner = runners.into_iter().find(|runner| runner.id == here.runner);
+    Ok(runner.map(|runner| (runner, here.directory)))
+}
+
+fn place(runner: &Runner, directory: &str) -> String {
+    let directory = match directory {
+        "" => "the root of its workspace".to_owned(),
+        directory => format!("its directory {directory}"),
+    };
+    let place = format!("works here: on runner {}, in {directory}", runner.name);
+    clean_line(&place, MAX_LINE)
 }
 
 fn is_resumed(args: &args::Chat) -> bool {

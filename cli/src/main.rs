@@ -11,10 +11,11 @@ mod above;
 mod args;
 mod audit;
 mod chat;
+mod config;
 mod copy;
 mod exec;
 mod exit;
-mod lists;
+mod keys;
 mod login;
 mod output;
 mod pending;
@@ -26,6 +27,7 @@ mod render;
 mod runners;
 mod screen;
 mod server;
+mod sessions;
 mod settings;
 mod show;
 mod signals;
@@ -36,7 +38,7 @@ mod tasks;
 mod view;
 mod watch;
 
-use args::{Args, Command, Keys, People, Runners};
+use args::{Args, Command};
 use exit::Exit;
 use screen::Screen;
 use server::Environment;
@@ -135,14 +137,17 @@ async fn run(
     }
     let client = server::client(settings.load()?.as_ref(), &environment, entropy)?;
     match command {
-        Command::Chat(args) => return chat::run(client, screen, args).await,
+        Command::Chat(args) => return chat::run(client, screen, args, settings.home()).await,
         Command::Exec(args) => return exec::run(client, screen, args, term).await,
         Command::Shell(args) => return exec::shell(client, screen, args, term).await,
         Command::Attach(args) => return exec::attach(client, screen, args).await,
         Command::Cp(args) => return copy::run(client, screen, args).await,
         Command::Ps(args) => ps::list(&client, screen, args).await?,
         Command::Kill(args) => ps::kill(&client, screen, args).await?,
-        Command::Sessions { limit, json } => lists::sessions(&client, screen, limit, json).await?,
+        Command::Sessions { list, command } => match command {
+            None => sessions::list(&client, screen, &list).await?,
+            Some(command) => sessions::run(&client, screen, command).await?,
+        },
         Command::Show {
             session,
             follow,
@@ -157,7 +162,7 @@ async fn run(
         Command::Cancel { session, task } => {
             let session = pick::session_id(&client, &session).await?;
             match task {
-                None => lists::cancel(&client, screen, session).await?,
+                None => tasks::cancel_turn(&client, screen, session).await?,
                 Some(task) => tasks::cancel(&client, screen, session, task).await?,
             }
         }
@@ -175,48 +180,13 @@ async fn run(
             let operation = pick::operation(&client, &operation).await?;
             output::run(&client, screen, operation, stream, offset, follow).await?;
         }
-        Command::Runners { json, command } => match command {
-            None => runners::list(&client, screen, json).await?,
-            Some(Runners::List { json: also }) => {
-                runners::list(&client, screen, json || also).await?;
-            }
-            Some(Runners::Use { name }) => runners::choose(&client, screen, &name).await?,
-            Some(Runners::Add(add)) => {
-                let json = json || add.json;
-                runners::add(&client, screen, &add.terms(), json).await?;
-            }
-            Some(Runners::Remove { name }) => runners::remove(&client, screen, &name).await?,
-            Some(Runners::Share { name, with }) => {
-                runners::share(&client, screen, &name, &with).await?;
-            }
-            Some(Runners::Unshare { name, with }) => {
-                runners::unshare(&client, screen, &name, with.as_deref()).await?;
-            }
-            Some(Runners::Take { name }) => runners::take(&client, screen, &name).await?,
+        Command::Runners { json, command } => runners::run(&client, screen, json, command).await?,
+        Command::Config { list, command } => match command {
+            None => config::list(&client, screen, &list).await?,
+            Some(command) => config::run(&client, screen, command).await?,
         },
-        Command::People { json, command } => match command {
-            None => people::list(&client, screen, json).await?,
-            Some(People::List { json: also }) => {
-                people::list(&client, screen, json || also).await?
-            }
-            Some(People::Invite {
-                name,
-                role,
-                json: also,
-            }) => people::invite(&client, screen, &name, (role, json || also)).await?,
-            Some(People::Role { name, role }) => {
-                people::change_role(&client, screen, &name, role).await?;
-            }
-            Some(People::Remove { name }) => people::remove(&client, screen, &name).await?,
-        },
-        Command::Keys { json, command } => match command {
-            None => lists::keys(&client, screen, json).await?,
-            Some(Keys::List { json: also }) => {
-                lists::keys(&client, screen, json || also).await?;
-            }
-            Some(Keys::Add(add)) => lists::add_key(&client, screen, &add.terms()).await?,
-            Some(Keys::Remove { id }) => lists::remove_key(&client, screen, &id).await?,
-        },
+        Command::People { json, command } => people::run(&client, screen, json, command).await?,
+        Command::Keys { json, command } => keys::run(&client, screen, json, command).await?,
         Command::Audit(args) => audit::run(&client, screen, args).await?,
         Command::Status { json } => status::run(&client, screen, json).await?,
         Command::Login(_) | Command::Logout => {}

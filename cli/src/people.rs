@@ -1,14 +1,19 @@
-//! People: listing, inviting and removing them, and their roles.
+//! People and service accounts: listing, inviting and removing them, and their roles.
 
 use anyhow::bail;
 use shared_api::{Person, RoleName};
-use shared_client::Client;
+use shared_client::{Client, ClientError};
 use shared_types::{
-    Clock as _, SystemClock, Timestamp,
+    Clock as _, SystemClock, Timestamp, UserId,
     human::{ago, duration},
 };
 
-use crate::{args::Role, render::clean::clean_line, screen::Screen, table::Table};
+use crate::{
+    args::{People, Role},
+    render::clean::clean_line,
+    screen::Screen,
+    table::Table,
+};
 
 /// The word for oneself.
 const ME: &str = "me";
@@ -16,7 +21,28 @@ const ME: &str = "me";
 /// Longest name in a line, in characters.
 const MAX_NAME: usize = 64;
 
-pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+/// Does what was asked; without a command, lists them.
+pub(crate) async fn run(
+    client: &Client,
+    screen: Screen,
+    json: bool,
+    command: Option<People>,
+) -> anyhow::Result<()> {
+    match command {
+        None => list(client, screen, json).await,
+        Some(People::List { json: also }) => list(client, screen, json || also).await,
+        Some(People::Invite {
+            name,
+            role,
+            json: also,
+        }) => invite(client, screen, &name, (role, json || also)).await,
+        Some(People::AddService { name, role }) => add_service(client, screen, &name, role).await,
+        Some(People::Role { name, role }) => change_role(client, screen, &name, role).await,
+        Some(People::Remove { name }) => remove(client, screen, &name).await,
+    }
+}
+
+async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
     let people = client.people().await?;
     if json {
         return people.iter().try_for_each(|person| screen.json(person));
@@ -34,13 +60,17 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
     screen.print(&table.show(screen.style()))
 }
 
-pub(crate) async fn invite(
+async fn invite(
     client: &Client,
     screen: Screen,
     name: &str,
-    (role, json): (Role, bool),
+    (role, json): (Option<Role>, bool),
 ) -> anyhow::Result<()> {
-    let invitation = client.invite(name, role.into()).await?;
+    let role = match role {
+        Some(role) => role.into(),
+        None => role_so_far(client, name).await?,
+    };
+    let invitation = client.invite(name, role).await?;
     if json {
         return screen.json(&invitation);
     }
@@ -58,7 +88,36 @@ pub(crate) async fn invite(
     Ok(())
 }
 
-pub(crate) async fn change_role(
+/// The role of a person who was invited before and has not signed in; a member's for everyone else.
+async fn role_so_far(client: &Client, name: &str) -> anyhow::Result<RoleName> {
+    let people = match client.people().await {
+        Ok(people) => people,
+        // The server refuses the invitation as well, and says why.
+        Err(ClientError::Refused(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let name = name.to_lowercase();
+    let invited = |person: &&Person| person.name == name && !person.joined && !person.is_service;
+    let invited = people.iter().find(invited);
+    Ok(invited.map_or(RoleName::Member, |person| person.role))
+}
+
+async fn add_service(
+    client: &Client,
+    screen: Screen,
+    name: &str,
+    role: Role,
+) -> anyhow::Result<()> {
+    let added = client.add_service_account(name, role.into()).await?;
+    let name = clean_line(&added.name, MAX_NAME);
+    screen.line(&format!("added service account {name}"))?;
+    screen.note(&format!(
+        "make a key for it with: gantry keys add KEY --service {name}"
+    ));
+    Ok(())
+}
+
+async fn change_role(
     client: &Client,
     screen: Screen,
     name: &str,
@@ -71,7 +130,7 @@ pub(crate) async fn change_role(
     screen.line(&format!("{name} is {} now", with_article(person.role)))
 }
 
-pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
     let people = client.people().await?;
     let person = pick(&people, name)?;
     client.remove_person(person.id).await?;
@@ -79,6 +138,15 @@ pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyho
     match person.is_you {
         true => screen.line("you have left"),
         false => screen.line(&format!("removed {name}")),
+    }
+}
+
+/// The id of the service account of this name or id.
+pub(crate) async fn service(client: &Client, name: &str) -> anyhow::Result<UserId> {
+    let people = client.people().await?;
+    match pick(&people, name) {
+        Ok(found) if found.is_service => Ok(found.id),
+        _ => bail!("there is no service account {name}: gantry people lists them"),
     }
 }
 
@@ -95,6 +163,11 @@ fn pick<'a>(people: &'a [Person], name: &str) -> anyhow::Result<&'a Person> {
 }
 
 fn state(person: &Person, now: Timestamp) -> String {
+    if person.is_service {
+        let seen = person.last_used_at.map(|used| ago(now.since(used)));
+        let seen = seen.map_or("never used".to_owned(), |ago| format!("last used {ago}"));
+        return format!("service account, {seen}");
+    }
     match (person.joined, person.invited_until, person.last_used_at) {
         (_, _, Some(used)) => format!("last seen {}", ago(now.since(used))),
         (true, _, None) => "signed in".to_owned(),

@@ -1,4 +1,4 @@
-//! Runners: listing, choosing, adding and removing them.
+//! Runners: listing, choosing, adding, sharing and removing them.
 
 use serde::Serialize;
 use shared_api::{CreateJoinToken, JoinToken, Me, Runner};
@@ -9,13 +9,37 @@ use shared_types::{
     human::{ago, duration},
 };
 
-use crate::{pick, render::clean::clean_line, screen::Screen, table::Table};
+use crate::{args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table};
 
 /// Longest words about one runner, in characters.
 const MAX_WORDS: usize = 120;
 
 /// What to do where no runner can be used.
 const CHOOSE: &str = "choose one with: gantry runners use NAME";
+
+/// Does what was asked; without a command, lists them.
+pub(crate) async fn run(
+    client: &Client,
+    screen: Screen,
+    json: bool,
+    command: Option<Runners>,
+) -> anyhow::Result<()> {
+    match command {
+        None => list(client, screen, json).await,
+        Some(Runners::List { json: also }) => list(client, screen, json || also).await,
+        Some(Runners::Use { name }) => choose(client, screen, &name).await,
+        Some(Runners::Add(terms)) => {
+            let json = json || terms.json;
+            add(client, screen, &terms.terms(), json).await
+        }
+        Some(Runners::Remove { name }) => remove(client, screen, &name).await,
+        Some(Runners::Share { name, with }) => share(client, screen, &name, &with).await,
+        Some(Runners::Unshare { name, with }) => {
+            unshare(client, screen, &name, with.as_deref()).await
+        }
+        Some(Runners::Take { name }) => take(client, screen, &name).await,
+    }
+}
 
 pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
     let runners = client.runners().await?;
@@ -72,7 +96,7 @@ pub(crate) fn isolation(runner: &Runner) -> String {
     format!("{} ({whose})", runner.isolation)
 }
 
-/// The runner that the person chose, in words.
+/// The runner on which the person works, in words.
 pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
     let Some(id) = me.active_runner else {
         return format!("none chosen; {CHOOSE}");
@@ -84,8 +108,12 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
             ""
         };
         let (name, state) = (&runner.name, state(runner, now));
+        let whose = match me.active_runner_is_default {
+            true => " · the tenant's default",
+            false => "",
+        };
         return format!(
-            "{name} · {state}{ephemeral} · isolation: {}",
+            "{name}{whose} · {state}{ephemeral} · isolation: {}",
             isolation(runner)
         );
     }
@@ -99,7 +127,7 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
     format!("{name} (removed){namesake}; {CHOOSE}")
 }
 
-pub(crate) async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let id = pick::runner(&runners, name)?.id;
     let runner = client.use_runner(&id.to_string()).await?;
@@ -112,7 +140,7 @@ pub(crate) async fn choose(client: &Client, screen: Screen, name: &str) -> anyho
     screen.line(&clean_line(&using, MAX_WORDS))
 }
 
-pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let runner = pick::runner(&runners, name)?;
     client.remove_runner(runner.id).await?;
@@ -122,19 +150,14 @@ pub(crate) async fn remove(client: &Client, screen: Screen, name: &str) -> anyho
     screen.line(&format!("removed {}", runner.name))
 }
 
-pub(crate) async fn share(
-    client: &Client,
-    screen: Screen,
-    name: &str,
-    with: &str,
-) -> anyhow::Result<()> {
+async fn share(client: &Client, screen: Screen, name: &str, with: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let id = pick::runner(&runners, name)?.id;
     let runner = client.share_runner(id, with).await?;
     tell_shares(screen, &runner)
 }
 
-pub(crate) async fn unshare(
+async fn unshare(
     client: &Client,
     screen: Screen,
     name: &str,
@@ -146,7 +169,7 @@ pub(crate) async fn unshare(
     tell_shares(screen, &runner)
 }
 
-pub(crate) async fn take(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
+async fn take(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
     let id = pick::runner(&runners, name)?.id;
     let runner = client.take_runner(id).await?;
@@ -185,7 +208,7 @@ struct Added<'a> {
     server: &'a str,
 }
 
-pub(crate) async fn add(
+async fn add(
     client: &Client,
     screen: Screen,
     terms: &CreateJoinToken,

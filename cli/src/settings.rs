@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
@@ -40,6 +40,10 @@ pub(crate) struct SignIn {
 impl Settings {
     pub(crate) fn in_home(home: PathBuf) -> Self {
         Self { home }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
     }
 
     pub(crate) fn path(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! What goes on in the background: showing it, and stopping it.
+//! What goes on in a session: its turn and its background commands, showing and stopping them.
 
 use anyhow::{Context as _, bail};
 use shared_api::Task;
@@ -40,6 +40,19 @@ pub(crate) async fn list(
         ]);
     }
     screen.print(&table.show(screen.style()))
+}
+
+/// Stops the running turn.
+pub(crate) async fn cancel_turn(
+    client: &Client,
+    screen: Screen,
+    session: SessionId,
+) -> anyhow::Result<()> {
+    let cancelled = client.cancel(session).await?;
+    screen.line(match cancelled.turn {
+        Some(_) => "stopping…",
+        None => "nothing is under way",
+    })
 }
 
 /// The command of a task, in few words.

@@ -1,7 +1,11 @@
 //! The composition root of the server: settings, concrete types, signals, shutdown.
 
 mod alone;
+mod backup;
+mod check;
 mod operator;
+mod restore;
+mod schema;
 mod settings;
 
 use std::{
@@ -13,7 +17,7 @@ use clap::Parser as _;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
-use server_llm::{Model, OpenAi, Practice, Retry, RetryOptions};
+use server_llm::{Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
 use shared_telemetry::MetricsHandle;
 use shared_tls::ServerTls;
@@ -71,6 +75,9 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     let environment = Environment::read();
     let home = cli.home(&environment)?;
     let (folder, config) = (home.join("server"), cli.config.as_deref());
+    if !matches!(cli.verb, Verb::Restore { .. }) {
+        restore::require_finished(&folder)?;
+    }
     match cli.verb {
         Verb::Run(args) => {
             let settings = Settings::resolve(*args, environment, config, &home)?;
@@ -95,6 +102,27 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             };
             let database = settings::database(environment, config, &home)?;
             operator::join_token(&database, &folder, terms).await
+        }
+        Verb::CheckConfig(args) => {
+            let file = settings::file(config, &home);
+            let settings = Settings::resolve(*args, environment, config, &home)?;
+            check::check(settings, &file, &folder).await
+        }
+        Verb::Migrate { check } => {
+            let database = settings::database(environment, config, &home)?;
+            schema::migrate(&database, &folder, check).await
+        }
+        Verb::Backup { file } => {
+            let database = settings::database(environment, config, &home)?;
+            backup::back_up(&database, &folder, &file).await
+        }
+        Verb::Restore { file } => {
+            let database = settings::database(environment, config, &home)?;
+            restore::restore(&database, &folder, &file).await
+        }
+        Verb::Move { to } => {
+            let database = settings::database(environment, config, &home)?;
+            backup::move_to(&database, &to, &home).await
         }
     }
 }
@@ -130,7 +158,8 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let app = App::start(Parts {
         store,
         outputs,
-        model: model(settings.model, entropy.clone())?,
+        models: models(settings.model, &entropy)?,
+        operator: settings.defaults,
         model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
         link_keys: link_keys(folder, &*entropy)?,
@@ -159,6 +188,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         metrics: metrics.clone(),
         limits: settings.limits,
         names: names(settings.names, tls.as_ref()),
+        https: tls.is_some() || settings.behind_proxy,
     };
     tokio::spawn(upkeep(metrics));
     let door = Door {
@@ -224,15 +254,24 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
     Ok(())
 }
 
-fn model(choice: ModelChoice, entropy: Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
-    Ok(match choice {
-        ModelChoice::Practice => Arc::new(Practice),
-        ModelChoice::OpenAi(options) => {
-            let vendor = OpenAi::new(*options)
-                .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
-            Arc::new(Retry::new(vendor, RetryOptions::default(), entropy))
-        }
-    })
+fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Models> {
+    let (first, others) = match choice {
+        ModelChoice::Practice => return Ok(Models::new(Arc::new(Practice), [])),
+        ModelChoice::OpenAi(first, others) => (*first, others),
+    };
+    let others = others.into_iter().map(|model| OpenAiOptions {
+        model,
+        ..first.clone()
+    });
+    let others: anyhow::Result<Vec<_>> = others.map(|options| vendor(options, entropy)).collect();
+    Ok(Models::new(vendor(first, entropy)?, others?))
+}
+
+fn vendor(options: OpenAiOptions, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
+    let vendor = OpenAi::new(options)
+        .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
+    let retry = RetryOptions::default();
+    Ok(Arc::new(Retry::new(vendor, retry, entropy.clone())))
 }
 
 /// The newest key signs; one before it may still verify, so that keys can be rotated.

@@ -5,6 +5,7 @@
 
 mod connections;
 mod database;
+mod defaults;
 mod isolation;
 mod limits;
 mod link;
@@ -23,13 +24,14 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
-use server_app::{IsolationPolicy, TurnLimits, UserLimits};
+use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
 use server_router::links::LinkOptions;
 use shared_types::parse_duration;
 
 use self::{
     connections::ConnectionsSection,
     database::DatabaseSection,
+    defaults::DefaultsSection,
     isolation::IsolationSection,
     limits::LimitsSection,
     link::LinkSection,
@@ -78,6 +80,32 @@ pub(crate) enum Verb {
         /// Remove these runners when they stop with nothing running, or after a day of silence.
         #[arg(long)]
         ephemeral: bool,
+    },
+    /// Check the settings and the database as `run` would use them, and change nothing.
+    CheckConfig(Box<RunArgs>),
+    /// Bring the database to the schema of this version, as `run` does when it starts.
+    Migrate {
+        /// Change nothing; fail if something is to be done.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write everything of the server to a new file: the database, the keys, the output of commands. The
+    /// server may run.
+    Backup {
+        /// The file, such as `gantry.tar.gz`. It holds the server's keys, so keep it as safe as them.
+        file: PathBuf,
+    },
+    /// Restore a backup into an empty home and an empty database.
+    Restore {
+        /// The file that `backup` wrote.
+        file: PathBuf,
+    },
+    /// Copy the database into an empty one, and compare both. The server must not run.
+    Move {
+        /// The new database: `postgres://USER@HOST/DATABASE`, whose password comes from `~/.pgpass` or
+        /// PGPASSWORD, or `sqlite` for the file in the home.
+        #[arg(long, value_name = "DATABASE")]
+        to: String,
     },
 }
 
@@ -154,6 +182,7 @@ struct File {
     isolation: IsolationSection,
     limits: LimitsSection,
     model: ModelSection,
+    defaults: DefaultsSection,
     log: LogSection,
 }
 
@@ -204,7 +233,9 @@ pub(crate) struct Settings {
     /// How much one user may store.
     pub(crate) user_limits: UserLimits,
     pub(crate) model: ModelChoice,
-    /// The model's window in tokens, where it is known.
+    /// What counts where no tenant, user or session has set anything.
+    pub(crate) defaults: OperatorSettings,
+    /// The models' window in tokens, where it is known.
     pub(crate) model_window: Option<usize>,
     pub(crate) log_filter: Option<String>,
     pub(crate) log_format: String,
@@ -285,6 +316,7 @@ impl Settings {
             isolation: file.isolation.policy()?,
             user_limits: file.limits.user_limits()?,
             model,
+            defaults: file.defaults.settings()?,
             model_window,
             journal_stream: environment.journal_stream,
             log_filter: args.log.or(file.log.filter),
@@ -355,9 +387,13 @@ fn names(asked: Vec<String>, listen: &Listen) -> Vec<String> {
     names
 }
 
+/// The settings file: the one that was asked for, else the one in the home, which need not exist.
+pub(crate) fn file(asked: Option<&Path>, home: &Path) -> PathBuf {
+    asked.map_or_else(|| home.join("gantry.toml"), Path::to_owned)
+}
+
 fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<File> {
-    let default = home.join("gantry.toml");
-    let path = asked.unwrap_or(&default);
+    let path = &file(asked, home);
     match std::fs::read_to_string(path) {
         Ok(text) => toml::from_str(&text).map_err(|error| not_understood(path, &text, &error)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {

@@ -9,6 +9,7 @@ mod runner;
 mod screen;
 mod setup;
 mod talk;
+mod tenant;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,6 +24,7 @@ pub use process::{
 };
 pub use runner::{Runner, TO_BE_ENROLLED};
 pub use screen::Screen;
+use setup::DATABASE_URL;
 pub use setup::Setup;
 pub use talk::{Talk, Told};
 
@@ -191,15 +193,29 @@ impl Gantry {
 
     /// A new one-time code for the owner, as an operator at the server's machine gets it.
     pub async fn sign_in_code(&self) -> String {
-        let mut operator = tokio::process::Command::new(binary("gantry-server"));
-        operator
-            .arg("sign-in-code")
-            .env_clear()
-            .envs(self.environment.iter().cloned())
-            .env("GANTRY_HOME", self.home.path());
+        let mut operator = self.operator(&["sign-in-code"]);
         let printed = operator.output().await.expect("it starts");
         let printed = String::from_utf8(printed.stdout).expect("text");
         printed.trim().to_owned()
+    }
+
+    /// What starts a verb of the server's program, as an operator does at the server's machine.
+    pub fn operator(&self, arguments: &[&str]) -> tokio::process::Command {
+        let mut operator = tokio::process::Command::new(binary("gantry-server"));
+        operator
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().cloned())
+            .env("GANTRY_HOME", self.home.path())
+            .kill_on_drop(true);
+        operator
+    }
+
+    /// From its next start on the server uses this database.
+    pub fn use_database(&mut self, url: &str) {
+        self.environment.retain(|(name, _)| name != DATABASE_URL);
+        self.environment
+            .push((DATABASE_URL.to_owned(), url.to_owned()));
     }
 
     /// The API, as the owner.

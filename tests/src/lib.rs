@@ -2,6 +2,7 @@
 //! the outer edges.
 
 mod before;
+pub mod browser;
 pub mod door;
 pub mod enrolment_double;
 pub mod fleet;

@@ -159,6 +159,16 @@ impl Document {
 }
 
 impl Operation<'_> {
+    /// Whether it takes no credential.
+    pub fn is_open(&self) -> bool {
+        self.said["security"] == serde_json::json!([{}])
+    }
+
+    /// Whether it may answer with this status.
+    pub fn answers(&self, status: u16) -> bool {
+        self.said["responses"][status.to_string()].is_object()
+    }
+
     /// Whether it takes a body.
     pub fn has_body(&self) -> bool {
         self.said["requestBody"].is_object()

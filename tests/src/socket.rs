@@ -46,7 +46,9 @@ impl Socket {
         path: &str,
         component: &'static str,
     ) -> Self {
-        Self::opened(gantry, dial(url, gantry.token(), path), component).await
+        let headers = [bearer(gantry.token())];
+        let dialled = dial(url, &headers, path);
+        Self::opened(gantry, dialled, component).await
     }
 
     /// The same with another token.
@@ -56,7 +58,19 @@ impl Socket {
         path: &str,
         component: &'static str,
     ) -> Self {
-        Self::opened(gantry, dial(gantry.url(), token, path), component).await
+        let headers = [bearer(token)];
+        let dialled = dial(gantry.url(), &headers, path);
+        Self::opened(gantry, dialled, component).await
+    }
+
+    /// The same with these headers in place of a token.
+    pub async fn open_with(
+        gantry: &Gantry,
+        headers: &[(&'static str, String)],
+        path: &str,
+        component: &'static str,
+    ) -> Self {
+        Self::opened(gantry, dial(gantry.url(), headers, path), component).await
     }
 
     async fn opened(
@@ -74,13 +88,22 @@ impl Socket {
 
     /// A connection at this path on which nothing is heard.
     pub async fn unread(gantry: &Gantry, path: &str) -> WebSocketStream<TcpStream> {
-        let stream = dial(gantry.url(), gantry.token(), path).await;
+        let stream = dial(gantry.url(), &[bearer(gantry.token())], path).await;
         stream.expect("it is let in")
     }
 
     /// The HTTP status with which a token is refused the one at this path.
     pub async fn refused(gantry: &Gantry, token: &str, path: &str) -> u16 {
-        let refused = dial(gantry.url(), token, path).await;
+        Self::refused_with(gantry, &[bearer(token)], path).await
+    }
+
+    /// The same for these headers.
+    pub async fn refused_with(
+        gantry: &Gantry,
+        headers: &[(&'static str, String)],
+        path: &str,
+    ) -> u16 {
+        let refused = dial(gantry.url(), headers, path).await;
         refused.expect_err("it is refused")
     }
 
@@ -129,18 +152,27 @@ impl Socket {
 }
 
 /// Opens one, or answers with the HTTP status of the refusal.
-async fn dial(url: &str, token: &str, path: &str) -> Result<WebSocketStream<TcpStream>, u16> {
+async fn dial(
+    url: &str,
+    headers: &[(&'static str, String)],
+    path: &str,
+) -> Result<WebSocketStream<TcpStream>, u16> {
     let address = url.trim_start_matches("http://");
     let mut request = format!("ws://{address}{path}")
         .into_client_request()
         .expect("an address");
-    let bearer = format!("Bearer {token}").parse();
-    let bearer = bearer.expect("a header's value");
-    request.headers_mut().insert("authorization", bearer);
+    for (name, value) in headers {
+        let value = value.parse().expect("a header's value");
+        request.headers_mut().insert(*name, value);
+    }
     let stream = TcpStream::connect(address).await.expect("it listens");
     match client_async(request, stream).await {
         Ok((stream, _)) => Ok(stream),
         Err(tungstenite::Error::Http(answer)) => Err(answer.status().as_u16()),
         Err(error) => panic!("{error}"),
     }
+}
+
+fn bearer(token: &str) -> (&'static str, String) {
+    ("authorization", format!("Bearer {token}"))
 }

@@ -6,8 +6,12 @@ mod scenarios {
     mod api;
     mod away;
     mod background;
+    mod backups;
     mod bad_input;
+    mod browser_sign_in;
     mod browsers;
+    mod canary;
+    mod chromium;
     mod clones;
     mod copies;
     mod daemon_kills;
@@ -22,6 +26,7 @@ mod scenarios {
     mod exec;
     mod folders;
     mod hidden;
+    mod idempotency;
     mod journal;
     mod kills;
     mod link_faults;
@@ -34,6 +39,7 @@ mod scenarios {
     mod operator;
     mod other_servers;
     mod outputs;
+    mod pages;
     mod partitions;
     mod passing;
     mod placement;
@@ -44,11 +50,15 @@ mod scenarios {
     mod rights;
     mod room;
     mod rotation;
+    mod schemathesis;
+    mod sessions;
+    mod settings;
     mod stops;
     mod storage;
     mod strangers;
     mod streams;
     mod survival;
+    mod tenants;
     mod terminal;
     mod thinking;
     mod tools;

@@ -83,7 +83,7 @@ pub(crate) struct Ps {
     #[arg(long, short)]
     pub(crate) all: bool,
     /// The most operations to list
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     /// Print one JSON object per line
     #[arg(long)]

@@ -3,18 +3,28 @@
 
 use std::pin::pin;
 
-use shared_api::Me;
+use shared_api::{CreateSession, Me, SettingName};
 
 use super::{
-    Chat, begin, check, pin,
+    Chat, check, pin,
     prompt::{Prompt, Typed},
     slash::{self, HELP, Line},
     turn,
 };
-use crate::{above::Above, exit::Exit, lists, tasks, view::View};
+use crate::{
+    above::Above, args::ListSessions, exit::Exit, render::clean::clean_line, sessions, tasks,
+    view::View,
+};
 
-/// Sessions that `/sessions` shows.
-const SESSIONS: u32 = 10;
+/// The sessions that `/sessions` lists.
+const RECENT: ListSessions = ListSessions {
+    limit: 10,
+    archived: false,
+    json: false,
+};
+
+/// Longest name of a model in the greeting, in characters.
+const MAX_MODEL: usize = 80;
 
 /// Reads lines until they end. The exit is that of the last turn where nobody watches, so that a
 /// script learns of a failure.
@@ -98,9 +108,17 @@ async fn greet(chat: &mut Chat, me: &Me) -> anyhow::Result<()> {
     // The practice model was named in the first line.
     let model = match me.model.practice {
         true => String::new(),
-        false => format!("{} · ", me.model.name),
+        false => format!("{} · ", clean_line(&model(chat).await?, MAX_MODEL)),
     };
     chat.view.aside(&format!("{model}{runner} · /help"))
+}
+
+/// The model that answers in this session.
+async fn model(chat: &Chat) -> anyhow::Result<String> {
+    let settings = chat.client.settings(Some(chat.session.id)).await?;
+    let mut settings = settings.settings.into_iter();
+    let model = settings.find(|setting| setting.name == SettingName::Model);
+    Ok(model.and_then(|model| model.value).unwrap_or_default())
 }
 
 /// Does what a line says. The exit is that of the turn, if it was a message.
@@ -114,10 +132,14 @@ async fn say(chat: &mut Chat, line: &str, is_on_screen: bool) -> anyhow::Result<
         }
         Line::Runner(None) => pin::list(chat).await?,
         Line::Runner(Some(name)) => pin::choose(chat, name).await?,
-        Line::Sessions => lists::sessions(&chat.client, chat.screen, SESSIONS, false).await?,
+        Line::Sessions => sessions::list(&chat.client, chat.screen, &RECENT).await?,
         Line::New => {
-            let pin = chat.session.runner.as_ref().map(|pin| pin.id.to_string());
-            let session = begin(&chat.client, pin.as_deref()).await?;
+            let same_place = CreateSession {
+                runner: chat.session.runner.as_ref().map(|pin| pin.id.to_string()),
+                directory: chat.session.directory.clone(),
+                ..CreateSession::default()
+            };
+            let session = chat.client.begin_session(&same_place).await?;
             let is_json = matches!(chat.view, View::Json(..));
             *chat = Chat::open(chat.client.clone(), chat.screen, session, is_json);
             chat.view.aside("a new session begins")?;

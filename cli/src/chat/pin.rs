@@ -3,14 +3,11 @@
 use shared_client::Client;
 use shared_types::{Clock as _, SessionId, SystemClock};
 
-use super::Chat;
+use super::{Chat, MAX_LINE};
 use crate::{pick, render::clean::clean_line, runners};
 
 /// What is said instead of a name to lift the pin: no runner can have this name.
 pub(super) const NONE: &str = "-";
-
-/// Longest line about a runner, in characters.
-const MAX_LINE: usize = 200;
 
 /// Pins a session to the runner of this name or id, or lifts its pin.
 pub(super) async fn set(client: &Client, id: SessionId, name: &str) -> anyhow::Result<()> {
@@ -46,10 +43,14 @@ pub(super) async fn list(chat: &mut Chat) -> anyhow::Result<()> {
 /// Where the session works, in words.
 pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
     let known = chat.client.runners().await?;
+    let directory = match chat.session.directory.as_str() {
+        "" => String::new(),
+        directory => format!(" · in {directory}"),
+    };
     let now = SystemClock::new().now();
     let Some(pin) = &chat.session.runner else {
         let me = chat.client.me().await?;
-        let words = format!("runner {}", runners::active(&me, &known, now));
+        let words = format!("runner {}{directory}", runners::active(&me, &known, now));
         return Ok(clean_line(&words, MAX_LINE));
     };
     let words = match known.iter().find(|runner| runner.id == pin.id) {
@@ -57,7 +58,7 @@ pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
         Some(runner) => {
             let (name, state) = (&runner.name, runners::state(runner, now));
             let isolation = runners::isolation(runner);
-            format!("runner {name} for this session · {state} · isolation: {isolation}")
+            format!("runner {name} for this session{directory} · {state} · isolation: {isolation}")
         }
     };
     Ok(clean_line(&words, MAX_LINE))

@@ -135,11 +135,9 @@ impl Copying {
             failures += 1;
             let last = match performed {
                 Err(error) => error.downcast::<ClientError>()?,
-                Ok(end) => ClientError::Refused(shared_api::Problem {
-                    code: "refused".to_owned(),
-                    status: 503,
-                    detail: end.words().to_owned(),
-                }),
+                Ok(end) => {
+                    ClientError::Refused(shared_api::Problem::new("refused", 503, end.words()))
+                }
             };
             self.0.client.wait_again(failures, last).await?;
         }

@@ -313,6 +313,7 @@ fn what_others_say_and_what_goes_on_beside_is_shown() {
             epoch: Epoch(1),
             replica: ReplicaId::from_u128(1),
             choice: None,
+            settings: None,
         })
     };
     let notice = Followed::Live(Live::Notice {

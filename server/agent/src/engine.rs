@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_llm::Model;
+use server_llm::Models;
 use shared_types::{CallWait, Clock, Epoch, TurnId, event::TurnOutcome, limits};
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// Runs turns. One serves every session; it keeps nothing of any of them.
 pub struct Engine {
-    pub(crate) model: Arc<dyn Model>,
+    pub(crate) models: Models,
     pub(crate) tools: ToolSet,
     pub(crate) limits: EngineLimits,
     pub(crate) clock: Arc<dyn Clock>,
@@ -44,7 +44,7 @@ pub enum Carried {
 /// The bounds of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
-    /// Most model calls in one turn.
+    /// Most model calls in a turn that does not say its own.
     pub max_steps: u32,
     /// Most tool calls in one answer; those above are refused.
     pub max_calls: u32,
@@ -76,7 +76,7 @@ pub struct EngineLimits {
 impl Default for EngineLimits {
     fn default() -> Self {
         Self {
-            max_steps: 50,
+            max_steps: limits::USUAL_STEPS,
             max_calls: 64,
             same_steps: 4,
             model_window: None,
@@ -94,15 +94,15 @@ impl Default for EngineLimits {
 }
 
 impl Engine {
-    /// An engine that asks this model and offers it these tools.
+    /// An engine that asks these models and offers them these tools.
     pub fn new(
-        model: Arc<dyn Model>,
+        models: Models,
         tools: ToolSet,
         limits: EngineLimits,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
-            model,
+            models,
             tools,
             limits,
             clock,

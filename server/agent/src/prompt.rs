@@ -21,19 +21,45 @@ pub(crate) fn request(
     tools: &ToolSet,
 ) -> ModelRequest {
     ModelRequest {
-        system: SYSTEM.to_owned(),
+        system: system(transcript, turn),
         messages: messages::messages(transcript, turn, model),
         tools: tools.specs(),
     }
 }
 
-/// The system prompt. It claims nothing about the machine that the engine does not know.
+/// The system prompt of a turn: the same as long as the session lasts and its language stays.
+fn system(transcript: &Transcript, turn: TurnId) -> String {
+    let began = transcript.turns().first().map(|turn| turn.asked_at.date());
+    let today = began.map(|day| format!("\nThis conversation began on {day} (UTC).\n"));
+    let directory = transcript.directory();
+    let here = match directory.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nThis conversation works in the directory {directory:?} of the workspace: commands start there, \
+             and every path that you give or are told is relative to it.\n"
+        ),
+    };
+    let settings = transcript
+        .turn(turn)
+        .and_then(|turn| turn.settings.as_ref());
+    let language = settings.and_then(|settings| settings.language.as_ref());
+    let language = language.map(|language| {
+        format!(
+            "\nWrite your answers in {language}, whatever language the messages and files are in. Code, \
+             commands and quotations stay as they are.\n"
+        )
+    });
+    let (today, language) = (today.unwrap_or_default(), language.unwrap_or_default());
+    format!("{SYSTEM}{here}{today}{language}")
+}
+
+/// What is the same in every session. It claims nothing about the machine that the engine does not know.
 const SYSTEM: &str = "\
 You are an agent of Gantry. Your tools work on a real machine that belongs to the user: commands \
 really run there, files really change, and nothing is undone for you.
 
-Every path is relative to the root of the workspace, and a command starts there unless you name \
-another directory. File tools cannot leave the workspace. Do not count on isolation: a command \
+Every path is relative to the root of the workspace, unless you are told of another directory below, and a \
+command starts there unless you name another one. File tools cannot leave the workspace. Do not count on isolation: a command \
 can do whatever its user on that machine can do, so run nothing destructive that you were not \
 asked for, and nothing outside the workspace without need.
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest};
+use server_llm::{Answer, Message, Model, ModelError, ModelEvent, ModelInfo, ModelRequest, Models};
 use shared_sandbox::{
     CancelAnswer, ExitCause, ExitRecord, ExitStatus, Operation, OperationEvent, Outcome,
     OutputStream, ReadContent, Running, Sandbox, StreamEnd, Written,
@@ -89,7 +89,7 @@ impl World {
 
     pub(crate) fn engine(&self) -> Engine {
         Engine::new(
-            self.model.clone(),
+            Models::new(self.model.clone(), []),
             ToolSet::standard(),
             self.limits.clone(),
             self.clock.clone(),

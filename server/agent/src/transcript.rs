@@ -4,9 +4,13 @@
 //! A message may be accepted while an earlier turn still works, so events of different turns
 //! interleave in the log; here each turn stands by itself, in the order of the inputs.
 
+use std::sync::Arc;
+
 use shared_types::{
     Event, OperationId, SessionEvent, Timestamp, TurnId,
-    event::{Awaited, CallOutcome, Choice, Finish, Opaque, Place, ToolCall, TurnOutcome},
+    event::{
+        Awaited, CallOutcome, Choice, Finish, Opaque, Place, ToolCall, TurnOutcome, TurnSettings,
+    },
 };
 
 /// How the text of a call begins that was not run.
@@ -15,6 +19,8 @@ pub(crate) const NOT_RUN: &str = "not run: ";
 /// A session's turns, in the order of their inputs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Transcript {
+    /// Where commands start and paths begin, relative to the root; empty for the root itself.
+    directory: Arc<str>,
     turns: Vec<TurnLog>,
     tasks: Vec<Task>,
     /// Tasks that ended since the last input.
@@ -59,10 +65,14 @@ pub(crate) struct EndedTask {
 pub(crate) struct TurnLog {
     pub(crate) id: TurnId,
     pub(crate) input: String,
+    /// When the input was accepted.
+    pub(crate) asked_at: Timestamp,
     /// What ended in the background since the input before.
     pub(crate) ended_before: Vec<EndedTask>,
     /// Where its calls go; nothing where it was not claimed, or by an earlier release.
     pub(crate) choice: Option<Choice>,
+    /// What it is run with; nothing where it was not claimed, or by an earlier release.
+    pub(crate) settings: Option<TurnSettings>,
     pub(crate) steps: Vec<Step>,
     pub(crate) cancel_requested: bool,
     pub(crate) ended: Option<TurnOutcome>,
@@ -126,9 +136,13 @@ impl Transcript {
     /// first stands.
     pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
+            Event::SessionCreated { directory, .. } => {
+                self.directory = directory.as_str().into();
+            }
             Event::InputAccepted { turn, text, .. } if self.turn(*turn).is_none() => {
-                let ended = std::mem::take(&mut self.ended);
-                self.turns.push(TurnLog::new(*turn, text.clone(), ended));
+                let ended_before = std::mem::take(&mut self.ended);
+                let input = (text.clone(), at);
+                self.turns.push(TurnLog::new(*turn, input, ended_before));
             }
             Event::OperationSettled { operation, summary } => self.settle(*operation, summary),
             Event::ResultsLeftOut { through, .. } => self.left_out = self.left_out.max(*through),
@@ -149,6 +163,10 @@ impl Transcript {
                 summary: summary.to_owned(),
             });
         }
+    }
+
+    pub(crate) fn directory(&self) -> &Arc<str> {
+        &self.directory
     }
 
     /// What went on in the background, in the order of the numbers.
@@ -177,6 +195,10 @@ impl Transcript {
     pub(crate) fn next_task(&self) -> u32 {
         let last = self.tasks.last();
         last.map_or(1, |task| task.number.saturating_add(1))
+    }
+
+    pub(crate) fn turns(&self) -> &[TurnLog] {
+        &self.turns
     }
 
     pub(crate) fn turn(&self, id: TurnId) -> Option<&TurnLog> {
@@ -216,12 +238,18 @@ impl Transcript {
 }
 
 impl TurnLog {
-    fn new(id: TurnId, input: String, ended_before: Vec<EndedTask>) -> Self {
+    fn new(
+        id: TurnId,
+        (input, asked_at): (String, Timestamp),
+        ended_before: Vec<EndedTask>,
+    ) -> Self {
         Self {
             id,
             input,
+            asked_at,
             ended_before,
             choice: None,
+            settings: None,
             steps: Vec::new(),
             cancel_requested: false,
             ended: None,
@@ -236,10 +264,10 @@ impl TurnLog {
     fn apply(&mut self, event: &Event, at: Timestamp) -> Option<Task> {
         match event {
             Event::TurnClaimed {
-                choice: Some(choice),
-                ..
+                choice, settings, ..
             } => {
-                self.choice.get_or_insert_with(|| choice.clone());
+                self.choice = self.choice.take().or_else(|| choice.clone());
+                self.settings = self.settings.take().or_else(|| settings.clone());
             }
             Event::AnswerRecorded {
                 step,

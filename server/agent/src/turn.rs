@@ -18,6 +18,9 @@ mod task;
 mod told;
 mod waiting;
 
+use std::sync::Arc;
+
+use server_llm::Model;
 use shared_types::{CallWait, Epoch, Event, SessionEvent, TurnId, event::TurnOutcome};
 use tokio_util::sync::CancellationToken;
 
@@ -140,6 +143,27 @@ impl<'a> Turn<'a> {
         }
         let turn = self.transcript.turn(self.id).ok_or(TurnError::NotInLog)?;
         Ok(next(turn, &self.waiting, &self.engine.limits))
+    }
+
+    /// The model that was chosen for this turn; nothing else answers in its place.
+    ///
+    /// # Errors
+    /// The operator does not offer it any more; the text says what to do.
+    fn model(&self) -> Result<Arc<dyn Model>, String> {
+        let models = &self.engine.models;
+        let turn = self.transcript.turn(self.id);
+        let Some(settings) = turn.and_then(|turn| turn.settings.as_ref()) else {
+            return Ok(models.first().clone());
+        };
+        let chosen = models.named(&settings.model).cloned();
+        chosen.ok_or_else(|| {
+            format!(
+                "the model {:?}, which is chosen, is not offered any more; choose another for the next \
+                 message with: gantry config set model NAME (offered: {})",
+                settings.model,
+                models.names()
+            )
+        })
     }
 
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {

@@ -19,7 +19,10 @@ use shared_api::Problem;
 use shared_types::address::is_loopback_host;
 use tonic::Status;
 
-use crate::{in_time::is_grpc, rest::respond};
+use crate::{
+    in_time::is_grpc,
+    rest::{Code, respond},
+};
 
 /// Longest part of a foreign name that an error repeats, in bytes.
 const REPEATED_BYTES: usize = 100;
@@ -83,6 +86,37 @@ fn check(names: &Names, uri: &Uri, version: Version, headers: &HeaderMap) -> Res
     }
 }
 
+/// For which hosts a request is meant, of what [`hosts`] has let pass.
+fn asked(uri: &Uri, headers: &HeaderMap) -> Vec<Authority> {
+    let hosts = headers.get_all(header::HOST).into_iter();
+    let hosts = hosts.filter_map(|host| Authority::try_from(host.as_bytes()).ok());
+    uri.authority().cloned().into_iter().chain(hosts).collect()
+}
+
+/// Whether the request was made on the server's own machine, as its host says.
+pub(crate) fn is_on_loopback(uri: &Uri, headers: &HeaderMap) -> bool {
+    let asked = asked(uri, headers);
+    !asked.is_empty() && asked.iter().all(|asked| is_loopback_host(&host(asked)))
+}
+
+/// Whether a page of this origin is of this very server: of the same scheme, host and port.
+pub(crate) fn is_own_origin(origin: &str, scheme: &str, uri: &Uri, headers: &HeaderMap) -> bool {
+    let Some(origin) = Uri::try_from(origin).ok() else {
+        return false;
+    };
+    let port = |authority: &Authority| match (authority.port_u16(), scheme) {
+        (Some(port), _) => port,
+        (None, "https") => 443,
+        (None, _) => 80,
+    };
+    let whole = |authority: &Authority| (host(authority), port(authority));
+    let asked = asked(uri, headers);
+    origin.scheme_str() == Some(scheme)
+        && origin.authority().is_some_and(|origin| {
+            !asked.is_empty() && asked.iter().all(|asked| whole(asked) == whole(origin))
+        })
+}
+
 fn answers(names: &Names, authority: &Authority) -> bool {
     let host = host(authority);
     let is_address = host.parse::<IpAddr>().is_ok();
@@ -123,31 +157,23 @@ fn plain(name: &str) -> String {
 }
 
 fn no_host() -> Problem {
-    Problem {
-        code: "bad_request".to_owned(),
-        status: 400,
-        detail: "the request does not say, once and readably, for which host it is: send one Host header".to_owned(),
-    }
+    Code::BadRequest.problem(
+        "the request does not say, once and readably, for which host it is: send one Host header",
+    )
 }
 
 fn misdirected(authority: &Authority) -> Problem {
     // An authority is ASCII.
     let host = &authority.host()[..authority.host().len().min(REPEATED_BYTES)];
-    Problem {
-        code: "misdirected".to_owned(),
-        status: 421,
-        detail: format!(
-            "{host:?} is not known as a name of this server: use its address or localhost, or add the name to names under [server] in gantry.toml and start the server anew"
-        ),
-    }
+    Code::Misdirected.problem(format!(
+        "{host:?} is not known as a name of this server: use its address or localhost, or add the name to names under [server] in gantry.toml and start the server anew"
+    ))
 }
 
 fn foreign_page() -> Problem {
-    Problem {
-        code: "foreign_origin".to_owned(),
-        status: 403,
-        detail: "the request comes from a page of another site: add that site's name to names under [server] in gantry.toml if it is yours".to_owned(),
-    }
+    Code::ForeignOrigin.problem(
+        "the request comes from a page of another site: add that site's name to names under [server] in gantry.toml if it is yours",
+    )
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use shared_api::Problem;
 use tonic::Status;
 
-use crate::{rest::respond, serve::Place};
+use crate::{
+    rest::{Code, respond},
+    serve::Place,
+};
 
 /// Answers for the rest of the routes unless they begin to within this time.
 pub(crate) async fn in_time(
@@ -43,11 +45,7 @@ fn too_slow(grpc: bool, within: Duration) -> Response {
     if grpc {
         return Status::deadline_exceeded(detail).into_http();
     }
-    respond(Problem {
-        code: "too_slow".to_owned(),
-        status: 408,
-        detail,
-    })
+    respond(Code::TooSlow.problem(detail))
 }
 
 #[cfg(test)]

@@ -3,8 +3,10 @@
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
 //! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
-//! but yes or no, and `Identify`, by which the server proves who it is.
+//! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, and what
+//! takes another secret: signing in, and reading a session by its link.
 
+mod browser;
 mod grpc;
 mod headers;
 mod hosts;
@@ -26,7 +28,7 @@ pub use serve::{Door, Peer, Place, serve};
 use axum::{
     Extension, Router,
     extract::DefaultBodyLimit,
-    middleware::{from_fn_with_state, map_response},
+    middleware::{from_fn, from_fn_with_state, map_response_with_state},
 };
 use server_app::App;
 use shared_types::limits::MAX_API_BODY_BYTES;
@@ -42,21 +44,27 @@ pub struct Doors {
     pub limits: Limits,
     /// The names under which they answer.
     pub names: Names,
+    /// Whether browsers reach them by HTTPS: TLS ends here, or at a proxy before the server.
+    pub https: bool,
 }
 
 /// The routes of all doors.
 pub fn router(doors: Doors) -> Router {
     let grpc = grpc::router(doors.app.clone());
     let answer_within = doors.limits.answer_within;
-    let names = doors.names.clone();
+    let (names, https) = (doors.names.clone(), doors.https);
     let rest = rest::router()
         .merge(ws::router())
-        .with_state(doors)
+        .with_state(doors.clone())
+        .layer(from_fn_with_state(doors, rest::once))
         .layer(Extension(seats::Seats::default()))
         .layer(DefaultBodyLimit::max(MAX_API_BODY_BYTES));
     rest.merge(grpc)
         .layer(from_fn_with_state(answer_within, in_time::in_time))
+        .layer(from_fn(browser::cookies))
         .layer(from_fn_with_state(names, hosts::hosts))
-        .layer(tower_http::catch_panic::CatchPanicLayer::new())
-        .layer(map_response(headers::on_everything))
+        .layer(tower_http::catch_panic::CatchPanicLayer::custom(
+            rest::panicked,
+        ))
+        .layer(map_response_with_state(https, headers::on_everything))
 }

@@ -1,4 +1,4 @@
-//! How many connections and requests one credential may have waiting for its operations.
+//! How many connections one credential may have open, and requests waiting for its operations.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -6,38 +6,62 @@ use std::{
 };
 
 use axum::response::{IntoResponse, Response};
-use shared_api::Problem;
 use shared_types::CredentialId;
 
-use crate::rest::respond;
+use crate::rest::{Code, respond};
 
-/// WebSockets of operations, and requests that pass input or wait, of one credential at one time. Each
-/// may hold a mebibyte.
-const SEATS: usize = 64;
+/// What one credential may have so many of at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A WebSocket of an operation, or a request that passes input or waits. Each may hold a mebibyte.
+    Operation,
+    /// A WebSocket that follows sessions.
+    Sessions,
+}
+
+impl Kind {
+    fn at_most(self) -> usize {
+        match self {
+            Self::Operation => 64,
+            Self::Sessions => 256,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Operation => "streams and waiting requests of operations",
+            Self::Sessions => "streams of sessions",
+        }
+    }
+}
+
+/// What is counted, and of whom.
+type Whose = (CredentialId, Kind);
 
 /// Counts what is open. Clones count together.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Seats(Arc<Mutex<HashMap<CredentialId, usize>>>);
+pub(crate) struct Seats(Arc<Mutex<HashMap<Whose, usize>>>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     seats: Seats,
-    of: CredentialId,
+    of: Whose,
 }
 
 /// The credential has as many open as it may.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct AllTaken;
+pub(crate) struct AllTaken(Kind);
 
 impl Seats {
     /// # Errors
     /// There is none left.
-    pub(crate) fn take(&self, of: CredentialId) -> Result<Seat, AllTaken> {
+    pub(crate) fn take(&self, of: CredentialId, kind: Kind) -> Result<Seat, AllTaken> {
+        let of = (of, kind);
         let mut taken = self.lock();
         let number = taken.entry(of).or_default();
-        if *number >= SEATS {
-            return Err(AllTaken);
+        if *number >= kind.at_most() {
+            return Err(AllTaken(kind));
         }
         *number += 1;
         Ok(Seat {
@@ -46,7 +70,7 @@ impl Seats {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<CredentialId, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Whose, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -64,15 +88,13 @@ impl Drop for Seat {
 
 impl IntoResponse for AllTaken {
     fn into_response(self) -> Response {
+        let Self(kind) = self;
         let detail = format!(
-            "this credential has {SEATS} streams and waiting requests of operations open; close one, \
-             or use another credential"
+            "this credential has {most} of {most} {open} open; close one, or use another credential",
+            most = kind.at_most(),
+            open = kind.name()
         );
-        let mut response = respond(Problem {
-            code: "too_many".to_owned(),
-            status: 429,
-            detail,
-        });
+        let mut response = respond(Code::TooMany.problem(detail));
         let headers = response.headers_mut();
         headers.insert(http::header::RETRY_AFTER, 1.into());
         response
@@ -87,13 +109,15 @@ mod tests {
     fn a_credential_has_so_many_seats_and_gets_each_of_them_back() {
         let seats = Seats::default();
         let (one, other) = (CredentialId::from_u128(1), CredentialId::from_u128(2));
-        let mut taken: Vec<_> = (0..SEATS).map(|_| seats.take(one)).collect();
-        assert!(taken.iter().all(Result::is_ok));
-        assert_eq!(seats.take(one).err(), Some(AllTaken));
-        assert!(seats.take(other).is_ok(), "another one has its own");
-        taken.pop();
-        assert!(seats.take(one).is_ok());
-        drop(taken);
+        for kind in [Kind::Operation, Kind::Sessions] {
+            let take = |of| seats.take(of, kind);
+            let mut taken: Vec<_> = (0..kind.at_most()).map(|_| take(one)).collect();
+            assert!(taken.iter().all(Result::is_ok));
+            assert_eq!(take(one).err(), Some(AllTaken(kind)));
+            assert!(take(other).is_ok(), "another one has its own");
+            taken.pop();
+            assert!(take(one).is_ok());
+        }
         assert!(seats.lock().is_empty(), "what is given back is forgotten");
     }
 }

@@ -9,6 +9,7 @@ pub(crate) fn status(error: &AppError) -> Status {
         AppError::NotFound(_) => Code::NotFound,
         AppError::Invalid(_) => Code::InvalidArgument,
         AppError::Conflict(_) => Code::AlreadyExists,
+        AppError::Full(_) => Code::ResourceExhausted,
         AppError::Unauthenticated(_) => Code::Unauthenticated,
         AppError::Forbidden(_) => Code::PermissionDenied,
         AppError::TooMany { .. } | AppError::OverRate { .. } => Code::ResourceExhausted,

@@ -1,4 +1,4 @@
-//! Who may come in: the first owner, one-time codes, sign-ins and API keys.
+//! Who may come in: the first owner, one-time codes, sign-ins of terminals and browsers, and keys.
 //!
 //! A sign-in code carries so many random bits that guessing is hopeless at any rate that a server can
 //! answer: at 100,000 tries a second for all of the 24 hours that a code is good, one guess in a
@@ -7,18 +7,27 @@
 //! code: within them it is the reason (wrong, used, expired). Beyond them every wrong code gets the same
 //! answer: too many tries.
 
-use std::{net::IpAddr, ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use server_store::{
-    AttemptKind, Bootstrap, CredentialKind, CredentialRow, NewCredential, NewSignInCode, NewTenant,
-    NewUser, Origin, RedeemRefusal, Scopes, Store, SubjectRow, UserRow,
+    AttemptKind, Bootstrap, CredentialKind, NewCredential, NewSignInCode, NewTenant, NewUser,
+    Origin, RedeemRefusal, Store, SubjectRow, UserRow,
 };
 use shared_types::{
-    AddressRange, Clock, CredentialId, Digest, Entropy, TenantId, Timestamp, Token, TokenKind,
-    UserId, clean::is_clean_line, limits::MAX_NAME_BYTES,
+    AddressRange, Clock, CredentialId, Digest, Entropy, RunnerId, TenantId, Timestamp, Token,
+    TokenKind, UserId, clean::is_clean_line, limits::MAX_NAME_BYTES,
 };
 
+mod browser;
+mod key;
 mod last_use;
+mod ticket;
+
+pub use self::{
+    browser::{BrowserSession, SignedInBrowser},
+    key::{Key, KeyTerms},
+    ticket::StreamTicket,
+};
 
 use self::last_use::LastUse;
 use crate::{
@@ -34,9 +43,6 @@ const ATTEMPTS: u64 = 10;
 const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
 /// Letters of a code: 60 bits, because no limit stands between a guess and the code.
 const CODE_LETTERS: usize = 12;
-/// How long a key can be made for: a second to ten years.
-const KEY_VALID_FOR: RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_secs(10 * 366 * 24 * 60 * 60);
 /// Letters of a code between two dashes.
 const CODE_GROUP: usize = 4;
 /// Hexadecimal digits of a code's digest by which tries of it are counted: as many as are no other
@@ -48,44 +54,6 @@ const CODE_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// A person or service account.
 pub type User = UserRow;
 
-/// A key or sign-in, without its secret.
-#[derive(Debug, Clone)]
-pub struct Key {
-    /// Its id.
-    pub id: CredentialId,
-    /// What it is called.
-    pub name: String,
-    /// What it is.
-    pub kind: CredentialKind,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// The key or sign-in with which it was made, where that is known.
-    pub made_by: Option<CredentialId>,
-    /// When it was last used, as far as that was recorded.
-    pub last_used_at: Option<Timestamp>,
-    /// What it is good for.
-    pub scopes: Scopes,
-    /// Until when it can be used.
-    pub expires_at: Option<Timestamp>,
-    /// From where it can be used; from anywhere, if absent.
-    pub from: Option<AddressRange>,
-    /// Whether it is the one that asks.
-    pub is_asking: bool,
-}
-
-/// What a new key is good for.
-#[derive(Debug, Clone, Default)]
-pub struct KeyTerms {
-    /// What lists call it.
-    pub name: String,
-    /// Its scopes; the usual ones, if absent.
-    pub scopes: Option<Scopes>,
-    /// For how long it can be used; without an end, if absent.
-    pub valid_for: Option<Duration>,
-    /// From where it can be used; from anywhere, if absent.
-    pub from: Option<AddressRange>,
-}
-
 /// Who asks, and where.
 #[derive(Debug, Clone)]
 pub struct Me {
@@ -93,17 +61,21 @@ pub struct Me {
     pub user: User,
     /// The tenant's name.
     pub tenant: String,
-    /// The runner that the person chose.
+    /// The runner on which the person works: by choice, else the tenant's default.
     pub active_runner: Option<ActiveRunner>,
 }
 
-/// The runner that a person chose.
+/// The runner on which a person works.
 #[derive(Debug, Clone)]
 pub struct ActiveRunner {
+    /// Its id.
+    pub id: RunnerId,
     /// Its name.
     pub name: String,
     /// Whether it was removed. It stays the choice: another one of its name is not it.
     pub removed: bool,
+    /// Whether it is the tenant's default, because the person has chosen none.
+    pub is_default: bool,
 }
 
 /// The use cases of this file.
@@ -158,7 +130,11 @@ impl Access {
     /// # Errors
     /// If the store does not answer.
     pub async fn has_signed_in(&self, tenant: TenantId, user: UserId) -> Result<bool, AppError> {
-        Ok(!self.store.list_credentials(tenant, user).await?.is_empty())
+        Ok(!self
+            .store
+            .list_credentials(tenant, user, 1)
+            .await?
+            .is_empty())
     }
 
     /// A new one-time code for the user; an older one is worth nothing from then on.
@@ -191,7 +167,7 @@ impl Access {
         (groups.join("-"), code)
     }
 
-    /// Exchanges a code for a token. A wrong one counts against the address and against the code; a
+    /// Exchanges a code for a terminal's token. A wrong one counts against the address and against the code; a
     /// right one is let in whatever was tried before.
     ///
     /// # Errors
@@ -202,10 +178,20 @@ impl Access {
         device: &str,
         address: IpAddr,
     ) -> Result<(Token, User), AppError> {
-        let now = self.clock.now();
-        let hash = code_hash(code);
         let token = Token::generate(TokenKind::SignIn, &*self.entropy);
         let made = self.credential(CredentialKind::SignIn, device, &token)?;
+        let user = self.redeem(code, made, address).await?;
+        Ok((token, user))
+    }
+
+    /// Exchanges a code for this credential.
+    async fn redeem(
+        &self,
+        code: &str,
+        made: NewCredential,
+        address: IpAddr,
+    ) -> Result<User, AppError> {
+        let (now, hash) = (self.clock.now(), code_hash(code));
         let credential = NewCredential {
             origin: Origin {
                 credential: Some(made.id),
@@ -215,7 +201,7 @@ impl Access {
         };
         let redeemed = self.store.redeem_sign_in_code(&hash, &credential, now);
         let refusal = match redeemed.await {
-            Ok((user, _)) => return Ok((token, user)),
+            Ok((user, _)) => return Ok(user),
             Err(RedeemRefusal::Store(error)) => return Err(error.into()),
             Err(RedeemRefusal::Unknown) => {
                 "this code is wrong, or a newer one has taken its place; ask whoever invited you for a new one, or run on the server's machine: gantry-server sign-in-code"
@@ -273,6 +259,21 @@ impl Access {
                     "a join token enrols a runner; it does not sign in",
                 ));
             }
+            TokenKind::Share => {
+                return Err(AppError::Unauthenticated(
+                    "a link to a session reads that session alone; it does not sign in",
+                ));
+            }
+            TokenKind::Browser => {
+                return Err(AppError::Unauthenticated(
+                    "a browser's cookie is good as a cookie alone; a program needs a key: gantry keys add NAME",
+                ));
+            }
+            TokenKind::Ticket => {
+                return Err(AppError::Unauthenticated(
+                    "a ticket opens one stream, as ?ticket= behind its address; it does not sign in",
+                ));
+            }
         };
         let found = self
             .store
@@ -283,7 +284,7 @@ impl Access {
             "the credential is not valid; sign in again",
         ))?;
         let ctx = self.context(&row, from)?;
-        self.used.note(&row, &self.store, &*self.clock);
+        self.used.note(&row, from, (&self.store, &*self.clock));
         Ok(ctx)
     }
 
@@ -306,6 +307,9 @@ impl Access {
     }
 
     fn context(&self, row: &SubjectRow, from: Option<IpAddr>) -> Result<OpContext, AppError> {
+        if row.kind == CredentialKind::Browser && self.is_over(row) {
+            return Err(browser::SIGNED_OUT);
+        }
         if row.expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(AppError::Unauthenticated(
                 "this key has expired; make a new one: gantry keys add NAME",
@@ -336,12 +340,15 @@ impl Access {
         self.gate.own(ctx, Action::SeeAccount)?;
         let user = self.store.user(ctx.tenant, ctx.user).await?;
         let tenant = self.store.tenant(ctx.tenant).await?.name;
-        let active_runner = match user.active_runner {
-            Some(id) => {
-                let row = self.store.runner(ctx.tenant, id).await?;
-                let removed = row.revoked_at.is_some();
-                let name = row.name;
-                Some(ActiveRunner { name, removed })
+        let active_runner = match self.store.runner_in_use(ctx.tenant, ctx.user).await? {
+            Some(in_use) => {
+                let row = self.store.runner(ctx.tenant, in_use.id).await?;
+                Some(ActiveRunner {
+                    id: in_use.id,
+                    name: row.name,
+                    removed: row.revoked_at.is_some(),
+                    is_default: in_use.is_default,
+                })
             }
             None => None,
         };
@@ -350,77 +357,6 @@ impl Access {
             tenant,
             active_runner,
         })
-    }
-
-    /// The user's keys and sign-ins, the newest first.
-    ///
-    /// # Errors
-    /// If the store does not answer.
-    pub async fn keys(&self, ctx: &OpContext) -> Result<Vec<Key>, AppError> {
-        self.gate.own(ctx, Action::SeeKeys)?;
-        Ok(self
-            .store
-            .list_credentials(ctx.tenant, ctx.user)
-            .await?
-            .into_iter()
-            .map(|row| key(ctx, row))
-            .collect())
-    }
-
-    /// Makes an API key. Made with a key, it ends with that one, at the latest when that one expires,
-    /// and is good for no other addresses.
-    ///
-    /// # Errors
-    /// If the terms are out of bounds, the key would be good for more than the user or the credential that
-    /// makes it, or the user has too many keys or made too many lately.
-    pub async fn create_key(
-        &self,
-        ctx: &OpContext,
-        terms: &KeyTerms,
-    ) -> Result<(Token, Key), AppError> {
-        let scopes = self.gate.key_scopes(ctx, terms.scopes)?;
-        let maker = self.store.credential(ctx.tenant, ctx.credential).await?;
-        let now = self.clock.now();
-        let expires_at = match terms.valid_for {
-            Some(valid_for) if !KEY_VALID_FOR.contains(&valid_for) => {
-                return Err(AppError::Invalid(format!(
-                    "a key cannot be valid for {} s: ask for {} to {} s",
-                    valid_for.as_secs(),
-                    KEY_VALID_FOR.start().as_secs(),
-                    KEY_VALID_FOR.end().as_secs()
-                )));
-            }
-            valid_for => valid_for.map(|valid_for| now.after(valid_for)),
-        };
-        let token = Token::generate(TokenKind::ApiKey, &*self.entropy);
-        let made = self.credential(CredentialKind::ApiKey, &terms.name, &token)?;
-        let credential = NewCredential {
-            scopes: Some(scopes),
-            expires_at: expires_at.into_iter().chain(maker.expires_at).min(),
-            from: maker.from.or(terms.from),
-            made_by: Some(ctx.credential),
-            origin: ctx.by().origin,
-            ..made
-        };
-        self.allowance.one_more(ctx)?;
-        let row = self
-            .store
-            .insert_credential(ctx.tenant, ctx.user, &credential, now)
-            .await?;
-        Ok((token, key(ctx, row)))
-    }
-
-    /// Ends one of the user's own keys or sign-ins, and with a key the keys that it made: for requests at once, for a WebSocket that is
-    /// open within five seconds.
-    ///
-    /// # Errors
-    /// If the user has no such key.
-    pub async fn revoke_key(&self, ctx: &OpContext, id: CredentialId) -> Result<(), AppError> {
-        self.gate.key(ctx, Action::RevokeKey, id).await?;
-        Ok(self
-            .store
-            .revoke_credential(ctx.tenant, id, ctx.by(), self.clock.now())
-            .await?)
     }
 
     fn credential(
@@ -445,22 +381,9 @@ impl Access {
             expires_at: None,
             from: None,
             origin: Origin::default(),
+            maker: None,
+            second_hash: token.second_hash(),
         })
-    }
-}
-
-fn key(ctx: &OpContext, row: CredentialRow) -> Key {
-    Key {
-        last_used_at: row.last_used_at,
-        scopes: row.scopes,
-        expires_at: row.expires_at,
-        from: row.from,
-        is_asking: row.id == ctx.credential,
-        id: row.id,
-        name: row.name,
-        kind: row.kind,
-        created_at: row.created_at,
-        made_by: row.made_by,
     }
 }
 

@@ -3,7 +3,7 @@
 use server_store::{AuditFilter, AuditRow, Store};
 use shared_types::Timestamp;
 
-use crate::{AppError, OpContext, gate::Gate, rights::Action};
+use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
 
 /// The word for what the server did itself, or somebody whom it does not know.
 const SYSTEM: &str = "system";
@@ -55,9 +55,7 @@ impl Audit {
             Some(_) => limit + 1,
             None => limit,
         };
-        let mut rows = self.store.audit_page(ctx.tenant, &filter, asked).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
-        Ok((rows, more))
+        let rows = self.store.audit_page(ctx.tenant, &filter, asked).await?;
+        Ok(cut(rows, limit))
     }
 }

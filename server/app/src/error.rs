@@ -19,6 +19,9 @@ pub enum AppError {
     /// It contradicts what is there.
     #[error("{0}")]
     Conflict(String),
+    /// There are as many as there may be; the text names the limit, the use and what to do.
+    #[error("{0}")]
+    Full(String),
     /// The credential does not hold. Never says which part of it.
     #[error("{0}")]
     Unauthenticated(&'static str),
@@ -45,19 +48,6 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// A stable word for programs.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotFound(_) => "not_found",
-            Self::Invalid(_) => "invalid",
-            Self::Conflict(_) => "conflict",
-            Self::Unauthenticated(_) => "unauthenticated",
-            Self::Forbidden(_) => "forbidden",
-            Self::TooMany { .. } | Self::OverRate { .. } => "too_many",
-            Self::Unavailable(_) => "unavailable",
-        }
-    }
-
     pub(crate) fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Unavailable(Box::new(source))
     }
@@ -77,7 +67,7 @@ impl From<StoreError> for AppError {
             StoreError::TooLarge { what, max_bytes } => Self::Invalid(format!(
                 "{what} is longer than {max_bytes} bytes; shorten it"
             )),
-            StoreError::Full(why) => Self::Conflict(why.to_owned()),
+            StoreError::Full(full) => Self::Full(full.to_string()),
             other => Self::unavailable(other),
         }
     }

@@ -6,7 +6,7 @@
 
 use server_store::{
     CredentialRow, ListedOperation, PersonRow, Role, RunnerRow, Scopes, SessionRow, Store,
-    StoreError,
+    StoreError, UserKind,
 };
 use shared_types::{CredentialId, OperationId, RunnerId, SessionId, TenantId, UserId};
 
@@ -34,6 +34,11 @@ impl Gate {
         checked(ctx, action, &Resource::Own, "it")
     }
 
+    /// Whether the subject may do this to anything at all.
+    pub(crate) fn anything(&self, ctx: &OpContext, action: Action) -> Result<(), AppError> {
+        checked(ctx, action, &Resource::Unknown, "it")
+    }
+
     pub(crate) async fn session(
         &self,
         ctx: &OpContext,
@@ -43,6 +48,9 @@ impl Gate {
         const NOUN: &str = "session";
         checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = found(self.store.session(ctx.tenant, id).await, NOUN)?;
+        if row.deleted_at.is_some() {
+            return Err(AppError::NotFound(NOUN));
+        }
         let resource = Resource::Thing {
             owner: row.user,
             shared: false,
@@ -121,10 +129,11 @@ impl Gate {
         Ok(row)
     }
 
-    /// The runners that the subject may see, by name.
+    /// The runners that the subject may see, by name, after that name (empty: from the start).
     pub(crate) async fn runners(
         &self,
         ctx: &OpContext,
+        after: &str,
         at_most: u32,
     ) -> Result<Vec<RunnerRow>, AppError> {
         checked(ctx, Action::SeeRunner, &Resource::Own, "runner")?;
@@ -133,10 +142,10 @@ impl Gate {
             shared: false,
         };
         let rows = match allow(&ctx.subject(), Action::SeeRunner, &anybodys) {
-            Ok(()) => self.store.list_runners(ctx.tenant, "", at_most).await,
+            Ok(()) => self.store.list_runners(ctx.tenant, after, at_most).await,
             Err(_) => {
                 self.store
-                    .runners_of_user(ctx.tenant, ctx.user, at_most)
+                    .runners_of_user(ctx.tenant, ctx.user, after, at_most)
                     .await
             }
         };
@@ -220,6 +229,59 @@ impl Gate {
         scopes.map_err(|denied| AppError::Forbidden(denied.to_string().into()))
     }
 
+    /// The scopes of a key that the subject makes for a service account with this role.
+    pub(crate) fn service_key_scopes(
+        &self,
+        ctx: &OpContext,
+        role: Role,
+        asked: Option<Scopes>,
+    ) -> Result<Scopes, AppError> {
+        let account = Subject {
+            role,
+            ..ctx.subject()
+        };
+        new_key(&account, asked).map_err(|denied| {
+            let words = match denied {
+                Denied::KeyScope {
+                    scope,
+                    has,
+                    by_role: true,
+                } => format!(
+                    "a service account with the role {has} can have no key with the scope {scope}; leave \
+                     it out, or change the role: gantry people role NAME ROLE"
+                ),
+                denied => denied.to_string(),
+            };
+            AppError::Forbidden(words.into())
+        })
+    }
+
+    /// Whether the subject may add a service account with that role.
+    pub(crate) fn new_service_account(&self, ctx: &OpContext, role: Role) -> Result<(), AppError> {
+        let resource = Resource::Person { id: NOBODY, role };
+        checked(ctx, Action::AddServiceAccount, &resource, "service account")
+    }
+
+    /// A service account that was not removed.
+    pub(crate) async fn service_account(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: UserId,
+    ) -> Result<PersonRow, AppError> {
+        const NOUN: &str = "service account";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = self.store.person(ctx.tenant, &id.to_string()).await;
+        let row = found(row, NOUN)?;
+        if row.user.kind != UserKind::Service {
+            return Err(AppError::NotFound(NOUN));
+        }
+        let role = row.user.role;
+        checked(ctx, action, &Resource::Person { id, role }, NOUN)?;
+        Ok(row)
+    }
+
+    /// A key or sign-in of the subject's own; also a key of a service account, for those who manage them.
     pub(crate) async fn key(
         &self,
         ctx: &OpContext,
@@ -229,6 +291,15 @@ impl Gate {
         const NOUN: &str = "key";
         checked(ctx, action, &Resource::Unknown, NOUN)?;
         let row = found(self.store.credential(ctx.tenant, id).await, NOUN)?;
+        if row.user != ctx.user {
+            let manage = Action::ManageServiceKeys;
+            let account = self.service_account(ctx, manage, row.user).await;
+            return match account {
+                Ok(_) => Ok(row),
+                Err(error @ AppError::Unavailable(_)) => Err(error),
+                Err(_) => Err(AppError::NotFound(NOUN)),
+            };
+        }
         let resource = Resource::Thing {
             owner: row.user,
             shared: false,

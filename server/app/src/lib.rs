@@ -21,14 +21,17 @@ mod live;
 mod operations;
 mod operator;
 mod outdated;
+mod pages;
 mod people;
 mod ports;
 mod refusals;
 mod replicas;
+mod requests;
 pub mod rights;
 mod runners;
 mod session_log;
 mod sessions;
+mod settings;
 mod silence;
 mod silent;
 mod sweep;
@@ -41,14 +44,17 @@ use std::{sync::Arc, time::Duration};
 
 use proto::v1;
 use server_agent::{Engine, EngineLimits, ToolSet};
-use server_llm::{Model, ModelInfo};
+use server_llm::{ModelInfo, Models};
 use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use access::{Access, Key, KeyTerms, Me, SIGN_IN_CODE_FOR, User};
+pub use access::{
+    Access, BrowserSession, Key, KeyTerms, Me, SIGN_IN_CODE_FOR, SignedInBrowser, StreamTicket,
+    User,
+};
 pub use allowance::{Rate, UserLimits};
 pub use audit::{Audit, AuditQuery};
 pub use context::OpContext;
@@ -65,11 +71,15 @@ pub use operations::{
 pub use operator::Operator;
 pub use people::{Invited, People, Person};
 
+pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
-pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes};
-pub use sessions::{Sent, Session, Sessions};
+pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes, UserKind};
+pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange};
+pub use server_store::{SettingLayer, SettingName};
+pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
+pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
 pub use turns::TurnLimits;
 
@@ -95,9 +105,11 @@ pub struct Parts {
     pub store: Store,
     /// Where the output of operations is kept.
     pub outputs: server_store::Outputs,
-    /// Who answers.
-    pub model: Arc<dyn Model>,
-    /// Tokens that fit into one request to the model and its answer, where that is known.
+    /// Who can answer.
+    pub models: Models,
+    /// What the operator has set for all tenants.
+    pub operator: OperatorSettings,
+    /// Tokens that fit into one request to any of the models and its answer, where that is known.
     pub model_window: Option<usize>,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -145,7 +157,7 @@ impl Parts {
         )
     }
 
-    fn bench(&self, links: &Links, hub: &LiveHub) -> Bench {
+    fn bench(&self, links: &Links, hub: &LiveHub, settings: &Settings) -> Bench {
         let tools = ToolSet::standard();
         let limits = EngineLimits {
             model_window: self.model_window,
@@ -154,7 +166,7 @@ impl Parts {
             ..EngineLimits::default()
         };
         Bench {
-            engine: Engine::new(self.model.clone(), tools, limits, self.clock.clone()),
+            engine: Engine::new(self.models.clone(), tools, limits, self.clock.clone()),
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             links: links.clone(),
@@ -163,6 +175,7 @@ impl Parts {
             replica: self.replica,
             started: Started::now(self.clock.now()),
             isolation: self.isolation.clone(),
+            unless_set: settings.of_operator(),
         }
     }
 }
@@ -176,12 +189,16 @@ pub struct App {
     pub sessions: Sessions,
     /// What runs on runners, and what it wrote.
     pub operations: Operations,
+    /// What counts for users and sessions.
+    pub settings: Settings,
     /// Runners and the choice among them.
     pub runners: Runners,
     /// Who is here.
     pub people: People,
     /// What was done.
     pub audit: Audit,
+    /// Requests that are sent again.
+    pub requests: Requests,
     /// How runners come in.
     pub enrolment: Enrolment,
     store: Store,
@@ -204,9 +221,17 @@ impl App {
         (parts.store)
             .start_replica(parts.replica, &parts.place, now)
             .await?;
-        let (tasks, hub, model) = (TaskTracker::new(), LiveHub::start(), parts.model.info());
+        let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
+        let model = parts.models.first().info();
         let links = parts.links(&hub);
-        let bench = Arc::new(parts.bench(&links, &hub));
+        let gate = Gate::new(parts.store.clone());
+        let settings = Settings::new(
+            (parts.store.clone(), gate.clone()),
+            parts.models.clone(),
+            parts.operator.clone(),
+            parts.clock.clone(),
+        );
+        let bench = Arc::new(parts.bench(&links, &hub, &settings));
         let started = bench.started;
         let turns = Turns::start(bench, parts.turns.at_once, parts.stop.clone(), &tasks);
         let Parts {
@@ -239,7 +264,6 @@ impl App {
         };
         tasks.spawn(replicas.run(parts.stop.clone()));
         let allowance = Allowance::new(parts.user_limits, clock.clone());
-        let gate = Gate::new(store.clone());
         let access = Access::new(
             store.clone(),
             clock.clone(),
@@ -279,8 +303,9 @@ impl App {
             allowance.clone(),
             clock.clone(),
             entropy.clone(),
-            &model,
+            settings.clone(),
         );
+        tasks.spawn(sessions.deletions(outputs.clone()).run(parts.stop.clone()));
         let operations = Operations {
             store: store.clone(),
             gate: gate.clone(),
@@ -301,6 +326,11 @@ impl App {
             store: store.clone(),
             gate: gate.clone(),
         };
+        let requests = Requests {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+        };
         let people = People {
             store: store.clone(),
             gate,
@@ -315,9 +345,11 @@ impl App {
             access,
             sessions,
             operations,
+            settings,
             runners,
             people,
             audit,
+            requests,
             enrolment,
             store,
             replica: parts.replica,
@@ -328,7 +360,7 @@ impl App {
         })
     }
 
-    /// The model that answers, as people see it.
+    /// The model that answers where no one has chosen another, as people see it.
     pub fn model(&self) -> &ModelInfo {
         &self.model
     }

@@ -42,6 +42,7 @@ use crate::{
     gate::Gate,
     isolation::IsolationPolicy,
     live::LiveHub,
+    pages::cut,
     ports::{Started, TenantOperations},
     rights::Action,
     runners,
@@ -156,10 +157,17 @@ impl Operations {
         &self,
         ctx: &OpContext,
         filter: OperationFilter,
-    ) -> Result<Vec<OperationView>, AppError> {
+    ) -> Result<(Vec<OperationView>, bool), AppError> {
         self.gate.own(ctx, Action::ReadOperation)?;
-        let listed = self.store.operations_of_user(ctx.tenant, ctx.user, &filter);
-        Ok(listed.await?.into_iter().map(shown).collect())
+        let one_more = OperationFilter {
+            limit: filter.limit + 1,
+            ..filter
+        };
+        let rows = self
+            .store
+            .operations_of_user(ctx.tenant, ctx.user, &one_more);
+        let (rows, more) = cut(rows.await?, one_more.limit - 1);
+        Ok((rows.into_iter().map(shown).collect(), more))
     }
 
     /// One of them.
@@ -349,15 +357,15 @@ impl Operations {
                 Ok(found?.id)
             }
             None => {
-                let user = self.store.user(ctx.tenant, ctx.user).await?;
-                let active = user.active_runner.ok_or_else(|| {
+                let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
+                let active = in_use.ok_or_else(|| {
                     AppError::Conflict(
                         "no runner is chosen; name one, or choose one with: gantry runners use NAME"
                             .to_owned(),
                     )
                 })?;
-                let known = self.gate.known_runner(ctx, Action::UseRunner, active);
-                known.await.map(|()| active)
+                let known = self.gate.known_runner(ctx, Action::UseRunner, active.id);
+                known.await.map(|()| active.id)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use server_store::{Store, StoreError};
+use server_store::{Store, StoreError, UserKind};
 use shared_types::{Clock, Entropy, Token};
 
 use crate::{
@@ -51,6 +51,12 @@ impl Operator {
                 let stored = name.to_ascii_lowercase();
                 let person = self.store.person(first.tenant, &stored);
                 match person.await {
+                    Ok(person) if person.user.kind == UserKind::Service => {
+                        return Err(AppError::Invalid(format!(
+                            "{name} is a service account, which does not sign in; an admin makes a key for \
+                             it: gantry keys add NAME --service {name}"
+                        )));
+                    }
                     Ok(person) => person.user.id,
                     Err(StoreError::NotFound) => {
                         return Err(AppError::Invalid(format!(

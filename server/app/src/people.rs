@@ -1,13 +1,13 @@
-//! People: inviting them, their roles, and how they go.
+//! People and service accounts: inviting and adding them, their roles, and how they go.
 
 use std::{sync::Arc, time::Duration};
 
-use server_store::{NewUser, PersonRow, Role, Store};
+use server_store::{NewUser, PersonRow, Role, Store, UserKind};
 use shared_types::{Clock, Entropy, Timestamp, UserId};
 
 use crate::{
     AppError, OpContext, access::Access, allowance::Allowance, gate::Gate, operations::Operations,
-    rights::Action, sessions::Sessions, whole::whole,
+    pages::cut, rights::Action, sessions::Sessions, whole::whole,
 };
 
 /// How long an invitation can be used.
@@ -63,9 +63,8 @@ impl People {
         limit: u32,
     ) -> Result<(Vec<Person>, bool), AppError> {
         self.gate.own(ctx, Action::SeePeople)?;
-        let mut rows = self.store.people(ctx.tenant, after, limit + 1).await?;
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
+        let rows = self.store.people(ctx.tenant, after, limit + 1).await?;
+        let (rows, more) = cut(rows, limit);
         Ok((rows.into_iter().map(|row| person(ctx, row)).collect(), more))
     }
 
@@ -80,8 +79,13 @@ impl People {
         role: Role,
     ) -> Result<Invited, AppError> {
         self.gate.new_person(ctx, role)?;
-        let name = person_name(name)?;
+        let name = user_name(name)?;
         if let Ok(known) = self.store.person(ctx.tenant, &name).await {
+            if known.user.kind == UserKind::Service {
+                return Err(AppError::Conflict(format!(
+                    "{name} is a service account, which has keys and does not sign in; choose another name"
+                )));
+            }
             // An invitation that an owner made is not an admin's to replace.
             let id = known.user.id;
             self.gate
@@ -110,7 +114,41 @@ impl People {
         })
     }
 
-    /// Changes what a person may do.
+    /// Adds a service account: a user that is no person, has keys, and never signs in.
+    ///
+    /// # Errors
+    /// If the user may not do that, it would be an owner, the name cannot be one, or is taken.
+    pub async fn add_service_account(
+        &self,
+        ctx: &OpContext,
+        name: &str,
+        role: Role,
+    ) -> Result<Person, AppError> {
+        // For any role first, so that one who may not do it hears that.
+        self.gate.new_service_account(ctx, Role::Viewer)?;
+        no_owner(role)?;
+        self.gate.new_service_account(ctx, role)?;
+        let name = user_name(name)?;
+        if self.store.person(ctx.tenant, &name).await.is_ok() {
+            return Err(AppError::Conflict(format!(
+                "the name {name} is taken; choose another one (gantry people lists them)"
+            )));
+        }
+        self.allowance.one_more(ctx)?;
+        let new = NewUser {
+            id: UserId::generate(&*self.clock, &*self.entropy),
+            name,
+        };
+        let (by, now) = (ctx.by(), self.clock.now());
+        let added = self
+            .store
+            .add_service_account(ctx.tenant, (&new, role), &by, now);
+        let id = added.await?.id;
+        let row = self.store.person(ctx.tenant, &id.to_string()).await?;
+        Ok(person(ctx, row))
+    }
+
+    /// Changes what a person or a service account may do.
     ///
     /// # Errors
     /// If there is no such person, the user may not do that, or nobody would be an owner any more.
@@ -120,9 +158,13 @@ impl People {
         id: UserId,
         role: Role,
     ) -> Result<Person, AppError> {
-        self.gate
+        let row = self
+            .gate
             .person(ctx, Action::ChangeRole, id, Some(role))
             .await?;
+        if row.user.kind == UserKind::Service {
+            no_owner(role)?;
+        }
         let (by, now) = (ctx.by(), self.clock.now());
         let changed = self.store.change_role(ctx.tenant, id, role, &by, now);
         changed.await?;
@@ -157,7 +199,11 @@ impl People {
             .unfinished_turns_of_user(ctx.tenant, user)
             .await?;
         for (session, turn) in turns {
-            if let Err(error) = self.sessions.stop(ctx, session, turn).await {
+            if let Err(error) = self
+                .sessions
+                .stop((ctx.tenant, ctx.user), session, turn)
+                .await
+            {
                 tracing::warn!(turn.id = %turn, %error, "a turn of a removed person cannot be stopped");
             }
         }
@@ -177,8 +223,18 @@ fn person(ctx: &OpContext, row: PersonRow) -> Person {
     }
 }
 
+/// An account that never signs in cannot be the one who can do everything.
+fn no_owner(role: Role) -> Result<(), AppError> {
+    match role {
+        Role::Owner => Err(AppError::Invalid(
+            "a service account cannot be an owner; choose admin, member or viewer".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// A name as it is stored: ASCII in lower case, so that no two look alike.
-fn person_name(given: &str) -> Result<String, AppError> {
+fn user_name(given: &str) -> Result<String, AppError> {
     let name = given.trim().to_ascii_lowercase();
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let fits = (1..=NAME_AT_MOST).contains(&name.len())
@@ -205,7 +261,7 @@ mod tests {
 
     #[test]
     fn names_that_look_alike_are_one_name_or_none() {
-        let name = |given: &str| person_name(given).ok();
+        let name = |given: &str| user_name(given).ok();
         for same in ["ann", "Ann", "ANN", " ann\n"] {
             assert_eq!(name(same).as_deref(), Some("ann"));
         }

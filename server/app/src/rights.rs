@@ -57,6 +57,12 @@ pub enum Action {
     BeginSession,
     /// Pin a session to a runner.
     PinSession,
+    /// Rename a session, or put it out of the list.
+    ChangeSession,
+    /// Make and end links by which strangers read a session.
+    ShareSession,
+    /// Delete a session.
+    DeleteSession,
     /// Send a message.
     SendMessage,
     /// Stop a turn.
@@ -83,6 +89,12 @@ pub enum Action {
     TakeRunner,
     /// Make a token with which runners enrol.
     MakeJoinToken,
+    /// See what counts for oneself and for one's sessions.
+    SeeSettings,
+    /// Change what counts for oneself and for one's sessions.
+    ChangeSettings,
+    /// Change what counts for the tenant.
+    ChangeTenantSettings,
     /// List the people.
     SeePeople,
     /// Invite a person.
@@ -91,6 +103,10 @@ pub enum Action {
     ChangeRole,
     /// Remove a person.
     RemovePerson,
+    /// Add a service account.
+    AddServiceAccount,
+    /// List, make and end keys of a service account.
+    ManageServiceKeys,
     /// List one's keys and sign-ins.
     SeeKeys,
     /// Make an API key.
@@ -175,6 +191,8 @@ pub fn allow(subject: &Subject, action: Action, resource: &Resource) -> Result<(
                     Owner,
                     Action::InvitePerson | Action::ChangeRole | Action::RemovePerson,
                 ) => Some(Owner),
+                // An account that never signs in is not the one who can do everything.
+                (_, Owner, Action::AddServiceAccount | Action::ManageServiceKeys) => None,
                 _ => least,
             }
         }
@@ -301,6 +319,9 @@ impl Action {
         Self::ReadSession,
         Self::BeginSession,
         Self::PinSession,
+        Self::ChangeSession,
+        Self::ShareSession,
+        Self::DeleteSession,
         Self::SendMessage,
         Self::CancelTurn,
         Self::ReadOperation,
@@ -314,10 +335,15 @@ impl Action {
         Self::ShareRunner,
         Self::TakeRunner,
         Self::MakeJoinToken,
+        Self::SeeSettings,
+        Self::ChangeSettings,
+        Self::ChangeTenantSettings,
         Self::SeePeople,
         Self::InvitePerson,
         Self::ChangeRole,
         Self::RemovePerson,
+        Self::AddServiceAccount,
+        Self::ManageServiceKeys,
         Self::SeeKeys,
         Self::MakeKey,
         Self::RevokeKey,
@@ -328,9 +354,16 @@ impl Action {
     fn rule(self) -> Rule {
         use Scope::{Admin as Manage, Chat, Exec, Metrics, Read, Runners};
         match self {
-            Self::SeeAccount => own(&[Chat, Runners, Exec, Read, Manage], Viewer),
+            Self::SeeAccount | Self::SeeSettings => {
+                own(&[Chat, Runners, Exec, Read, Manage], Viewer)
+            }
             Self::ReadSession => own(&[Chat, Read], Viewer),
-            Self::BeginSession | Self::PinSession | Self::SendMessage => own(&[Chat], Member),
+            Self::BeginSession
+            | Self::PinSession
+            | Self::ChangeSession
+            | Self::ShareSession
+            | Self::DeleteSession
+            | Self::SendMessage => own(&[Chat], Member),
             Self::CancelTurn => own(&[Chat], Viewer),
             Self::ReadOperation | Self::FollowOperation => own(&[Chat, Exec, Read], Viewer),
             Self::StartOperation | Self::PassInput => own(&[Exec], Member),
@@ -344,7 +377,10 @@ impl Action {
             Self::InvitePerson => people(&[Manage], None, Admin),
             Self::ChangeRole => people(&[Manage], Some(Admin), Admin),
             Self::RemovePerson => people(&[Manage], Some(Viewer), Admin),
+            Self::AddServiceAccount | Self::ManageServiceKeys => people(&[Manage], None, Admin),
             Self::MakeJoinToken => own(&[Runners], Member),
+            Self::ChangeSettings => own(&[Chat, Manage], Member),
+            Self::ChangeTenantSettings => own(&[Manage], Admin),
             Self::SeeKeys => own(&[Read, Manage], Viewer),
             Self::MakeKey | Self::RevokeKey => own(&[Manage], Viewer),
             Self::ReadAudit => own(&[Manage], Admin),
@@ -376,6 +412,9 @@ impl fmt::Display for Action {
             Self::ReadSession => "read sessions",
             Self::BeginSession => "begin a session",
             Self::PinSession => "pin a session",
+            Self::ChangeSession => "rename or archive a session",
+            Self::ShareSession => "share a session",
+            Self::DeleteSession => "delete a session",
             Self::SendMessage => "send a message",
             Self::CancelTurn => "stop a turn",
             Self::ReadOperation => "read operations",
@@ -389,10 +428,15 @@ impl fmt::Display for Action {
             Self::ShareRunner => "share a runner",
             Self::TakeRunner => "take a runner",
             Self::MakeJoinToken => "add a runner",
+            Self::SeeSettings => "see settings",
+            Self::ChangeSettings => "change a setting",
+            Self::ChangeTenantSettings => "change a setting of the tenant",
             Self::SeePeople => "list people",
             Self::InvitePerson => "invite a person",
             Self::ChangeRole => "change a role",
             Self::RemovePerson => "remove a person",
+            Self::AddServiceAccount => "add a service account",
+            Self::ManageServiceKeys => "manage a service account's keys",
             Self::SeeKeys => "list keys",
             Self::MakeKey => "create a key",
             Self::RevokeKey => "revoke a key",

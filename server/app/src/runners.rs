@@ -7,7 +7,7 @@ use server_router::{
     ports::lost_to_revocation,
 };
 use server_store::{
-    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SharedWith, Store,
+    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SettingsOf, SharedWith, Store,
 };
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
@@ -16,7 +16,8 @@ use shared_types::{
 
 use crate::{
     AppError, OpContext, allowance::Allowance, gate::Gate, isolation::IsolationPolicy,
-    live::LiveHub, outdated::Outdated, ports::lost, rights::Action, whole::whole,
+    live::LiveHub, outdated::Outdated, pages::cut, ports::lost, rights::Action,
+    settings::choose_runner, whole::whole,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -27,8 +28,6 @@ const FLEET_AT_MOST: u32 = 1000;
 const WENT_BACK_SHOWN_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The word for all people of a tenant.
 const EVERYONE: &str = "everyone";
-/// Runners that one list carries.
-const LIST_AT_MOST: u32 = 1000;
 
 /// A runner as its users see it.
 #[derive(Debug, Clone)]
@@ -41,7 +40,7 @@ pub struct Runner {
     pub online: bool,
     /// When it was last heard of.
     pub last_seen: Option<Timestamp>,
-    /// Whether the asking user chose it.
+    /// Whether the asking user works there: by choice, or because it is the tenant's default.
     pub active: bool,
     /// Whether it is locked, because its folder was copied.
     pub locked: bool,
@@ -115,18 +114,25 @@ impl Runners {
         }
     }
 
-    /// The runners that the user may choose, by name.
+    /// The runners that the user may choose, by name, after that name (empty: from the start), and
+    /// whether there are more.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn list(&self, ctx: &OpContext) -> Result<Vec<Runner>, AppError> {
-        let rows = self.gate.runners(ctx, LIST_AT_MOST).await?;
-        let active = self.store.user(ctx.tenant, ctx.user).await?.active_runner;
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        after: &str,
+        limit: u32,
+    ) -> Result<(Vec<Runner>, bool), AppError> {
+        let rows = self.gate.runners(ctx, after, limit + 1).await?;
+        let (rows, more) = cut(rows, limit);
+        let active = self.in_use(ctx).await?;
         let mut runners = Vec::with_capacity(rows.len());
         for row in rows {
             runners.push(self.shown(row, active).await?);
         }
-        Ok(runners)
+        Ok((runners, more))
     }
 
     /// Makes the runner of this name or id the one where the user's tools run.
@@ -135,23 +141,19 @@ impl Runners {
     /// If the tenant has no such runner.
     pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
         let row = self.gate.runner(ctx, Action::UseRunner, name_or_id).await?;
-        self.store
-            .set_active_runner(ctx.tenant, ctx.user, Some(row.id))
-            .await?;
-        let id = row.id;
+        let (of, id) = (SettingsOf::User(ctx.user), row.id);
+        choose_runner(&self.store, ctx, of, Some(id), self.clock.now()).await?;
         self.shown(row, Some(id)).await
     }
 
-    /// Makes no runner the one where the user's tools run.
+    /// Takes the user's choice of a runner back; the tenant's default counts then, if there is one.
     ///
     /// # Errors
     /// If the store does not answer.
     pub async fn choose_none(&self, ctx: &OpContext) -> Result<(), AppError> {
         self.gate.own(ctx, Action::UseRunner)?;
-        Ok(self
-            .store
-            .set_active_runner(ctx.tenant, ctx.user, None)
-            .await?)
+        let of = SettingsOf::User(ctx.user);
+        choose_runner(&self.store, ctx, of, None, self.clock.now()).await
     }
 
     /// Ends a runner for good: its link ends at once, and it cannot link again.
@@ -244,8 +246,13 @@ impl Runners {
     }
 
     async fn as_seen(&self, ctx: &OpContext, row: RunnerRow) -> Result<Runner, AppError> {
-        let active = self.store.user(ctx.tenant, ctx.user).await?.active_runner;
+        let active = self.in_use(ctx).await?;
         self.shown(row, active).await
+    }
+
+    async fn in_use(&self, ctx: &OpContext) -> Result<Option<RunnerId>, AppError> {
+        let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
+        Ok(in_use.map(|runner| runner.id))
     }
 
     /// Makes a token with which runners can enrol, as the asking user's.

@@ -2,18 +2,34 @@
 
 use std::sync::Arc;
 
-use server_llm::ModelInfo;
-use server_store::{Cancel, Input, NewSession, SessionRow, Store};
-use shared_types::{
-    Clock, Entropy, Event, RunnerId, SessionEvent, SessionId, TenantId, TurnId,
-    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES},
+use server_store::{
+    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionRow, SettingsOf, Store,
 };
+use shared_types::{
+    Clock, Entropy, Event, RunnerId, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
+    clean::clean_line,
+    limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
+};
+use tokio::sync::Notify;
 
+mod deletion;
+mod sharing;
 mod tasks;
 
+pub(crate) use deletion::Deletions;
+pub use sharing::{SessionLink, SharedSession};
+
 use crate::{
-    AppError, OpContext, allowance::Allowance, follow::Subscription, gate::Gate, live::LiveHub,
-    rights::Action, runners, turns::Turns, whole::whole,
+    AppError, OpContext,
+    allowance::Allowance,
+    follow::Subscription,
+    gate::Gate,
+    live::LiveHub,
+    pages::{and_one, cut},
+    rights::Action,
+    settings::{Settings, choose_runner},
+    turns::Turns,
+    whole::whole,
 };
 
 /// A session as its user sees it.
@@ -32,7 +48,21 @@ pub struct Sessions {
     allowance: Allowance,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    model: String,
+    settings: Settings,
+    /// Tells [`deletion::Deletions`] of a session to be taken away.
+    deletions: Arc<Notify>,
+}
+
+/// What a session begins with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionTerms<'a> {
+    /// What lists show; empty for the beginning of the first message.
+    pub title: &'a str,
+    /// The name or id of the runner to which it is pinned.
+    pub runner: Option<&'a str>,
+    /// Where its commands start and its paths begin, relative to the root of the workspace; empty for the
+    /// root.
+    pub directory: &'a str,
 }
 
 impl Sessions {
@@ -43,7 +73,7 @@ impl Sessions {
         allowance: Allowance,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
-        model: &ModelInfo,
+        settings: Settings,
     ) -> Self {
         Self {
             store,
@@ -53,34 +83,31 @@ impl Sessions {
             allowance,
             clock,
             entropy,
-            model: model.name.clone(),
+            settings,
+            deletions: Arc::default(),
         }
     }
 
-    /// Begins a session, pinned to the runner of this name or id if one is given.
+    /// Begins a session.
     ///
     /// # Errors
-    /// If the title is too long, the tenant has no such runner, or the user has too many sessions
-    /// or began too many lately.
+    /// If the title or the directory cannot be used, the tenant has no such runner, or the user has too
+    /// many sessions or began too many lately.
     pub async fn create(
         &self,
         ctx: &OpContext,
-        title: &str,
-        runner: Option<&str>,
+        terms: &SessionTerms<'_>,
     ) -> Result<Session, AppError> {
         self.gate.own(ctx, Action::BeginSession)?;
-        if title.len() > MAX_NAME_BYTES * 4 {
-            return Err(AppError::Invalid(format!(
-                "a title has at most {} bytes",
-                MAX_NAME_BYTES * 4
-            )));
-        }
+        bounded(terms.title)?;
+        let directory = directory(terms.directory)?;
         let session = NewSession {
             id: SessionId::generate(&*self.clock, &*self.entropy),
             user: ctx.user,
-            title: title.to_owned(),
-            model: self.model.clone(),
-            pin: self.runner(ctx, runner).await?,
+            title: terms.title.to_owned(),
+            model: self.settings.model(ctx).await?.name,
+            pin: self.runner(ctx, terms.runner).await?,
+            directory,
         };
         self.allowance.one_more(ctx)?;
         let at_most = self.allowance.limits().sessions.into();
@@ -101,11 +128,11 @@ impl Sessions {
         session: SessionId,
         runner: Option<&str>,
     ) -> Result<Session, AppError> {
-        let row = self.gate.session(ctx, Action::PinSession, session).await?;
+        self.gate.session(ctx, Action::PinSession, session).await?;
         let runner = self.runner(ctx, runner).await?;
-        let pinned = self.store.pin_session(ctx.tenant, session, runner).await;
-        let pin = pinned.map_err(runners::not_found)?;
-        Ok(Session { pin, ..row })
+        let (of, now) = (SettingsOf::Session(session), self.clock.now());
+        choose_runner(&self.store, ctx, of, runner, now).await?;
+        Ok(self.store.session(ctx.tenant, session).await?)
     }
 
     async fn runner(
@@ -120,19 +147,50 @@ impl Sessions {
         Ok(Some(found?.id))
     }
 
-    /// The user's sessions, the most recently used first.
+    /// Changes what lists show of a session.
+    ///
+    /// # Errors
+    /// If the user has no such session, or the title is too long or empty.
+    pub async fn change(
+        &self,
+        ctx: &OpContext,
+        session: SessionId,
+        change: &SessionChange,
+    ) -> Result<Session, AppError> {
+        let change = SessionChange {
+            title: change.title.as_deref().map(title).transpose()?,
+            archived: change.archived,
+        };
+        self.gate
+            .session(ctx, Action::ChangeSession, session)
+            .await?;
+        let now = self.clock.now();
+        self.store
+            .change_session(ctx.tenant, session, &change, now)
+            .await?;
+        Ok(self.store.session(ctx.tenant, session).await?)
+    }
+
+    /// A page of the user's sessions that are archived, or of those that are not, the most recently used
+    /// first, and whether there are more.
     ///
     /// # Errors
     /// If the store does not answer.
-    pub async fn list(&self, ctx: &OpContext, limit: u32) -> Result<Vec<Session>, AppError> {
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        archived: bool,
+        page: Page<(Timestamp, SessionId)>,
+    ) -> Result<(Vec<Session>, bool), AppError> {
         self.gate.own(ctx, Action::ReadSession)?;
-        Ok(self
+        let (limit, page) = (page.limit, and_one(page));
+        let rows = self
             .store
-            .list_sessions(ctx.tenant, ctx.user, limit)
-            .await?)
+            .list_sessions(ctx.tenant, ctx.user, archived, page);
+        Ok(cut(rows.await?, limit))
     }
 
-    /// The user's sessions whose ids begin so, by id.
+    /// A page of the user's sessions whose ids begin so, by id, and whether there are more.
     ///
     /// # Errors
     /// If the store does not answer.
@@ -140,13 +198,14 @@ impl Sessions {
         &self,
         ctx: &OpContext,
         beginning: &str,
-        limit: u32,
-    ) -> Result<Vec<Session>, AppError> {
+        page: Page<SessionId>,
+    ) -> Result<(Vec<Session>, bool), AppError> {
         self.gate.own(ctx, Action::ReadSession)?;
-        let found = self
+        let (limit, page) = (page.limit, and_one(page));
+        let rows = self
             .store
-            .sessions_beginning(ctx.tenant, ctx.user, beginning, limit);
-        Ok(found.await?)
+            .sessions_beginning(ctx.tenant, ctx.user, beginning, page);
+        Ok(cut(rows.await?, limit))
     }
 
     /// One of the user's sessions.
@@ -169,11 +228,20 @@ impl Sessions {
         limit: u32,
     ) -> Result<(Vec<SessionEvent>, bool), AppError> {
         let row = self.get(ctx, session).await?;
-        let events = self
-            .store
-            .events_after(ctx.tenant, session, after, limit)
-            .await?;
-        let more = events.last().is_some_and(|last| last.seq < row.last_seq);
+        self.page_of_log(ctx.tenant, &row, after, limit).await
+    }
+
+    async fn page_of_log(
+        &self,
+        tenant: TenantId,
+        session: &Session,
+        after: u64,
+        limit: u32,
+    ) -> Result<(Vec<SessionEvent>, bool), AppError> {
+        let events = self.store.events_after(tenant, session.id, after, limit);
+        let events = events.await?;
+        let last = events.last();
+        let more = last.is_some_and(|last| last.seq < session.last_seq);
         Ok((events, more))
     }
 
@@ -242,17 +310,17 @@ impl Sessions {
             return Ok(None);
         };
         let (this, ctx, turn) = (self.clone(), ctx.clone(), row.id);
-        whole(async move { this.stop(&ctx, session, turn).await }).await
+        whole(async move { this.stop((ctx.tenant, ctx.user), session, turn).await }).await
     }
 
-    /// Stops a turn, whoever's it is. Answers it, unless it has ended.
+    /// Stops a turn in the name of this user, whoever's it is. Answers it, unless it has ended.
     pub(crate) async fn stop(
         &self,
-        ctx: &OpContext,
+        (tenant, by): (TenantId, UserId),
         session: SessionId,
         turn: TurnId,
     ) -> Result<Option<TurnId>, AppError> {
-        let (tenant, by, now) = (ctx.tenant, ctx.user, self.clock.now());
+        let now = self.clock.now();
         let cancelled = self.store.request_cancel(tenant, session, turn, by, now);
         if matches!(cancelled.await?, Cancel::Ended) {
             return Ok(None);
@@ -260,6 +328,15 @@ impl Sessions {
         let requested = Event::CancelRequested { turn, by };
         self.look_again(tenant, session, vec![requested]).await;
         Ok(Some(turn))
+    }
+
+    /// What finishes the deletions.
+    pub(crate) fn deletions(&self, outputs: Outputs) -> Deletions {
+        Deletions {
+            store: self.store.clone(),
+            outputs,
+            sessions: self.clone(),
+        }
     }
 
     /// Tells watchers and workers that the session has changed.
@@ -287,6 +364,54 @@ impl Sessions {
             after,
         )
         .await
+    }
+}
+
+/// Longest title in bytes.
+const MAX_TITLE_BYTES: usize = MAX_NAME_BYTES * 4;
+
+fn bounded(title: &str) -> Result<(), AppError> {
+    match title.len() > MAX_TITLE_BYTES {
+        true => Err(AppError::Invalid(format!(
+            "a title has at most {MAX_TITLE_BYTES} bytes"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A directory as it is kept: its parts, below the root.
+fn directory(given: &str) -> Result<String, AppError> {
+    let refused = |why: &str| {
+        let help =
+            "name a directory relative to the root of the runner's workspace, such as src/app";
+        Err(AppError::Invalid(format!("the directory {why}; {help}")))
+    };
+    if given.len() > MAX_PATH_BYTES {
+        return refused(&format!("has more than {MAX_PATH_BYTES} bytes"));
+    }
+    if given.chars().any(char::is_control) {
+        return refused("holds a control character");
+    }
+    if given.starts_with('/') {
+        return refused("is absolute");
+    }
+    let parts = given.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts: Vec<_> = parts.collect();
+    if parts.contains(&"..") {
+        return refused("leads upwards");
+    }
+    Ok(parts.join("/"))
+}
+
+/// A title that somebody chose: one line that says something.
+fn title(given: &str) -> Result<String, AppError> {
+    bounded(given)?;
+    let title = clean_line(given.trim(), MAX_TITLE_BYTES);
+    match title.is_empty() {
+        true => Err(AppError::Invalid(
+            "a title has at least one letter".to_owned(),
+        )),
+        false => Ok(title),
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
                 let looked = silence.look(async || sweep.once().await).await;
                 looked.expect("the store answers");
             }
-            let left = app.runners.list(ctx).await.expect("a list");
+            let left = app.runners.list(ctx, "", 10).await.expect("a list").0;
             left.into_iter()
                 .map(|runner| runner.id)
                 .collect::<HashSet<_>>()

@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
 use server_agent::Live;
-use server_llm::{Model, Practice};
+use server_llm::{Model, Models, Practice};
 use server_store::{Outputs, Store};
 use shared_types::{
     Clock, Event, OsEntropy, ReplicaId, SessionEvent, SessionId, SystemClock, event::TurnOutcome,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{App, Followed, OpContext, Parts, keys::SigningKey};
+use crate::{App, Followed, OpContext, Parts, SessionTerms, keys::SigningKey};
 
 /// Far above what is needed: only a failure reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,7 +71,11 @@ impl Fixture {
     }
 
     pub(crate) async fn session(&self) -> SessionId {
-        let session = self.app.sessions.create(&self.ctx, "", None).await;
+        let session = self
+            .app
+            .sessions
+            .create(&self.ctx, &SessionTerms::default())
+            .await;
         session.expect("it is made").id
     }
 
@@ -130,7 +134,8 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
     let parts = Parts {
         store: store.expect("a database"),
         outputs: Outputs::start(folder).expect("a folder"),
-        model,
+        models: Models::new(model, []),
+        operator: crate::OperatorSettings::default(),
         model_window: None,
         identity: key("identity.pem"),
         link_keys: vec![key("link.pem")],

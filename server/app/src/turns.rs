@@ -13,7 +13,8 @@ use server_router::{RemoteSandbox, links::Links};
 use server_store::{Outputs, SessionRow, Store};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId, limits,
+    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId,
+    event::TurnSettings, limits,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -76,6 +77,8 @@ pub(crate) struct Bench {
     pub(crate) replica: ReplicaId,
     pub(crate) started: Started,
     pub(crate) isolation: Arc<IsolationPolicy>,
+    /// What turns are run with where no tenant, user or session has set anything.
+    pub(crate) unless_set: TurnSettings,
 }
 
 impl Bench {

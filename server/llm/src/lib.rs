@@ -10,6 +10,7 @@
 mod error;
 mod key;
 mod model;
+mod models;
 pub mod openai;
 pub mod practice;
 pub mod retry;
@@ -18,6 +19,7 @@ mod sse;
 pub use error::ModelError;
 pub use key::ApiKey;
 pub use model::{Answer, Message, Model, ModelEvent, ModelInfo, ModelRequest, ToolSpec};
+pub use models::Models;
 pub use openai::{OpenAi, OpenAiOptions};
 pub use practice::Practice;
 pub use retry::{Retry, RetryOptions};

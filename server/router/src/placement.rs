@@ -177,6 +177,7 @@ fn chosen(snapshot: &FleetSnapshot) -> Result<&FleetRunner, Refusal> {
 fn which(choice: &Choice, name: &str) -> String {
     match choice {
         Choice::Session { .. } => format!("runner {name:?}, to which this session is pinned,"),
+        Choice::Tenant { .. } => format!("runner {name:?}, which is the default here,"),
         Choice::None | Choice::User { .. } => format!("runner {name:?}, which is chosen,"),
     }
 }
@@ -187,7 +188,7 @@ fn other(choice: &Choice) -> &'static str {
         Choice::Session { .. } => {
             "choose another for the next message: /runner NAME, or gantry chat --runner NAME"
         }
-        Choice::None | Choice::User { .. } => {
+        Choice::None | Choice::User { .. } | Choice::Tenant { .. } => {
             "choose another for the next message with: gantry runners use NAME"
         }
     }

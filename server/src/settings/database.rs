@@ -1,10 +1,13 @@
 //! `[database]`: where everything durable is kept. Without a word, in a file of the server's folder.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::anyhow;
 use serde::Deserialize;
-use server_store::{OpenError, PostgresUrl, Store};
+use server_store::{BadPostgresUrl, OpenError, PostgresUrl, Schema, Store};
 
 /// Names the database without a file that would hold its password; goes before the file.
 pub(super) const URL: &str = "GANTRY_DATABASE_URL";
@@ -40,7 +43,7 @@ impl DatabaseSection {
         let (from, url) = match (environment.filter(set), self.url.filter(set)) {
             (Some(url), _) => (URL, url),
             (None, Some(url)) => ("url under [database] in gantry.toml", url),
-            (None, None) => return Ok(Database::File(home.join("server/gantry.db"))),
+            (None, None) => return Ok(Database::in_home(home)),
         };
         let parsed: Result<PostgresUrl, _> = url.parse();
         let url = parsed.map_err(|error| anyhow!("{from} {error}"))?;
@@ -49,6 +52,28 @@ impl DatabaseSection {
 }
 
 impl Database {
+    /// The file that is used where nothing is set.
+    pub(crate) fn in_home(home: &Path) -> Self {
+        Self::File(home.join("server/gantry.db"))
+    }
+
+    /// A database that a flag names: `sqlite`, or a URL without a password.
+    ///
+    /// # Errors
+    /// If it is neither; the text is not repeated.
+    pub(crate) fn named(text: &str, home: &Path) -> anyhow::Result<Self> {
+        if text == "sqlite" {
+            return Ok(Self::in_home(home));
+        }
+        let url = PostgresUrl::without_password(text).map_err(|error| match error {
+            BadPostgresUrl::Scheme => {
+                anyhow!("is sqlite, or a URL such as postgres://gantry@db.example.com/gantry")
+            }
+            error => error.into(),
+        })?;
+        Ok(Self::Postgres(url.into()))
+    }
+
     /// For a server: see [`Store::open`] and [`Store::open_postgres`].
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
         match self {
@@ -57,11 +82,37 @@ impl Database {
         }
     }
 
+    /// As [`Database::open`], but for a backup of an older version: the schema goes no further than that.
+    pub(crate) async fn open_at(&self, schema: i64) -> Result<Store, OpenError> {
+        match self {
+            Self::File(path) => Store::open_at(path, schema).await,
+            Self::Postgres(url) => Store::open_postgres_at(url, schema).await,
+        }
+    }
+
+    /// How far its schema is. Nothing is changed.
+    pub(crate) async fn schema(&self) -> Result<Schema, OpenError> {
+        match self {
+            Self::File(path) => Store::schema_of_file(path).await,
+            Self::Postgres(url) => Store::schema_of_postgres(url).await,
+        }
+    }
+
     /// For a short job beside a server.
     pub(crate) async fn open_beside(&self) -> Result<Store, OpenError> {
         match self {
             Self::File(path) => Store::open_beside(path).await,
             Self::Postgres(url) => Store::open_postgres_beside(url).await,
+        }
+    }
+}
+
+/// The file, or the URL without its password.
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Postgres(url) => url.fmt(f),
         }
     }
 }

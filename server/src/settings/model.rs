@@ -2,10 +2,11 @@
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde::Deserialize;
 use server_llm::{ApiKey, OpenAiOptions};
+use shared_types::clean::is_clean_line;
 
 /// The shortest and the longest that a wait may be, in seconds.
 const ANY_S: RangeInclusive<u32> = 1..=3600;
@@ -13,6 +14,12 @@ const ANY_S: RangeInclusive<u32> = 1..=3600;
 /// The smallest window of a model that can be set, in tokens: the system prompt and the tools alone
 /// take about 3,000.
 const SMALLEST_WINDOW: usize = 4096;
+
+/// Most models that can be offered beside the first one.
+const OTHERS_AT_MOST: usize = 64;
+
+/// Longest name of a model, in bytes.
+const MAX_MODEL_NAME_BYTES: usize = 128;
 
 /// The flags, with the variables that stand for them.
 #[derive(Args, Default)]
@@ -36,6 +43,8 @@ pub(crate) struct ModelArgs {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ModelSection {
     name: Option<String>,
+    /// Further models of the same server, which people may choose [default: none].
+    others: Vec<String>,
     base_url: Option<String>,
     key_file: Option<PathBuf>,
     /// Tokens that fit into one request and its answer [default: unknown].
@@ -48,8 +57,9 @@ pub(super) struct ModelSection {
 pub(crate) enum ModelChoice {
     /// No AI: for trying things out.
     Practice,
-    /// Any server that speaks OpenAI's format.
-    OpenAi(Box<OpenAiOptions>),
+    /// Any server that speaks OpenAI's format: the model that answers where no other one was chosen, and
+    /// the names of the others.
+    OpenAi(Box<OpenAiOptions>, Vec<String>),
 }
 
 impl ModelSection {
@@ -91,7 +101,11 @@ impl ModelSection {
         };
         let name = filled(args.model.or(self.name));
         let base_url = filled(args.base_url.or(self.base_url));
+        let others = others(self.others, name.as_deref())?;
         match (name, base_url, key) {
+            (None, ..) if !others.is_empty() => bail!(
+                "others under [model] in gantry.toml names models, and no first one is named: set name under [model], or GANTRY_MODEL"
+            ),
             (None, None, None) => Ok(ModelChoice::Practice),
             (Some(_), None, None) => bail!(
                 "a model is named but there is no way to reach it: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server without keys"
@@ -108,7 +122,7 @@ impl ModelSection {
                 if let Some(seconds) = idle_at_most {
                     options.idle_at_most = wait("idle_at_most_s", seconds)?;
                 }
-                Ok(ModelChoice::OpenAi(Box::new(options)))
+                Ok(ModelChoice::OpenAi(Box::new(options), others))
             }
             (None, _, _) => bail!(
                 "OPENAI_API_KEY or OPENAI_BASE_URL is set but no model is named: set GANTRY_MODEL (or name under [model] in gantry.toml), or unset them to use the practice model"
@@ -120,6 +134,26 @@ impl ModelSection {
 fn filled(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())
+}
+
+/// The names of the other models, each once.
+fn others(named: Vec<String>, first: Option<&str>) -> anyhow::Result<Vec<String>> {
+    ensure!(
+        named.len() <= OTHERS_AT_MOST,
+        "others under [model] in gantry.toml names more than {OTHERS_AT_MOST} models"
+    );
+    let mut others: Vec<String> = Vec::with_capacity(named.len());
+    for name in named {
+        let name = name.trim();
+        ensure!(
+            (1..=MAX_MODEL_NAME_BYTES).contains(&name.len()) && is_clean_line(name),
+            "others under [model] in gantry.toml holds names of models, each of 1 to {MAX_MODEL_NAME_BYTES} bytes on one line"
+        );
+        if Some(name) != first && !others.iter().any(|known| known == name) {
+            others.push(name.to_owned());
+        }
+    }
+    Ok(others)
 }
 
 fn wait(key: &str, seconds: u32) -> anyhow::Result<Duration> {
@@ -148,7 +182,7 @@ mod tests {
 
     fn options(toml: &str, args: ModelArgs) -> OpenAiOptions {
         match choose(toml, args).expect("it is fine") {
-            ModelChoice::OpenAi(options) => *options,
+            ModelChoice::OpenAi(options, _) => *options,
             ModelChoice::Practice => panic!("a model is named"),
         }
     }
@@ -175,6 +209,26 @@ mod tests {
         assert_eq!(options.model, "qwen");
         assert_eq!(options.base_url, "http://127.0.0.1:1/v1");
         assert!(options.key.is_none());
+    }
+
+    #[test]
+    fn further_models_are_offered_once_each_beside_a_first_one() {
+        let others = |names: &str| format!("{LOCAL}others = {names}\n");
+        let offered = choose(
+            &others(r#"["qwen", "llama", "qwen", "phi"]"#),
+            ModelArgs::default(),
+        );
+        let ModelChoice::OpenAi(first, others_offered) = offered.expect("they are fine") else {
+            panic!("a model is named");
+        };
+        assert_eq!(first.model, "llama");
+        assert_eq!(others_offered, ["qwen", "phi"]);
+        for wrong in [r#"[""]"#, r#"["a\nb"]"#] {
+            let message = error(&others(wrong), ModelArgs::default());
+            assert!(message.contains("names of models"), "{message}");
+        }
+        let message = error("others = [\"qwen\"]\n", ModelArgs::default());
+        assert!(message.contains("no first one is named"), "{message}");
     }
 
     #[test]

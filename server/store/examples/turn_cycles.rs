@@ -9,7 +9,7 @@ use std::{path::PathBuf, time::Duration};
 use server_store::{IfRunning, Input, NewSession, NewTenant, NewUser, Store};
 use shared_types::{
     Clock, Event, OsEntropy, ReplicaId, SessionId, SystemClock, TenantId, TurnId, UserId,
-    event::TurnOutcome,
+    event::{TurnOutcome, TurnSettings},
 };
 use tokio::task::JoinSet;
 
@@ -78,6 +78,7 @@ impl Bench {
                 title: String::new(),
                 model: "none".to_owned(),
                 pin: None,
+                directory: String::new(),
             };
             let made = self
                 .store
@@ -115,8 +116,13 @@ impl Bench {
         store
             .send_input(tenant, session, &input, clock.now())
             .await?;
+        let usual = TurnSettings {
+            model: "none".to_owned(),
+            language: None,
+            steps: 50,
+        };
         let (replica, refuse) = (ReplicaId::from_u128(1), IfRunning::Refuse);
-        let claimed = store.claim_turn(tenant, session, replica, refuse, clock.now());
+        let claimed = store.claim_turn(tenant, session, replica, refuse, &usual, clock.now());
         let claimed = claimed.await?.ok_or("no turn waits")?;
         let end = [Event::TurnEnded {
             turn: claimed.turn.id,

@@ -61,6 +61,12 @@ pub(crate) trait Columns {
         serde_json::from_str(&self.text(name)?).map_err(|error| damaged(name, error))
     }
 
+    fn maybe_json<T: DeserializeOwned>(&self, name: Name) -> Result<Option<T>, sqlx::Error> {
+        self.maybe_text(name)?
+            .map(|text| serde_json::from_str(&text).map_err(|error| damaged(name, error)))
+            .transpose()
+    }
+
     /// One word of a closed set; see [`word`].
     fn word<T: DeserializeOwned>(&self, name: Name) -> Result<T, sqlx::Error> {
         serde_json::from_value(self.text(name)?.into()).map_err(|error| damaged(name, error))

@@ -1,20 +1,22 @@
-//! API keys and terminal sign-ins. Only the hash of a secret is stored.
+//! API keys, and sign-ins of terminals and browsers. Only the hash of a secret is stored.
 //!
 //! A key that a key made ends with it, so that removing a key takes back all that its holder could
 //! have made of it. What a sign-in made stays: a person signs out of a terminal, and the programs that
 //! got their keys there go on.
 
+use std::{collections::BTreeSet, fmt::Display, net::IpAddr};
+
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, json};
 use shared_types::{
     AddressRange, CredentialId, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES,
     token::TokenHash,
 };
 
 use crate::{
-    Actor, AuditEntry, By, Origin, Scopes, Store, StoreError, audit,
+    Actor, AuditEntry, By, Full, Origin, Scopes, Store, StoreError, audit,
     columns::{Columns as _, json, word},
-    database::{Connection, FromRow, MAX_PAGE, Row, lock_user, page, query, query_as, retried},
+    database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
     error::bounded,
     subject,
 };
@@ -30,6 +32,8 @@ pub enum CredentialKind {
     ApiKey,
     /// A person's terminal.
     SignIn,
+    /// A person's browser, which has the secret in a cookie.
+    Browser,
 }
 
 /// A credential to be made.
@@ -53,6 +57,10 @@ pub struct NewCredential {
     pub from: Option<AddressRange>,
     /// From where it is made.
     pub origin: Origin,
+    /// Who makes it, where that is another one than its user.
+    pub maker: Option<UserId>,
+    /// The hash of the second secret; a browser's has one.
+    pub second_hash: Option<TokenHash>,
 }
 
 /// A credential.
@@ -80,6 +88,8 @@ pub struct CredentialRow {
     pub expires_at: Option<Timestamp>,
     /// From where it can be used; from anywhere, if absent.
     pub from: Option<AddressRange>,
+    /// The address from which it was last used, as far as that was recorded.
+    pub last_address: Option<IpAddr>,
 }
 
 impl Store {
@@ -98,7 +108,11 @@ impl Store {
     ) -> Result<CredentialRow, StoreError> {
         retried!({
             let mut tx = self.write(tenant).await?;
-            lock_user(&mut tx, tenant, user).await?;
+            // What the maker has ends neither between the look at it and the key, nor without the key.
+            let users: BTreeSet<_> = [user].into_iter().chain(credential.maker).collect();
+            for user in users {
+                lock_user(&mut tx, tenant, user).await?;
+            }
             if let Some(maker) = credential.made_by {
                 require_maker(&mut tx, tenant, maker).await?;
             }
@@ -122,7 +136,7 @@ impl Store {
     ) -> Result<CredentialRow, StoreError> {
         let row = query_as(
             "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by, scopes,
-                 expires_at, address_range
+                 expires_at, address_range, last_address
              FROM credentials WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
         )
         .bind(tenant.to_string())
@@ -132,7 +146,8 @@ impl Store {
         Ok(row)
     }
 
-    /// The user's credentials that are not revoked, the newest first.
+    /// The user's credentials that are not revoked, the newest first. A place in the list is when a
+    /// credential was made, and its id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -140,16 +155,22 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
+        page: impl Into<Page<(Timestamp, CredentialId)>>,
     ) -> Result<Vec<CredentialRow>, StoreError> {
+        let Page { after, limit } = page.into();
+        let (before, id) = after.unzip();
         let rows = query_as(
             "SELECT tenant_id, id, user_id, kind, name, created_at, last_used_at, made_by, scopes,
-                 expires_at, address_range
+                 expires_at, address_range, last_address
              FROM credentials WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL
-             ORDER BY created_at DESC, id DESC LIMIT $3",
+                 AND (created_at, id) < ($3, $4)
+             ORDER BY created_at DESC, id DESC LIMIT $5",
         )
         .bind(tenant.to_string())
         .bind(user.to_string())
-        .bind(page(MAX_PAGE))
+        .bind(before.map_or(i64::MAX, |before| before.as_micros()))
+        .bind(id.map_or(String::new(), |id| id.to_string()))
+        .bind(database::page(limit))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
@@ -163,16 +184,20 @@ impl Store {
         &self,
         tenant: TenantId,
         credential: CredentialId,
+        address: Option<IpAddr>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut tx = self.write(tenant).await?;
-        let used =
-            query("UPDATE credentials SET last_used_at = $1 WHERE tenant_id = $2 AND id = $3")
-                .bind(now.as_micros())
-                .bind(tenant.to_string())
-                .bind(credential.to_string())
-                .execute(&mut tx)
-                .await?;
+        let used = query(
+            "UPDATE credentials SET last_used_at = $1, last_address = $4
+             WHERE tenant_id = $2 AND id = $3",
+        )
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(credential.to_string())
+        .bind(address.map(|address| address.to_string()))
+        .execute(&mut tx)
+        .await?;
         if used == 0 {
             return Err(StoreError::NotFound);
         }
@@ -197,45 +222,74 @@ impl Store {
             let mut tx = self.write(tenant).await?;
             // No key is made meanwhile with one of those that end.
             lock_user(&mut tx, tenant, user).await?;
-            let revoked: Vec<Row> = query(
-                "WITH RECURSIVE ended (id, kind) AS (
-                 SELECT id, kind FROM credentials
-                 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
-                 UNION
-                 SELECT made.id, made.kind FROM credentials AS made
-                 JOIN ended ON made.made_by = ended.id AND ended.kind = $3
-                 WHERE made.tenant_id = $1 AND made.revoked_at IS NULL
-             )
-             UPDATE credentials SET revoked_at = $4
-             WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id",
-            )
-            .bind(tenant.to_string())
-            .bind(credential.to_string())
-            .bind(word(&CredentialKind::ApiKey))
-            .bind(now.as_micros())
-            .fetch_all(&mut tx)
-            .await?;
-            if revoked.is_empty() {
+            let ended = end(&mut tx, tenant, credential, now).await?;
+            if ended.is_empty() {
                 return Err(StoreError::NotFound);
             }
-            for row in revoked {
-                let revoked: CredentialId = row.parsed("id")?;
-                let detail = match revoked == credential {
-                    true => json!({}),
-                    false => json!({ "with": credential }),
-                };
-                let entry = AuditEntry {
-                    actor: by.actor(),
-                    origin: by.origin,
-                    kind: "credential.revoked",
-                    subject: revoked.to_string(),
-                    detail,
-                };
-                audit::record(&mut tx, tenant, &entry, now).await?;
+            for (revoked, of) in ended {
+                let with = (revoked != credential).then(|| credential.to_string());
+                record_end(&mut tx, tenant, &by, (revoked, of), with, now).await?;
             }
             tx.commit().await
         })
     }
+}
+
+/// Ends a credential, or all of a user's, and with each key the keys that it made. Returns what ended, and
+/// whose it was.
+pub(crate) async fn end(
+    tx: &mut Connection,
+    tenant: TenantId,
+    credential_or_user: impl Display,
+    now: Timestamp,
+) -> Result<Vec<(CredentialId, UserId)>, StoreError> {
+    let ended: Vec<Row> = query(
+        "WITH RECURSIVE ended (id, kind) AS (
+             SELECT id, kind FROM credentials
+             WHERE tenant_id = $1 AND (id = $2 OR user_id = $2) AND revoked_at IS NULL
+             UNION
+             SELECT made.id, made.kind FROM credentials AS made
+             JOIN ended ON made.made_by = ended.id AND ended.kind = $3
+             WHERE made.tenant_id = $1 AND made.revoked_at IS NULL
+         )
+         UPDATE credentials SET revoked_at = $4
+         WHERE tenant_id = $1 AND id IN (SELECT id FROM ended) RETURNING id, user_id",
+    )
+    .bind(tenant.to_string())
+    .bind(credential_or_user.to_string())
+    .bind(word(&CredentialKind::ApiKey))
+    .bind(now.as_micros())
+    .fetch_all(tx)
+    .await?;
+    let ended = ended
+        .iter()
+        .map(|row| Ok((row.parsed("id")?, row.parsed("user_id")?)));
+    ended.collect()
+}
+
+/// Says in the audit log that a credential ended, with what, and whose it was where that is another one than
+/// who asks.
+pub(crate) async fn record_end(
+    tx: &mut Connection,
+    tenant: TenantId,
+    by: &By,
+    (revoked, of): (CredentialId, UserId),
+    with: Option<String>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let actor = by.actor();
+    let of = (actor != Actor::User(of)).then_some(of);
+    let mut detail = Map::new();
+    detail.extend(with.map(|with| ("with".to_owned(), json!(with))));
+    detail.extend(of.map(|of| ("user".to_owned(), json!(of))));
+    let entry = AuditEntry {
+        actor,
+        origin: by.origin,
+        kind: "credential.revoked",
+        subject: revoked.to_string(),
+        detail: detail.into(),
+    };
+    audit::record(tx, tenant, &entry, now).await.map(drop)
 }
 
 /// A key could otherwise outlive its maker by being made while that one is revoked.
@@ -272,11 +326,16 @@ async fn require_room(
     .bind(word(&CredentialKind::ApiKey))
     .fetch_one(tx)
     .await?;
-    match row.count("keys")? < KEYS_OF_USER_AT_MOST {
-        true => Ok(()),
-        false => Err(StoreError::Full(
-            "this user has 100 keys, as many as one may have; remove some with: gantry keys remove",
-        )),
+    match row.count("keys")? {
+        used if used < KEYS_OF_USER_AT_MOST => Ok(()),
+        used => Err(Full {
+            has: "you have",
+            used,
+            at_most: KEYS_OF_USER_AT_MOST,
+            what: "keys",
+            remedy: "remove some: gantry keys remove NAME",
+        }
+        .into()),
     }
 }
 
@@ -292,10 +351,12 @@ pub(crate) async fn insert(
         .scopes
         .map(|scopes| scopes.iter().collect::<Vec<_>>());
     let from = credential.from.map(|range| range.to_string());
+    // A browser's cookie counts as replaced and seen when it is made.
+    let second = credential.second_hash.as_ref();
     query(
         "INSERT INTO credentials (tenant_id, id, user_id, kind, name, hash, created_at, made_by,
-             scopes, expires_at, address_range)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+             scopes, expires_at, address_range, second_hash, replaced_at, taken_up_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13)",
     )
     .bind(tenant.to_string())
     .bind(credential.id.to_string())
@@ -308,19 +369,26 @@ pub(crate) async fn insert(
     .bind(scopes.as_ref().map(json))
     .bind(credential.expires_at.map(|at| at.as_micros()))
     .bind(from.clone())
+    .bind(second.map(TokenHash::to_string))
+    .bind(second.map(|_| now.as_micros()))
     .execute(&mut *tx)
     .await?;
+    let maker = credential.maker.unwrap_or(user);
+    let mut detail = json!({
+        "name": credential.name,
+        "kind": credential.kind,
+        "scopes": scopes,
+        "expires_at": credential.expires_at,
+        "from": from,
+    });
+    if maker != user {
+        detail["user"] = json!(user);
+    }
     let made = AuditEntry {
-        actor: Actor::User(user),
+        actor: Actor::User(maker),
         kind: "credential.created",
         subject: credential.id.to_string(),
-        detail: json!({
-            "name": credential.name,
-            "kind": credential.kind,
-            "scopes": scopes,
-            "expires_at": credential.expires_at,
-            "from": from,
-        }),
+        detail,
         origin: credential.origin,
     };
     audit::record(tx, tenant, &made, now).await?;
@@ -336,6 +404,7 @@ pub(crate) async fn insert(
         scopes: credential.scopes.unwrap_or(Scopes::ALL),
         expires_at: credential.expires_at,
         from: credential.from,
+        last_address: None,
     })
 }
 
@@ -353,6 +422,7 @@ impl FromRow for CredentialRow {
             scopes: subject::scopes(row)?,
             expires_at: row.maybe_time("expires_at")?,
             from: row.maybe_parsed("address_range")?,
+            last_address: row.maybe_parsed("last_address")?,
         })
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::{OpenError, StoreError};
 
+mod copy;
 mod lock;
 mod migrations;
 mod postgres;
@@ -23,7 +24,10 @@ mod query;
 mod retry;
 mod sqlite;
 
+pub(crate) use copy::{Cell, Cells, Filling, Snapshot, Table, line, next};
+pub use copy::{CopiedTable, CopyError, copy, require_empty};
 pub(crate) use lock::{lock_runner, lock_table, lock_user};
+pub use migrations::Schema;
 pub use postgres::{BadPostgresUrl, PostgresUrl};
 pub(crate) use query::{FromRow, Query, Row, Sql, locking, query, query_as};
 pub(crate) use retry::{Tries, retried};
@@ -63,6 +67,7 @@ enum Scope {
 #[derive(Debug)]
 pub(crate) enum Connection {
     SqliteReader(PoolConnection<Sqlite>),
+    SqliteSnapshot(sqlx::Transaction<'static, Sqlite>),
     SqliteWriter(sqlx::Transaction<'static, Sqlite>),
     Postgres(postgres::Lease),
 }
@@ -81,7 +86,16 @@ impl Store {
     /// # Errors
     /// If the file cannot be written, is in use, is not a database, or is not this program's.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let database = Database::Sqlite(sqlite::Database::open(path).await?);
+        let database = Database::Sqlite(sqlite::Database::open(path, None).await?);
+        Ok(Self { database })
+    }
+
+    /// As [`Store::open`], for a backup of an older version: brings the schema no further than that.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open_at(path: &Path, schema: i64) -> Result<Self, OpenError> {
+        let database = Database::Sqlite(sqlite::Database::open(path, Some(schema)).await?);
         Ok(Self { database })
     }
 
@@ -101,7 +115,16 @@ impl Store {
     /// If it does not answer or lets the user not in, if it is not as it must be, or is not this
     /// program's.
     pub async fn open_postgres(url: &PostgresUrl) -> Result<Self, OpenError> {
-        let database = Database::Postgres(postgres::Database::open(url).await?);
+        let database = Database::Postgres(postgres::Database::open(url, None).await?);
+        Ok(Self { database })
+    }
+
+    /// As [`Store::open_postgres`], for a backup of an older version: brings the schema no further than that.
+    ///
+    /// # Errors
+    /// As [`Store::open_postgres`].
+    pub async fn open_postgres_at(url: &PostgresUrl, schema: i64) -> Result<Self, OpenError> {
+        let database = Database::Postgres(postgres::Database::open(url, Some(schema)).await?);
         Ok(Self { database })
     }
 
@@ -112,6 +135,22 @@ impl Store {
     pub async fn open_postgres_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
         let database = Database::Postgres(postgres::Database::open_beside(url).await?);
         Ok(Self { database })
+    }
+
+    /// The schema of a database file. It takes no lock, and neither makes nor changes the file.
+    ///
+    /// # Errors
+    /// As [`Store::open`], without the lock.
+    pub async fn schema_of_file(path: &Path) -> Result<Schema, OpenError> {
+        sqlite::schema(path).await
+    }
+
+    /// The schema of a PostgreSQL database, which is not changed.
+    ///
+    /// # Errors
+    /// As [`Store::open_postgres`].
+    pub async fn schema_of_postgres(url: &PostgresUrl) -> Result<Schema, OpenError> {
+        postgres::schema(url).await
     }
 
     /// Waits for what is under way, and closes the database. Later calls, also of clones, fail;
@@ -160,6 +199,14 @@ impl Store {
     /// As [`Store::write`], before the tenant is known, or for rows of all of them: `why` says so.
     pub(crate) async fn write_any(&self, why: &'static str) -> Result<Transaction, StoreError> {
         self.writing(Scope::Any(why)).await
+    }
+
+    /// All rows of all tenants as they are now, also while others write.
+    async fn frozen(&self) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.frozen().await,
+            Database::Postgres(database) => database.frozen().await,
+        }
     }
 
     async fn reading(&self, scope: Scope) -> Result<Connection, StoreError> {
@@ -217,10 +264,26 @@ impl Connection {
 
     async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::SqliteReader(_) => Ok(()),
+            Self::SqliteReader(_) | Self::SqliteSnapshot(_) => Ok(()),
             Self::SqliteWriter(transaction) => transaction.commit().await,
             Self::Postgres(lease) => lease.commit().await,
         }
+    }
+}
+
+/// A part of a list: what comes behind a place in it.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// The place; from the start, if absent.
+    pub after: Option<T>,
+    /// How many rows at most; never more than [`MAX_PAGE`].
+    pub limit: u32,
+}
+
+impl<T> From<u32> for Page<T> {
+    /// The first so many.
+    fn from(limit: u32) -> Self {
+        Self { after: None, limit }
     }
 }
 

@@ -29,12 +29,34 @@ pub enum StoreError {
         /// The bound in bytes.
         max_bytes: usize,
     },
-    /// A bounded queue is full; the same write may succeed later.
-    #[error("queue it: {0}")]
-    Full(&'static str),
+    /// There are as many as there may be; the same write may succeed later.
+    #[error("add to it: {0}")]
+    Full(Full),
     /// The database could not answer, or holds what this program cannot read.
     #[error("use the database: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What there is too much of, in words for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{has} {used} of {at_most} {what}; {remedy}")]
+pub struct Full {
+    /// Who has it, such as `you have`.
+    pub has: &'static str,
+    /// How many there are.
+    pub used: u64,
+    /// How many there may be.
+    pub at_most: u64,
+    /// Of what.
+    pub what: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl From<Full> for StoreError {
+    fn from(full: Full) -> Self {
+        Self::Full(full)
+    }
 }
 
 impl StoreError {
@@ -166,7 +188,7 @@ pub enum OpenError {
     },
     /// A job beside the server found an older schema, and may not change it.
     #[error(
-        "open the database {database}: an older version of the server made it; start the server of this version first"
+        "open the database {database}: an older version of the server made it; run \"gantry-server migrate\", or start the server of this version first"
     )]
     Older {
         /// The database.

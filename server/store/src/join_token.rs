@@ -10,7 +10,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, EnrolRefusal, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, EnrolRefusal, Full, Origin, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, FromRow, Row, Sql, lock_user, locking, query},
     error::bounded,
@@ -179,11 +179,16 @@ async fn require_room(
     .bind(now.as_micros())
     .fetch_one(tx)
     .await?;
-    match row.count("good")? < JOIN_TOKENS_OF_USER_AT_MOST {
-        true => Ok(()),
-        false => Err(StoreError::Full(
-            "200 join tokens of this user are still good, as many as may be; use them, or wait until some expire",
-        )),
+    match row.count("good")? {
+        used if used < JOIN_TOKENS_OF_USER_AT_MOST => Ok(()),
+        used => Err(Full {
+            has: "you have",
+            used,
+            at_most: JOIN_TOKENS_OF_USER_AT_MOST,
+            what: "join tokens that can still be used",
+            remedy: "use them, or wait until some expire",
+        }
+        .into()),
     }
 }
 

@@ -9,8 +9,8 @@
 //!   each says so:
 //!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
-//!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`] and
-//!   [`Store::start_replica`].
+//!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`],
+//!   [`Store::session_by_link`], [`Store::take_stream_ticket`], [`Store::deleted_sessions`] and [`Store::start_replica`].
 //! - **What must be true together is written together.** An event and the row that it describes,
 //!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
 //!   method returns, its transaction is synced to disk.
@@ -27,6 +27,8 @@
 
 mod attempt;
 mod audit;
+mod backup;
+mod browser;
 mod columns;
 mod credential;
 mod database;
@@ -38,11 +40,15 @@ mod operation;
 mod output;
 mod person;
 mod replica;
+mod request_key;
 mod runner;
 mod sandbox;
 mod scope;
+mod service_account;
 mod session;
+mod setting;
 mod sign_in_code;
+mod stream_ticket;
 mod subject;
 mod tenant;
 mod turn;
@@ -50,9 +56,14 @@ mod user;
 
 pub use attempt::{ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind};
 pub use audit::{Actor, AuditEntry, AuditFilter, AuditRow, By, Origin};
+pub use backup::{Backup, BackupContent, BackupError, BackupMade, write_backup};
+pub use browser::{CookieRow, Replaced};
 pub use credential::{CredentialKind, CredentialRow, KEYS_OF_USER_AT_MOST, NewCredential};
-pub use database::{BadPostgresUrl, MAX_PAGE, PostgresUrl, Store};
-pub use error::{OpenError, StoreError};
+pub use database::{
+    BadPostgresUrl, CopiedTable, CopyError, MAX_PAGE, Page, PostgresUrl, Schema, Store, copy,
+    require_empty,
+};
+pub use error::{Full, OpenError, StoreError};
 pub use fleet::{CallerPlace, ChosenRunner, FleetRow};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
@@ -63,21 +74,33 @@ pub use operation::{
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};
 pub use replica::OtherReplica;
+pub use request_key::{
+    KnownRequest, MAX_ANSWER_BYTES, REQUEST_KEYS_KEPT_FOR, REQUEST_KEYS_OF_USER_AT_MOST,
+    RequestAnswer, RequestKey,
+};
 pub use runner::{
     ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
     LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
 pub use sandbox::{NewSandbox, SandboxRow};
 pub use scope::{Scope, Scopes};
-pub use session::{NewSession, Pin, SessionRow};
+pub use session::{
+    DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,
+    SessionRow, Unended,
+};
+pub use setting::{
+    RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf,
+    StoredSettings,
+};
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
+pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};
 pub use turn::{
     Cancel, ClaimedTurn, IfRunning, Input, QUEUED_TURNS_AT_MOST, QUEUED_TURNS_OF_USER_AT_MOST,
     Sent, TurnFailures, TurnRow, TurnState, UnfinishedTurn, WaitingTurn, WaitsOver,
 };
-pub use user::{NewUser, Role, UserRow};
+pub use user::{NewUser, Role, UserKind, UserRow};
 
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ use tokio::{
 use crate::StoreError;
 
 mod ends;
+pub(crate) mod kept;
 mod page;
 mod part;
 mod segments;
@@ -118,6 +119,10 @@ enum Wish {
     Synced {
         key: OutputKey,
         reply: oneshot::Sender<io::Result<u64>>,
+    },
+    Remove {
+        key: OutputKey,
+        reply: oneshot::Sender<io::Result<()>>,
     },
     Durable {
         keys: Vec<OutputKey>,
@@ -229,6 +234,22 @@ impl Outputs {
         Ok(durable)
     }
 
+    /// Takes away everything that is kept of an operation.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the files cannot be removed.
+    pub async fn remove(&self, tenant: TenantId, operation: OperationId) -> Result<(), StoreError> {
+        for kind in [OutputKind::Stdout, OutputKind::Stderr] {
+            let key = OutputKey {
+                tenant,
+                operation,
+                kind,
+            };
+            self.ask(|reply| Wish::Remove { key, reply }).await?;
+        }
+        Ok(())
+    }
+
     async fn ask<T>(
         &self,
         wish: impl FnOnce(oneshot::Sender<io::Result<T>>) -> Wish,
@@ -333,6 +354,11 @@ impl Area {
                 self.tell_synced(key, reply);
             }
             Wish::Synced { key, reply } => self.tell_synced(key, reply),
+            Wish::Remove { key, reply } => {
+                self.streams.remove(&key);
+                self.broken.remove(&key);
+                drop(reply.send(stream::remove(&self.folder, key)));
+            }
             Wish::Durable { keys, reply } => {
                 let durable = keys.into_iter().map(|key| self.durable(key));
                 drop(reply.send(Ok(durable.collect())));

@@ -8,8 +8,10 @@ use serde_json::json;
 use shared_types::{OperationId, SessionId, TenantId, Timestamp, TurnId, UserId};
 
 use crate::{
-    AuditEntry, By, NewSignInCode, NewUser, Role, Store, StoreError, UserRow, audit,
+    AuditEntry, By, Full, NewSignInCode, NewUser, Role, Store, StoreError, UserKind, UserRow,
+    audit,
     columns::{Columns as _, word},
+    credential,
     database::{Connection, FromRow, Query, Row, page, query, query_as, retried},
     sign_in_code, user,
 };
@@ -33,7 +35,7 @@ pub struct PersonRow {
 macro_rules! select_people {
     ($rest:literal) => {
         concat!(
-            "SELECT tenant_id, id, name, role, active_runner_id, created_at,
+            "SELECT tenant_id, id, name, user_kind, role, active_runner_id, created_at,
                  (SELECT expires_at FROM sign_in_codes WHERE sign_in_codes.tenant_id = users.tenant_id
                      AND sign_in_codes.user_id = users.id AND used_at IS NULL) AS invited_until,
                  (SELECT MAX(last_used_at) FROM credentials
@@ -108,13 +110,18 @@ impl Store {
             .await?;
         let id = known.as_ref().map_or(new.id, |known| known.user.id);
         match known {
+            Some(known) if known.user.kind == UserKind::Service => {
+                return Err(StoreError::Conflict(
+                    "a service account has this name, choose another one",
+                ));
+            }
             Some(known) if known.joined => {
                 return Err(StoreError::Conflict(
                     "a person of this name is here already",
                 ));
             }
             Some(_) => set_role(&mut tx, tenant, id, role).await?,
-            None => user::insert(&mut tx, tenant, new, role, now).await?,
+            None => user::insert(&mut tx, tenant, new, (UserKind::Person, role), now).await?,
         }
         sign_in_code::put(&mut tx, tenant, id, code, now).await?;
         record(&mut tx, tenant, by, ("person.invited", id), detail, now).await?;
@@ -181,9 +188,14 @@ impl Store {
             if at(removed, tenant, person, now).execute(&mut tx).await? == 0 {
                 return Err(StoreError::NotFound);
             }
+            // Also what was made with the person's keys for a service account.
+            for (ended, of) in credential::end(&mut tx, tenant, person, now).await? {
+                if of != person {
+                    let with = Some(person.to_string());
+                    credential::record_end(&mut tx, tenant, by, (ended, of), with, now).await?;
+                }
+            }
             for ended in [
-                "UPDATE credentials SET revoked_at = $3
-             WHERE tenant_id = $1 AND user_id = $2 AND revoked_at IS NULL",
                 "UPDATE sign_in_codes SET expires_at = $3
              WHERE tenant_id = $1 AND user_id = $2 AND expires_at > $3",
                 "UPDATE join_tokens SET expires_at = $3
@@ -197,6 +209,7 @@ impl Store {
                 "UPDATE runners SET shared_with_everyone_at = NULL WHERE tenant_id = $1 AND owner_id = $2",
                 "DELETE FROM runner_shares WHERE tenant_id = $1 AND (user_id = $2 OR runner_id IN (
                  SELECT id FROM runners WHERE tenant_id = $1 AND owner_id = $2))",
+                "DELETE FROM settings WHERE tenant_id = $1 AND subject = $2",
             ] {
                 query(ended)
                     .bind(tenant.to_string())
@@ -265,7 +278,7 @@ fn at<'q>(query: Query<'q>, tenant: TenantId, person: UserId, now: Timestamp) ->
         .bind(now.as_micros())
 }
 
-async fn record(
+pub(crate) async fn record(
     tx: &mut Connection,
     tenant: TenantId,
     by: &By,
@@ -317,15 +330,20 @@ async fn require_an_owner(tx: &mut Connection, tenant: TenantId) -> Result<(), S
     }
 }
 
-async fn require_room(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
+pub(crate) async fn require_room(tx: &mut Connection, tenant: TenantId) -> Result<(), StoreError> {
     let people =
         query("SELECT COUNT(*) AS people FROM users WHERE tenant_id = $1 AND removed_at IS NULL");
     let people: Row = people.bind(tenant.to_string()).fetch_one(tx).await?;
-    match people.count("people")? <= PEOPLE_AT_MOST {
-        true => Ok(()),
-        false => Err(StoreError::Full(
-            "there are 20000 people, as many as may be; remove some with: gantry people remove",
-        )),
+    match people.count("people")? {
+        used if used <= PEOPLE_AT_MOST => Ok(()),
+        used => Err(Full {
+            has: "the tenant has",
+            used: used - 1,
+            at_most: PEOPLE_AT_MOST,
+            what: "people",
+            remedy: "remove some: gantry people remove NAME",
+        }
+        .into()),
     }
 }
 

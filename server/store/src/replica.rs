@@ -30,6 +30,19 @@ impl Store {
         self.is_postgres()
     }
 
+    /// How many servers have started elsewhere than at this place and did not stop in order. One that was killed
+    /// counts until another one has seen that.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn replicas_elsewhere(&self, place: &str) -> Result<u64, StoreError> {
+        let row = query("SELECT COUNT(*) AS many FROM replicas WHERE place <> $1")
+            .bind(place)
+            .fetch_one(&mut self.read_any(WHY).await?)
+            .await?;
+        Ok(row.count("many")?)
+    }
+
     /// A server starts at this place, where no other one runs: those that had started there are dead. Where
     /// the database is a file, so are all others. Answers how many links are gone with them; when their runners
     /// were last heard of stays. Without a tenant: it is about replicas.

@@ -9,7 +9,7 @@ use shared_types::{
 };
 
 use crate::{
-    Actor, AuditEntry, JoinTokenRow, Origin, Store, StoreError, audit,
+    Actor, AuditEntry, Full, JoinTokenRow, Origin, Store, StoreError, audit,
     columns::{Columns as _, json},
     database::{Connection, FromRow, Row, locking, page, query, query_as, retried},
     error::bounded,
@@ -292,7 +292,14 @@ pub(crate) async fn lock(
 /// Refuses labels that are too many or too long.
 pub(crate) fn bounded_labels(labels: &BTreeMap<String, String>) -> Result<(), StoreError> {
     if labels.len() > MAX_LABELS {
-        return Err(StoreError::Full("more than 32 labels, leave some out"));
+        return Err(Full {
+            has: "there are",
+            used: labels.len() as u64,
+            at_most: MAX_LABELS as u64,
+            what: "labels",
+            remedy: "leave some out",
+        }
+        .into());
     }
     for text in labels.iter().flat_map(|(key, value)| [key, value]) {
         bounded("the label", text, MAX_LABEL_BYTES)?;

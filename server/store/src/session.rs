@@ -3,13 +3,19 @@
 
 use shared_types::{
     Epoch, Event, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    limits::MAX_MESSAGE_BYTES,
+    limits::{MAX_MESSAGE_BYTES, MAX_PATH_BYTES},
 };
 
+mod deletion;
+mod link;
+
+pub use deletion::{DeletedSession, Unended};
+pub use link::{LINKS_OF_SESSION_AT_MOST, NewSessionLink};
+
 use crate::{
-    Store, StoreError,
+    Full, Store, StoreError,
     columns::{Columns as _, integer},
-    database::{Connection, FromRow, Row, lock_user, page, query, query_as, retried},
+    database::{self, Connection, FromRow, Page, Row, lock_user, query, query_as, retried},
     error::bounded,
     event,
 };
@@ -17,7 +23,10 @@ use crate::{
 macro_rules! select_sessions {
     ($rest:literal) => {
         concat!(
-            "SELECT id, user_id, title, created_at, updated_at, last_seq, epoch, pinned_runner_id,
+            "SELECT id, user_id, title, directory, created_at, updated_at, last_seq, epoch, archived_at,
+                 deleted_at, pinned_runner_id,
+                 (SELECT COUNT(*) FROM session_links WHERE session_links.tenant_id = sessions.tenant_id
+                     AND session_links.session_id = sessions.id) AS links,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = sessions.tenant_id
                      AND runners.id = sessions.pinned_runner_id) AS pinned_runner_name,
                  (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
@@ -41,6 +50,8 @@ pub struct NewSession {
     pub model: String,
     /// The runner on which it works, whatever its user chooses.
     pub pin: Option<RunnerId>,
+    /// Where its commands start and its paths begin, relative to the root; empty for the root itself.
+    pub directory: String,
 }
 
 /// The runner on which a session works, whatever its user chooses. It may have been revoked since.
@@ -61,6 +72,8 @@ pub struct SessionRow {
     pub user: UserId,
     /// What lists show.
     pub title: String,
+    /// Where its commands start and its paths begin, relative to the root; empty for the root itself.
+    pub directory: String,
     /// When it began.
     pub created_at: Timestamp,
     /// When something last happened.
@@ -73,6 +86,21 @@ pub struct SessionRow {
     pub running_turn: Option<TurnId>,
     /// The runner to which it is pinned.
     pub pin: Option<Pin>,
+    /// When its user put it out of the list.
+    pub archived_at: Option<Timestamp>,
+    /// When its user deleted it: it is seen by nobody.
+    pub deleted_at: Option<Timestamp>,
+    /// How many links to it were made and not ended.
+    pub links: u64,
+}
+
+/// What of a session its user changes; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionChange {
+    /// What lists show.
+    pub title: Option<String>,
+    /// Whether it is out of the list.
+    pub archived: Option<bool>,
 }
 
 impl Store {
@@ -80,7 +108,8 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the user or the pinned runner is not in this tenant;
-    /// [`StoreError::TooLarge`] for a title of more bytes than a message; [`StoreError::Full`].
+    /// [`StoreError::TooLarge`] for a title of more bytes than a message, or a directory of more than a path;
+    /// [`StoreError::Full`].
     pub async fn create_session(
         &self,
         tenant: TenantId,
@@ -89,62 +118,89 @@ impl Store {
         now: Timestamp,
     ) -> Result<SessionRow, StoreError> {
         bounded("the title", &session.title, MAX_MESSAGE_BYTES)?;
+        bounded("the directory", &session.directory, MAX_PATH_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             lock_user(&mut tx, tenant, session.user).await?;
             require_room(&mut tx, tenant, session.user, at_most).await?;
             query(
                 "INSERT INTO sessions
-                 (tenant_id, id, user_id, title, created_at, updated_at, last_seq, epoch)
-             VALUES ($1, $2, $3, $4, $5, $5, 0, 0)",
+                 (tenant_id, id, user_id, title, directory, created_at, updated_at, last_seq, epoch)
+             VALUES ($1, $2, $3, $4, $5, $6, $6, 0, 0)",
             )
             .bind(tenant.to_string())
             .bind(session.id.to_string())
             .bind(session.user.to_string())
             .bind(&session.title)
+            .bind(&session.directory)
             .bind(now.as_micros())
             .execute(&mut tx)
             .await?;
             let created = Event::SessionCreated {
                 title: session.title.clone(),
                 model: session.model.clone(),
+                directory: session.directory.clone(),
             };
             let place = next(&mut tx, tenant, session.id, 1, now).await?;
             event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
-            let pin = pin(&mut tx, tenant, session.id, session.pin).await?;
+            let pin = match session.pin {
+                Some(runner) => Some(pin(&mut tx, tenant, session.id, runner, now).await?),
+                None => None,
+            };
             tx.commit().await?;
             Ok(SessionRow {
                 id: session.id,
                 user: session.user,
                 title: session.title.clone(),
+                directory: session.directory.clone(),
                 created_at: now,
                 updated_at: now,
                 last_seq: place.seq,
                 epoch: place.epoch,
                 running_turn: None,
                 pin,
+                archived_at: None,
+                deleted_at: None,
+                links: 0,
             })
         })
     }
 
-    /// Pins the session to a runner, or to none: its turns that were not claimed yet work there.
+    /// Changes what lists show of a session.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if the tenant has no such session, or no such runner that is not
-    /// revoked.
-    pub async fn pin_session(
+    /// [`StoreError::NotFound`], also where it was deleted; [`StoreError::TooLarge`] for a title of more
+    /// bytes than a message.
+    pub async fn change_session(
         &self,
         tenant: TenantId,
         session: SessionId,
-        runner: Option<RunnerId>,
-    ) -> Result<Option<Pin>, StoreError> {
+        change: &SessionChange,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let title = change.title.as_deref();
+        bounded("the title", title.unwrap_or_default(), MAX_MESSAGE_BYTES)?;
         let mut tx = self.write(tenant).await?;
-        let pin = pin(&mut tx, tenant, session, runner).await?;
-        tx.commit().await?;
-        Ok(pin)
+        let changed = query(
+            "UPDATE sessions SET title = COALESCE($1, title),
+                 archived_at = CASE $2 WHEN 1 THEN COALESCE(archived_at, $3) WHEN 0 THEN NULL
+                     ELSE archived_at END
+             WHERE tenant_id = $4 AND id = $5 AND deleted_at IS NULL",
+        )
+        .bind(title)
+        .bind(change.archived.map_or(-1, i64::from))
+        .bind(now.as_micros())
+        .bind(tenant.to_string())
+        .bind(session.to_string())
+        .execute(&mut tx)
+        .await?;
+        match changed {
+            0 => Err(StoreError::NotFound),
+            _ => tx.commit().await,
+        }
     }
 
-    /// One session.
+    /// One session, deleted or not.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
@@ -161,7 +217,8 @@ impl Store {
         Ok(row)
     }
 
-    /// The user's sessions, the most recently used first, `limit` at most.
+    /// The user's sessions that are archived, or those that are not: the most recently used first. A
+    /// place in the list is when a session was last used, and its id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -169,20 +226,29 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
-        limit: u32,
+        archived: bool,
+        page: impl Into<Page<(Timestamp, SessionId)>>,
     ) -> Result<Vec<SessionRow>, StoreError> {
+        let Page { after, limit } = page.into();
+        let (before, id) = after.unzip();
         let rows = query_as(select_sessions!(
-            "WHERE tenant_id = $1 AND user_id = $2 ORDER BY updated_at DESC, id DESC LIMIT $3"
+            "WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL
+                 AND CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END = $3
+                 AND (updated_at, id) < ($4, $5)
+             ORDER BY updated_at DESC, id DESC LIMIT $6"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
-        .bind(page(limit))
+        .bind(i64::from(archived))
+        .bind(before.map_or(i64::MAX, |before| before.as_micros()))
+        .bind(id.map_or(String::new(), |id| id.to_string()))
+        .bind(database::page(limit))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
     }
 
-    /// The user's sessions whose ids begin so, by id, `limit` at most.
+    /// The user's sessions whose ids begin so, archived or not, by id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -191,16 +257,20 @@ impl Store {
         tenant: TenantId,
         user: UserId,
         beginning: &str,
-        limit: u32,
+        page: impl Into<Page<SessionId>>,
     ) -> Result<Vec<SessionRow>, StoreError> {
+        let Page { after, limit } = page.into();
         let rows = query_as(select_sessions!(
-            "WHERE tenant_id = $1 AND user_id = $2 AND id >= $3 AND id < $4 ORDER BY id LIMIT $5"
+            "WHERE tenant_id = $1 AND user_id = $2 AND id >= $3 AND id < $4 AND deleted_at IS NULL
+                 AND id > $5
+             ORDER BY id LIMIT $6"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
         .bind(beginning)
         .bind(past(beginning))
-        .bind(page(limit))
+        .bind(after.map_or(String::new(), |after| after.to_string()))
+        .bind(database::page(limit))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)
@@ -212,37 +282,32 @@ pub(crate) fn past(beginning: &str) -> String {
     format!("{beginning}~")
 }
 
+/// Pins a new session to a runner that is not revoked.
 async fn pin(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    runner: Option<RunnerId>,
-) -> Result<Option<Pin>, StoreError> {
-    let pin = match runner {
-        Some(runner) => {
-            let row: Row = query(
-                "SELECT name FROM runners
-                 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
-            )
+    runner: RunnerId,
+    now: Timestamp,
+) -> Result<Pin, StoreError> {
+    let row: Row =
+        query("SELECT name FROM runners WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
             .bind(tenant.to_string())
             .bind(runner.to_string())
             .fetch_one(&mut *tx)
             .await?;
-            let name = row.text("name")?;
-            Some(Pin { runner, name })
-        }
-        None => None,
-    };
-    let set = query("UPDATE sessions SET pinned_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
-        .bind(runner.map(|id| id.to_string()))
-        .bind(tenant.to_string())
-        .bind(session.to_string())
-        .execute(tx)
-        .await?;
-    match set {
-        0 => Err(StoreError::NotFound),
-        _ => Ok(pin),
-    }
+    query(
+        "UPDATE sessions SET pinned_runner_id = $1, pinned_runner_at = $2
+         WHERE tenant_id = $3 AND id = $4",
+    )
+    .bind(runner.to_string())
+    .bind(now.as_micros())
+    .bind(tenant.to_string())
+    .bind(session.to_string())
+    .execute(tx)
+    .await?;
+    let name = row.text("name")?;
+    Ok(Pin { runner, name })
 }
 
 async fn require_room(
@@ -252,16 +317,21 @@ async fn require_room(
     at_most: u64,
 ) -> Result<(), StoreError> {
     let row: Row =
-        query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2")
+        query("SELECT COUNT(*) AS begun FROM sessions WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL")
             .bind(tenant.to_string())
             .bind(user.to_string())
             .fetch_one(tx)
             .await?;
-    match row.count("begun")? < at_most {
-        true => Ok(()),
-        false => Err(StoreError::Full(
-            "this user has as many sessions as one may have; go on with one of them, or have the operator raise sessions_at_most under [limits] in gantry.toml",
-        )),
+    match row.count("begun")? {
+        used if used < at_most => Ok(()),
+        used => Err(Full {
+            has: "you have",
+            used,
+            at_most,
+            what: "sessions",
+            remedy: "delete some: gantry sessions delete SESSION, or have the operator raise sessions_at_most under [limits] in gantry.toml",
+        }
+        .into()),
     }
 }
 
@@ -342,12 +412,16 @@ impl FromRow for SessionRow {
             id: row.parsed("id")?,
             user: row.parsed("user_id")?,
             title: row.text("title")?,
+            directory: row.text("directory")?,
             created_at: row.time("created_at")?,
             updated_at: row.time("updated_at")?,
             last_seq: row.count("last_seq")?,
             epoch: Epoch(row.count("epoch")?),
             running_turn: row.maybe_parsed("running_turn")?,
             pin: pinned(row)?,
+            archived_at: row.maybe_time("archived_at")?,
+            deleted_at: row.maybe_time("deleted_at")?,
+            links: row.count("links")?,
         })
     }
 }

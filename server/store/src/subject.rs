@@ -4,7 +4,7 @@
 use shared_types::{AddressRange, CredentialId, TenantId, Timestamp, UserId, token::TokenHash};
 
 use crate::{
-    CredentialKind, Role, Scopes, Store, StoreError,
+    CookieRow, CredentialKind, Role, Scopes, Store, StoreError,
     columns::Columns as _,
     database::{FromRow, Row, query, query_as},
 };
@@ -28,15 +28,20 @@ pub struct SubjectRow {
     pub expires_at: Option<Timestamp>,
     /// From where it can be used; from anywhere, if absent.
     pub from: Option<AddressRange>,
+    /// When it was made.
+    pub created_at: Timestamp,
     /// When it was last used, as far as that was recorded.
     pub last_used_at: Option<Timestamp>,
+    /// What a browser's cookie has beside the hash.
+    pub cookie: Option<CookieRow>,
 }
 
 macro_rules! select_subjects {
     ($rest:literal) => {
         concat!(
-            "SELECT credentials.tenant_id, credentials.id, user_id, kind, hash, scopes, expires_at,
-                 address_range, last_used_at, role
+            "SELECT credentials.tenant_id, credentials.id, user_id, kind, hash, scopes,
+                 expires_at, address_range, credentials.created_at AS created_at, last_used_at, role,
+                 second_hash, replaced_hash, replaced_at, salt, taken_up_at
              FROM credentials
              JOIN users ON users.tenant_id = credentials.tenant_id AND users.id = user_id
              WHERE revoked_at IS NULL AND removed_at IS NULL AND ",
@@ -95,7 +100,9 @@ impl FromRow for SubjectRow {
             scopes: scopes(row)?,
             expires_at: row.maybe_time("expires_at")?,
             from: row.maybe_parsed("address_range")?,
+            created_at: row.time("created_at")?,
             last_used_at: row.maybe_time("last_used_at")?,
+            cookie: CookieRow::of(row)?,
         })
     }
 }

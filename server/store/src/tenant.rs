@@ -4,7 +4,7 @@ use serde_json::json;
 use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
-    Actor, AuditEntry, NewUser, Origin, Role, Store, StoreError, audit,
+    Actor, AuditEntry, NewUser, Origin, Role, Store, StoreError, UserKind, audit,
     columns::Columns as _,
     database::{Connection, FromRow, Row, lock_table, query, query_as},
     error::bounded,
@@ -74,6 +74,22 @@ impl Store {
         })
     }
 
+    /// Makes another tenant and its owner, both or neither.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`] for a name of more than 63 bytes; [`StoreError::Conflict`] if one of the
+    /// ids exists.
+    pub async fn create_tenant(
+        &self,
+        tenant: &NewTenant,
+        owner: &NewUser,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant.id).await?;
+        create(&mut tx, tenant, owner, now).await?;
+        tx.commit().await
+    }
+
     /// The oldest tenant and its oldest owner. Without a tenant: it is how a server that starts
     /// finds the one that it has.
     ///
@@ -101,7 +117,7 @@ impl Store {
 }
 
 /// Makes a tenant with its owner.
-pub(crate) async fn create(
+async fn create(
     tx: &mut Connection,
     tenant: &NewTenant,
     owner: &NewUser,
@@ -114,7 +130,7 @@ pub(crate) async fn create(
         .bind(now.as_micros())
         .execute(&mut *tx)
         .await?;
-    user::insert(tx, tenant.id, owner, Role::Owner, now).await?;
+    user::insert(tx, tenant.id, owner, (UserKind::Person, Role::Owner), now).await?;
     let made = AuditEntry {
         actor: Actor::System,
         kind: "tenant.created",

@@ -25,17 +25,25 @@ macro_rules! on_every_backend {
 }
 
 mod at_once;
+mod backups;
+mod browser;
 mod callers;
 mod choices;
+mod copies;
 mod fixture;
+mod history;
 mod join_states;
 mod opening;
 mod operations;
+mod pages;
 mod people;
 mod postgres;
 mod replicas;
+mod request_keys;
 mod rights;
 mod runners;
+mod session_ends;
+mod settings;
 mod silence;
 mod tenancy;
 mod turns;

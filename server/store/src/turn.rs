@@ -3,16 +3,16 @@
 
 use shared_types::{
     CallWait, Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
-    event::{Choice, TurnOutcome},
+    event::{Choice, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
 
 use crate::{
-    Store, StoreError,
-    columns::{Columns as _, integer, word},
+    Full, Store, StoreError,
+    columns::{Columns as _, integer, json, word},
     database::{Connection, Row, page, query, query_as, retried},
     error::bounded,
-    event, replica, session,
+    event, replica, session, setting,
 };
 
 mod failures;
@@ -38,7 +38,7 @@ macro_rules! select_turns {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
                  claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
-                 chosen_runner_id,
+                 chosen_runner_id, settings,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
                      AND runners.id = turns.chosen_runner_id) AS chosen_runner_name
              FROM turns ",
@@ -106,8 +106,8 @@ pub enum Cancel {
 }
 
 impl Store {
-    /// Accepts a message: a queued turn and its event; the session's title where it has none. The
-    /// same client id again writes nothing and answers as the first time.
+    /// Accepts a message: a queued turn and its event; the session's title where it has none. An
+    /// archived session is back in the list. The same client id again writes nothing and answers as the first time.
     ///
     /// # Errors
     /// [`StoreError::NotFound`]; [`StoreError::TooLarge`] for a long message or client id;
@@ -142,12 +142,18 @@ impl Store {
                 text: input.text.clone(),
             };
             event::insert(&mut tx, tenant, session, seq, &accepted, now).await?;
-            query("UPDATE sessions SET title = $1 WHERE tenant_id = $2 AND id = $3 AND title = ''")
-                .bind(title(&input.text))
-                .bind(tenant.to_string())
-                .bind(session.to_string())
-                .execute(&mut tx)
-                .await?;
+            let taken = query(
+                "UPDATE sessions SET archived_at = NULL, title = CASE title WHEN '' THEN $1 ELSE title END
+                 WHERE tenant_id = $2 AND id = $3 AND deleted_at IS NULL",
+            )
+            .bind(title(&input.text))
+            .bind(tenant.to_string())
+            .bind(session.to_string())
+            .execute(&mut tx)
+            .await?;
+            if taken == 0 {
+                return Err(StoreError::NotFound);
+            }
             tx.commit().await?;
             Ok(Sent {
                 turn: input.turn,
@@ -159,7 +165,8 @@ impl Store {
 
     /// Takes the session's next turn: the one that runs without a worker, else the oldest in the
     /// queue. Raises the session's epoch, so that an earlier worker's writes fail. The first claim
-    /// records where the turn's calls go, and later ones keep that. `None` if there is nothing to
+    /// records where the turn's calls go and what it is run with, `default` where nobody has set that, and
+    /// later ones keep both. `None` if there is nothing to
     /// do; then nothing is written. A turn that was parked is taken whether its wait is over or not,
     /// without an event: it was not interrupted.
     ///
@@ -171,6 +178,7 @@ impl Store {
         session: SessionId,
         replica: ReplicaId,
         if_running: IfRunning,
+        default: &TurnSettings,
         now: Timestamp,
     ) -> Result<Option<ClaimedTurn>, StoreError> {
         retried!({
@@ -194,8 +202,16 @@ impl Store {
                 Some(kept) => kept.clone(),
                 None => chosen_now(&mut tx, tenant, session).await?,
             };
+            let settings = match &turn.settings {
+                Some(kept) => kept.clone(),
+                None => setting::of_turn(&mut tx, tenant, session, default).await?,
+            };
+            let had_settings = turn.settings.is_some();
             turn.choice = Some(choice.clone());
-            let is_told = !matches!(turn.state, TurnState::Waiting { .. });
+            turn.settings = Some(settings.clone());
+            let waits = matches!(turn.state, TurnState::Waiting { .. });
+            // A turn that an earlier release let go of is told what it is run with from now on.
+            let is_told = !waits || !had_settings;
             raise(&mut tx, tenant, &turn, (replica, epoch), is_told, now).await?;
             let mut waited = Vec::new();
             if is_told {
@@ -204,9 +220,11 @@ impl Store {
                     epoch,
                     replica,
                     choice: Some(choice),
+                    settings: Some(settings),
                 };
                 event::insert(&mut tx, tenant, session, next.seq, &claimed, now).await?;
-            } else {
+            }
+            if waits {
                 waited = waiting::take(&mut tx, tenant, turn.id).await?;
             }
             tx.commit().await?;
@@ -428,15 +446,26 @@ async fn require_room(
     .bind(session.to_string())
     .fetch_one(tx)
     .await?;
-    if row.count("of_session")? >= QUEUED_TURNS_AT_MOST {
-        return Err(StoreError::Full(
-            "64 messages of the session wait, send more when some are answered",
-        ));
+    let (of_session, of_user) = (row.count("of_session")?, row.count("of_user")?);
+    if of_session >= QUEUED_TURNS_AT_MOST {
+        return Err(Full {
+            has: "this session has",
+            used: of_session,
+            at_most: QUEUED_TURNS_AT_MOST,
+            what: "messages that wait",
+            remedy: "send more when some are answered",
+        }
+        .into());
     }
-    if row.count("of_user")? >= QUEUED_TURNS_OF_USER_AT_MOST {
-        return Err(StoreError::Full(
-            "256 messages of this user wait in all sessions; send more when some are answered, or cancel some",
-        ));
+    if of_user >= QUEUED_TURNS_OF_USER_AT_MOST {
+        return Err(Full {
+            has: "you have",
+            used: of_user,
+            at_most: QUEUED_TURNS_OF_USER_AT_MOST,
+            what: "messages that wait in all sessions",
+            remedy: "send more when some are answered, or cancel some: gantry cancel SESSION",
+        }
+        .into());
     }
     Ok(())
 }
@@ -464,7 +493,7 @@ async fn insert(
     Ok(())
 }
 
-/// The session's pin, else the runner that its user works on.
+/// The session's pin, else the runner that its user works on, else the tenant's.
 async fn chosen_now(
     tx: &mut Connection,
     tenant: TenantId,
@@ -473,12 +502,15 @@ async fn chosen_now(
     let row: Row = query(
         "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
              CASE WHEN runners.id IS NULL THEN 'none'
-                 WHEN runners.id = sessions.pinned_runner_id THEN 'session'
-                 ELSE 'user' END AS chosen_by
+                 WHEN runners.id = pinned_runner_id THEN 'session'
+                 WHEN runners.id = active_runner_id THEN 'user'
+                 ELSE 'tenant' END AS chosen_by
          FROM sessions
          JOIN users ON users.tenant_id = sessions.tenant_id AND users.id = sessions.user_id
+         LEFT JOIN settings ON settings.tenant_id = sessions.tenant_id
+             AND settings.subject = sessions.tenant_id AND settings.name = 'runner'
          LEFT JOIN runners ON runners.tenant_id = sessions.tenant_id
-             AND runners.id = COALESCE(pinned_runner_id, active_runner_id)
+             AND runners.id = COALESCE(pinned_runner_id, active_runner_id, settings.value)
          WHERE sessions.tenant_id = $1 AND sessions.id = $2",
     )
     .bind(tenant.to_string())
@@ -488,7 +520,7 @@ async fn chosen_now(
     Ok(choice(&row)?)
 }
 
-/// Gives the turn to the worker, with its choice, and makes its epoch the session's. `is_told`: an
+/// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `is_told`: an
 /// event of it takes the session's next number.
 async fn raise(
     tx: &mut Connection,
@@ -510,14 +542,15 @@ async fn raise(
     let runner = turn.choice.as_ref().and_then(Choice::runner);
     query(
         "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
-             chosen_by = $4, chosen_runner_id = $5, waits_until = NULL
-         WHERE tenant_id = $6 AND id = $7",
+             chosen_by = $4, chosen_runner_id = $5, settings = $6, waits_until = NULL
+         WHERE tenant_id = $7 AND id = $8",
     )
     .bind(now.as_micros())
     .bind(replica.to_string())
     .bind(integer(epoch.0))
     .bind(turn.choice.as_ref().map(row::chosen_by))
     .bind(runner.map(|(id, _)| id.to_string()))
+    .bind(turn.settings.as_ref().map(json))
     .bind(tenant.to_string())
     .bind(turn.id.to_string())
     .execute(tx)

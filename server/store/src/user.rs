@@ -32,6 +32,16 @@ impl fmt::Display for Role {
     }
 }
 
+/// Who a user is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserKind {
+    /// Somebody who signs in.
+    Person,
+    /// A service account: it has keys, and never signs in.
+    Service,
+}
+
 /// A user to be made.
 #[derive(Debug, Clone)]
 pub struct NewUser {
@@ -50,6 +60,8 @@ pub struct UserRow {
     pub id: UserId,
     /// Its name, unique in the tenant.
     pub name: String,
+    /// Who it is.
+    pub kind: UserKind,
     /// What it may do.
     pub role: Role,
     /// The runner that it chose; it may have been revoked since.
@@ -67,47 +79,28 @@ impl Store {
         let mut connection = self.read(tenant).await?;
         find(&mut connection, tenant, user).await
     }
-
-    /// Chooses the runner that the user's work goes to, or none.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if the user or the runner is not in this tenant.
-    pub async fn set_active_runner(
-        &self,
-        tenant: TenantId,
-        user: UserId,
-        runner: Option<RunnerId>,
-    ) -> Result<(), StoreError> {
-        let mut tx = self.write(tenant).await?;
-        let set = query("UPDATE users SET active_runner_id = $1 WHERE tenant_id = $2 AND id = $3")
-            .bind(runner.map(|id| id.to_string()))
-            .bind(tenant.to_string())
-            .bind(user.to_string())
-            .execute(&mut tx)
-            .await?;
-        if set == 0 {
-            return Err(StoreError::NotFound);
-        }
-        tx.commit().await
-    }
 }
 
 pub(crate) async fn insert(
     tx: &mut Connection,
     tenant: TenantId,
     user: &NewUser,
-    role: Role,
+    (kind, role): (UserKind, Role),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the user's name", &user.name, MAX_NAME_BYTES)?;
-    query("INSERT INTO users (tenant_id, id, name, role, created_at) VALUES ($1, $2, $3, $4, $5)")
-        .bind(tenant.to_string())
-        .bind(user.id.to_string())
-        .bind(&user.name)
-        .bind(word(&role))
-        .bind(now.as_micros())
-        .execute(tx)
-        .await?;
+    query(
+        "INSERT INTO users (tenant_id, id, name, user_kind, role, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(tenant.to_string())
+    .bind(user.id.to_string())
+    .bind(&user.name)
+    .bind(word(&kind))
+    .bind(word(&role))
+    .bind(now.as_micros())
+    .execute(tx)
+    .await?;
     Ok(())
 }
 
@@ -117,7 +110,7 @@ pub(crate) async fn find(
     user: UserId,
 ) -> Result<UserRow, StoreError> {
     let row = query_as(
-        "SELECT tenant_id, id, name, role, active_runner_id, created_at FROM users
+        "SELECT tenant_id, id, name, user_kind, role, active_runner_id, created_at FROM users
          WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tenant.to_string())
@@ -133,6 +126,7 @@ impl FromRow for UserRow {
             tenant: row.parsed("tenant_id")?,
             id: row.parsed("id")?,
             name: row.text("name")?,
+            kind: row.word("user_kind")?,
             role: row.word("role")?,
             active_runner: row.maybe_parsed("active_runner_id")?,
             created_at: row.time("created_at")?,

@@ -23,7 +23,9 @@ macro_rules! messages {
 
 mod frame;
 mod operation;
+mod page;
 mod people;
+mod settings;
 
 pub use frame::{BadFrame, BinaryFrame, Channel, MAX_BINARY_FRAME_BYTES};
 pub use operation::{
@@ -34,14 +36,21 @@ pub use operation::{
 };
 #[cfg(feature = "openapi")]
 pub use operation::{EntryKind, ExitCause};
+pub use page::Page;
 pub use people::{
-    AuditEntry, AuditLog, AuditOutcome, ChangeRole, Invitation, InvitePerson, People, Person,
-    RoleName, ScopeName, ShareRunner, UnshareRunner,
+    AddServiceAccount, AuditEntry, AuditLog, AuditOutcome, ChangeRole, Invitation, InvitePerson,
+    People, Person, RoleName, ScopeName, ShareRunner, UnshareRunner,
 };
+
+pub use settings::{ChangeSettings, LayerName, NewValues, SetBy, Setting, SettingName, Settings};
 
 messages! {
     /// What went wrong (RFC 9457, `application/problem+json`).
     pub struct Problem {
+        /// The address of the page about the code on the server, such as `/problems/not_found`.
+        #[serde(rename = "type", default)]
+        #[cfg_attr(feature = "openapi", schema(required))]
+        pub page: String,
         /// A stable word for programs, such as `not_found`.
         pub code: String,
         /// The HTTP status.
@@ -69,6 +78,30 @@ messages! {
         pub user: User,
     }
 
+    /// A person is signed in, in a browser, which has the cookie.
+    pub struct BrowserSignedIn {
+        /// The person.
+        pub user: User,
+        /// When the browser is signed out, however it is used; without a request, after 12 hours.
+        pub expires_at: Timestamp,
+    }
+
+    /// Asks for a ticket.
+    #[serde(deny_unknown_fields)]
+    pub struct CreateStreamTicket {
+        /// The operation whose stream it opens; absent for `/api/v1/stream`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub operation: Option<OperationId>,
+    }
+
+    /// A ticket that opens one WebSocket, once.
+    pub struct StreamTicket {
+        /// The ticket, to be sent as `?ticket=` behind the address of the stream; shown once.
+        pub ticket: String,
+        /// Until when it can be used.
+        pub expires_at: Timestamp,
+    }
+
     /// A person or service account.
     pub struct User {
         /// Its id.
@@ -85,16 +118,19 @@ messages! {
         pub user: User,
         /// The tenant's name.
         pub tenant: String,
-        /// The model that answers.
+        /// The model that answers in the person's new sessions.
         pub model: Model,
-        /// The runner that the person chose.
+        /// The runner on which the person's tools run: by choice, else the tenant's default.
         pub active_runner: Option<RunnerId>,
         /// The name of that runner, also once it was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub active_runner_name: Option<String>,
-        /// Whether the runner that the person chose was removed: work goes to no other one.
+        /// Whether that runner was removed: work goes to no other one.
         #[serde(default)]
         pub active_runner_removed: bool,
+        /// Whether that runner is the tenant's default, because the person has chosen none.
+        #[serde(default)]
+        pub active_runner_is_default: bool,
     }
 
     /// The model that answers.
@@ -106,6 +142,7 @@ messages! {
     }
 
     /// Begins a session.
+    #[derive(Default)]
     #[serde(deny_unknown_fields)]
     pub struct CreateSession {
         /// What lists show; empty for the beginning of the first message.
@@ -116,6 +153,11 @@ messages! {
         /// on the runner that the user chose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<String>,
+        /// The directory in which it works, relative to the root of the workspace: commands start there,
+        /// and the paths of file tools are relative to it. Empty for the root.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        #[cfg_attr(feature = "openapi", schema(max_length = 4096))]
+        pub directory: String,
     }
 
     /// A session in a list.
@@ -124,6 +166,9 @@ messages! {
         pub id: SessionId,
         /// What lists show.
         pub title: String,
+        /// The directory in which it works, relative to the root of the workspace; empty for the root.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pub directory: String,
         /// When it began.
         pub created_at: Timestamp,
         /// When something last happened.
@@ -135,6 +180,60 @@ messages! {
         /// The runner to which it is pinned; absent where the user's choice counts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<PinnedRunner>,
+        /// When its user put it out of the list; absent where it is in it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub archived_at: Option<Timestamp>,
+        /// How many links to it were made and not ended.
+        #[serde(default)]
+        pub links: u64,
+    }
+
+    /// Changes what lists show of a session. What is absent stays.
+    #[serde(deny_unknown_fields)]
+    pub struct ChangeSession {
+        /// Its title.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 252))]
+        pub title: Option<String>,
+        /// Whether it is out of the list. The next message brings it back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub archived: Option<bool>,
+    }
+
+    /// Makes a link by which a session is read without signing in.
+    #[serde(deny_unknown_fields)]
+    pub struct ShareSession {
+        /// For how long it can be read, in seconds; without an end, if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 60, maximum = 316_224_000))]
+        pub valid_for_s: Option<u32>,
+    }
+
+    /// A link to a session. Whoever has it can read the session.
+    pub struct SessionLink {
+        /// Where the session is shown, behind the server's address; shown once.
+        pub path: String,
+        /// Until when it can be read; absent for without an end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub expires_at: Option<Timestamp>,
+    }
+
+    /// The links to a session were ended.
+    pub struct LinksEnded {
+        /// How many there were.
+        pub links: u64,
+    }
+
+    /// A session, as whoever has a link to it sees it.
+    pub struct SharedSession {
+        /// Its title.
+        pub title: String,
+        /// When it began.
+        pub created_at: Timestamp,
+        /// When something last happened.
+        pub updated_at: Timestamp,
+        /// The number of the newest event.
+        pub last_seq: u64,
     }
 
     /// The runner to which a session is pinned. It may have been removed since: then the session's
@@ -146,10 +245,13 @@ messages! {
         pub name: String,
     }
 
-    /// A user's sessions, the most recently used first.
+    /// A page of a user's sessions, the most recently used first.
     pub struct Sessions {
         /// The sessions.
         pub sessions: Vec<Session>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// Sends a message.
@@ -178,10 +280,13 @@ messages! {
         pub turn: Option<TurnId>,
     }
 
-    /// The commands of a session that went on in the background.
+    /// A page of the commands of a session that went on in the background.
     pub struct Tasks {
-        /// By number: all that run, and of those that ended the last 100.
+        /// By number: of all that run, and of the last 100 of those that ended.
         pub tasks: Vec<Task>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// A command that went on in the background.
@@ -215,7 +320,10 @@ messages! {
     pub struct Events {
         /// The events, by number.
         pub events: Vec<SessionEvent>,
-        /// Whether there are more after the last one.
+        /// The number of the last event where others follow it, to be passed as `after`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
+        /// Whether there is a `next`, for clients of earlier releases.
         pub more: bool,
     }
 
@@ -250,7 +358,7 @@ messages! {
         pub online: bool,
         /// When it was last heard of; absent before its first connect.
         pub last_seen: Option<Timestamp>,
-        /// Whether the asking user chose it.
+        /// Whether the asking user's tools run there: by choice, or because it is the tenant's default.
         pub active: bool,
         /// Whether it is locked, because its folder was copied: remove it and enrol it anew.
         #[serde(default)]
@@ -293,10 +401,13 @@ messages! {
         pub shared_with: Vec<String>,
     }
 
-    /// The runners that the user may choose.
+    /// A page of the runners that the user may choose.
     pub struct Runners {
         /// The runners, by name.
         pub runners: Vec<Runner>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// Chooses the active runner.
@@ -379,7 +490,7 @@ messages! {
         pub id: CredentialId,
         /// What it is called.
         pub name: String,
-        /// `api_key` or `sign_in`.
+        /// `api_key`, `sign_in` or `browser`.
         pub kind: String,
         /// When it was made.
         pub created_at: Timestamp,
@@ -390,6 +501,9 @@ messages! {
         /// When it was last used, to the minute.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_used_at: Option<Timestamp>,
+        /// The address from which it was last used, as the server sees it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_address: Option<String>,
         /// What it is good for.
         #[serde(default)]
         pub scopes: Vec<ScopeName>,
@@ -404,10 +518,25 @@ messages! {
         pub is_this: bool,
     }
 
-    /// A user's keys and sign-ins.
+    /// A page of a user's keys and sign-ins.
     pub struct Keys {
         /// The keys, the newest first.
         pub keys: Vec<Key>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
+    }
+}
+
+impl Problem {
+    /// The problem of this code.
+    pub fn new(code: &str, status: u16, detail: impl Into<String>) -> Self {
+        Self {
+            page: format!("/problems/{code}"),
+            code: code.to_owned(),
+            status,
+            detail: detail.into(),
+        }
     }
 }
 

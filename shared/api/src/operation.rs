@@ -291,6 +291,9 @@ messages! {
     pub struct Operations {
         /// The operations.
         pub operations: Vec<Operation>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// One request to one runner.

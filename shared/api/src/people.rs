@@ -33,7 +33,7 @@ pub enum ScopeName {
     Read,
     /// To read the server's metrics.
     Metrics,
-    /// To manage keys and people, and to read the audit log.
+    /// To manage keys, people and settings, and to read the audit log.
     Admin,
 }
 
@@ -49,7 +49,7 @@ pub enum AuditOutcome {
 }
 
 messages! {
-    /// A person of the tenant.
+    /// A person of the tenant, or a service account.
     pub struct Person {
         /// Its id.
         pub id: UserId,
@@ -60,7 +60,10 @@ messages! {
         /// Whether it is the person who asks.
         #[serde(default)]
         pub is_you: bool,
-        /// Whether the person has ever signed in.
+        /// Whether it is a service account, which has keys and never signs in.
+        #[serde(default)]
+        pub is_service: bool,
+        /// Whether the person has ever signed in, or the service account has had a key.
         #[serde(default)]
         pub joined: bool,
         /// Until when the person's invitation or sign-in code can be used, where there is one that was
@@ -76,8 +79,9 @@ messages! {
     pub struct People {
         /// The people, by name.
         pub people: Vec<Person>,
-        /// Whether there are more behind the last one.
-        pub more: bool,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 
     /// Invites a person.
@@ -87,6 +91,16 @@ messages! {
         #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 32, pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
         pub name: String,
         /// What the person may do.
+        pub role: RoleName,
+    }
+
+    /// Adds a service account.
+    #[serde(deny_unknown_fields)]
+    pub struct AddServiceAccount {
+        /// The name: a–z, 0–9 and dashes, beginning with a letter; capital letters are made small.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 32, pattern = r"^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$"))]
+        pub name: String,
+        /// What it may do; not `owner`.
         pub role: RoleName,
     }
 
@@ -157,9 +171,8 @@ messages! {
     pub struct AuditLog {
         /// The entries, in order.
         pub entries: Vec<AuditEntry>,
-        /// The cursor of the next page: `after` of the next request.
-        pub next: u64,
-        /// Whether there is more already.
-        pub more: bool,
+        /// The number of the last entry where others follow it, to be passed as `after`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
     }
 }

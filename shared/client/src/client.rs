@@ -103,11 +103,9 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
-        let found: Sessions = self
-            .http
-            .get(&["sessions"], &[("limit", limit.to_string())])
-            .await?;
-        Ok(found.sessions)
+        self.http
+            .list::<Sessions>(&["sessions"], &[], limit as usize)
+            .await
     }
 
     /// The sessions whose ids begin so, by id, at most `limit`.
@@ -119,12 +117,11 @@ impl Client {
         beginning: &str,
         limit: u32,
     ) -> Result<Vec<Session>, ClientError> {
-        let query = [
-            ("prefix", beginning.to_owned()),
-            ("limit", limit.to_string()),
-        ];
-        let found: Sessions = self.http.get(&["sessions"], &query).await?;
-        Ok(found.sessions)
+        let query = [("prefix", beginning.to_owned())];
+        let found = self
+            .http
+            .list::<Sessions>(&["sessions"], &query, limit as usize);
+        found.await
     }
 
     /// Begins a session.
@@ -134,25 +131,17 @@ impl Client {
     pub async fn create_session(&self, title: &str) -> Result<Session, ClientError> {
         let body = CreateSession {
             title: title.to_owned(),
-            runner: None,
+            ..CreateSession::default()
         };
-        self.http.call(Method::POST, &["sessions"], &body).await
+        self.begin_session(&body).await
     }
 
-    /// Begins a session that is pinned to a runner, by name or id.
+    /// Begins a session on these terms.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
-    pub async fn create_session_on(
-        &self,
-        runner: &str,
-        title: &str,
-    ) -> Result<Session, ClientError> {
-        let body = CreateSession {
-            title: title.to_owned(),
-            runner: Some(runner.to_owned()),
-        };
-        self.http.call(Method::POST, &["sessions"], &body).await
+    pub async fn begin_session(&self, terms: &CreateSession) -> Result<Session, ClientError> {
+        self.http.call(Method::POST, &["sessions"], terms).await
     }
 
     /// Pins a session to a runner, by name or id. It counts from the next turn.
@@ -252,8 +241,7 @@ impl Client {
     /// See [`Client::sign_in`].
     pub async fn tasks(&self, id: SessionId) -> Result<Vec<Task>, ClientError> {
         let path = ["sessions", &id.to_string(), "tasks"];
-        let found: Tasks = self.http.get(&path, &[]).await?;
-        Ok(found.tasks)
+        self.http.list::<Tasks>(&path, &[], usize::MAX).await
     }
 
     /// Reads a session from the event after `after` on: what is in its log, then what happens.
@@ -267,8 +255,8 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn runners(&self) -> Result<Vec<Runner>, ClientError> {
-        let found: Runners = self.http.get(&["runners"], &[]).await?;
-        Ok(found.runners)
+        let all = self.http.list::<Runners>(&["runners"], &[], usize::MAX);
+        all.await
     }
 
     /// Chooses the active runner, by name or id.
@@ -314,8 +302,7 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn keys(&self) -> Result<Vec<Key>, ClientError> {
-        let found: Keys = self.http.get(&["keys"], &[]).await?;
-        Ok(found.keys)
+        self.http.list::<Keys>(&["keys"], &[], usize::MAX).await
     }
 
     /// Makes an API key with the usual scopes; the key itself is in this answer only.

@@ -7,7 +7,7 @@ use reqwest::{
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use shared_api::Problem;
+use shared_api::{Page, Problem};
 use shared_tls::Trust;
 
 use crate::{ClientError, Options, url::Base};
@@ -17,6 +17,9 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(30);
 
 /// Time until somebody answers at all.
 pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How much of a list one request asks for.
+const PAGE: usize = 200;
 
 /// Largest answer, in bytes: a full page of large events.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -85,6 +88,32 @@ impl Http {
             url.query_pairs_mut().extend_pairs(query.iter());
         }
         self.read(self.client.request(Method::GET, url)).await
+    }
+
+    /// What a list holds from its first page on, at most so many.
+    pub(crate) async fn list<P: Page + DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        at_most: usize,
+    ) -> Result<Vec<P::Item>, ClientError> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let limit = PAGE.min(at_most - all.len());
+            let mut query = query.to_vec();
+            query.push(("limit", limit.to_string()));
+            query.extend(after.map(|after| ("after", after)));
+            let page: P = self.get(path, &query).await?;
+            let (items, next) = page.into_parts();
+            // A page that brings nothing ends the list, or it would never end.
+            let is_last = items.is_empty() || next.is_none();
+            all.extend(items.into_iter().take(limit));
+            if is_last || all.len() >= at_most {
+                return Ok(all);
+            }
+            after = next;
+        }
     }
 
     pub(crate) async fn call<B: Serialize, T: DeserializeOwned>(

@@ -18,6 +18,8 @@ mod http;
 pub mod offsets;
 mod operations;
 mod people;
+mod sessions;
+mod settings;
 mod socket;
 mod url;
 

@@ -57,12 +57,11 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn operations(&self, ended: bool, limit: u32) -> Result<Vec<Operation>, ClientError> {
-        let query = [
-            ("state", if ended { "all" } else { "open" }.to_owned()),
-            ("limit", limit.to_string()),
-        ];
-        let found: Operations = self.http.get(&["operations"], &query).await?;
-        Ok(found.operations)
+        let query = [("state", if ended { "all" } else { "open" }.to_owned())];
+        let found = self
+            .http
+            .list::<Operations>(&["operations"], &query, limit as usize);
+        found.await
     }
 
     /// The operations whose ids begin so, the newest first, at most `limit`.
@@ -77,10 +76,11 @@ impl Client {
         let query = [
             ("state", "all".to_owned()),
             ("prefix", beginning.to_owned()),
-            ("limit", limit.to_string()),
         ];
-        let found: Operations = self.http.get(&["operations"], &query).await?;
-        Ok(found.operations)
+        let found = self
+            .http
+            .list::<Operations>(&["operations"], &query, limit as usize);
+        found.await
     }
 
     /// The output of an operation on `stdout` or `stderr` from this offset on, one run of bytes; a

@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 use shared_api::{
-    AuditLog, ChangeRole, Invitation, InvitePerson, People, Person, RoleName, Runner, ShareRunner,
-    UnshareRunner,
+    AddServiceAccount, AuditLog, ChangeRole, CreateKey, CreatedKey, Invitation, InvitePerson, Key,
+    Keys, People, Person, RoleName, Runner, ShareRunner, UnshareRunner,
 };
 use shared_types::{RunnerId, Timestamp, UserId};
 
@@ -15,16 +15,7 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn people(&self) -> Result<Vec<Person>, ClientError> {
-        let mut all: Vec<Person> = Vec::new();
-        loop {
-            let after = all.last().map_or(String::new(), |last| last.name.clone());
-            let page: People = self.http.get(&["people"], &[("after", after)]).await?;
-            let more = page.more && !page.people.is_empty();
-            all.extend(page.people);
-            if !more {
-                return Ok(all);
-            }
-        }
+        self.http.list::<People>(&["people"], &[], usize::MAX).await
     }
 
     /// Invites a person; the code is in this answer only.
@@ -35,6 +26,44 @@ impl Client {
         let name = name.to_owned();
         let body = InvitePerson { name, role };
         self.http.call(Method::POST, &["people"], &body).await
+    }
+
+    /// Adds a service account.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn add_service_account(
+        &self,
+        name: &str,
+        role: RoleName,
+    ) -> Result<Person, ClientError> {
+        let name = name.to_owned();
+        let body = AddServiceAccount { name, role };
+        let path = ["service-accounts"];
+        self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// The keys of a service account, the newest first.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn service_keys(&self, id: UserId) -> Result<Vec<Key>, ClientError> {
+        let path = ["service-accounts", &id.to_string(), "keys"];
+        let found: Keys = self.http.get(&path, &[]).await?;
+        Ok(found.keys)
+    }
+
+    /// Makes an API key of a service account; the key itself is in this answer only.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn create_service_key(
+        &self,
+        id: UserId,
+        terms: &CreateKey,
+    ) -> Result<CreatedKey, ClientError> {
+        let path = ["service-accounts", &id.to_string(), "keys"];
+        self.http.call(Method::POST, &path, terms).await
     }
 
     /// Changes what a person may do.

@@ -111,6 +111,7 @@ fn event(seq: u64) -> ServerMessage {
     let created = Event::SessionCreated {
         title: String::new(),
         model: String::new(),
+        directory: String::new(),
     };
     ServerMessage::Event {
         session: SESSION,

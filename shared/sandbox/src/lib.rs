@@ -6,6 +6,7 @@
 //! here from there. This crate runs nothing.
 
 mod control;
+mod directory;
 mod events;
 pub mod examples;
 mod outcome;

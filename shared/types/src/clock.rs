@@ -93,6 +93,14 @@ impl Timestamp {
         )
     }
 
+    /// Its day, such as `2026-11-24`.
+    pub fn date(self) -> String {
+        let mut text = format!("{self:.0}");
+        // Years beyond 9999 have more letters.
+        text.truncate(text.find('T').unwrap_or(text.len()));
+        text
+    }
+
     /// How long `earlier` lies before this moment; zero where it does not.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))

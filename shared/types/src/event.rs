@@ -109,6 +109,10 @@ pub enum Event {
         title: String,
         /// The name of the model, and whether it is the practice model, as people see it.
         model: String,
+        /// Where its commands start and its paths begin, relative to the root of the sandbox; absent
+        /// for the root itself.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        directory: String,
     },
     /// A user's message was accepted; it starts the turn.
     #[serde(rename = "input.accepted")]
@@ -137,6 +141,10 @@ pub enum Event {
         /// earlier release claimed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<Choice>,
+        /// What the turn is run with, as it was when the turn was first claimed; absent where an
+        /// earlier release claimed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<TurnSettings>,
     },
     /// The model answered; committed before any of its tools starts.
     #[serde(rename = "answer.recorded")]
@@ -260,7 +268,7 @@ impl Event {
     pub const KINDS: [(&'static str, u32); 10] = [
         ("session.created", 1),
         ("input.accepted", 1),
-        ("turn.claimed", 1),
+        ("turn.claimed", 2),
         ("answer.recorded", 1),
         ("call.placed", 1),
         ("call.ended", 1),
@@ -414,6 +422,13 @@ pub enum Choice {
         /// Its name.
         name: String,
     },
+    /// The session's user has chosen no runner, and this one is the tenant's default.
+    Tenant {
+        /// The runner.
+        runner: RunnerId,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl Choice {
@@ -421,9 +436,24 @@ impl Choice {
     pub fn runner(&self) -> Option<(RunnerId, &str)> {
         match self {
             Self::None => None,
-            Self::Session { runner, name } | Self::User { runner, name } => Some((*runner, name)),
+            Self::Session { runner, name }
+            | Self::User { runner, name }
+            | Self::Tenant { runner, name } => Some((*runner, name)),
         }
     }
+}
+
+/// What a turn is run with beside its runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TurnSettings {
+    /// The model that is asked, by its name.
+    pub model: String,
+    /// The language of the answers; absent where the model chooses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// The most model calls in the turn.
+    pub steps: u32,
 }
 
 /// How a tool call ended.
@@ -527,6 +557,21 @@ mod tests {
         });
         let event: SessionEvent = serde_json::from_value(json.clone()).expect("it reads");
         assert_eq!(serde_json::to_value(event).expect("it is JSON again"), json);
+    }
+
+    #[test]
+    fn a_claim_of_an_earlier_release_is_read_and_one_of_this_release_says_its_version() {
+        let json = serde_json::json!({
+            "seq": 3, "at": "1970-01-01T00:00:00.000000Z", "type": "turn.claimed", "v": 1,
+            "turn": "trn_00000000000000000000000005", "epoch": 1,
+            "replica": "rep_00000000000000000000000001", "choice": { "by": "none" },
+        });
+        let event: SessionEvent = serde_json::from_value(json).expect("it reads");
+        let Some(Event::TurnClaimed { settings, .. }) = event.known() else {
+            panic!("it is known: {event:?}");
+        };
+        assert_eq!(*settings, None);
+        assert_eq!(event.known().map(Event::version), Some(2));
     }
 
     #[test]

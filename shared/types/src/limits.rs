@@ -76,6 +76,15 @@ pub const MAX_API_BODY_BYTES: usize = 512 * 1024;
 /// Longest name of a runner, user or key, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
 
+/// Most model calls that a turn may be allowed.
+pub const MAX_STEPS: u32 = 500;
+
+/// Model calls of a turn where no one has set how many.
+pub const USUAL_STEPS: u32 = 50;
+
+/// Longest name of a language, in characters.
+pub const MAX_LANGUAGE_LETTERS: usize = 40;
+
 /// Most events that one page of a session's log carries.
 pub const MAX_EVENTS_PAGE: u32 = 500;
 

@@ -1,8 +1,10 @@
 //! Bearer secrets in their text form: a prefix that secret scanners know, the secret, a checksum.
 //!
-//! `gantry_<kind>_<base64url of secret (32 bytes) ‖ pin (32 bytes, join tokens only) ‖ CRC-32>`.
-//! The server stores only [`Token::hash`]. The pin is the server's Ed25519 identity key, which
-//! a runner trusts because whoever handed it the token chose the server.
+//! `gantry_<kind>_<base64url of secret (32 bytes) ‖ second part (32 bytes, some kinds) ‖ CRC-32>`.
+//! The server stores only hashes. The second part of a join token is a pin: the server's Ed25519 identity
+//! key, which a runner trusts because whoever handed it the token chose the server. That of a browser's
+//! token is another secret, which is replaced while the first one stays: so the server can tell a token that
+//! was replaced from one that it never made.
 
 use std::{fmt, str::FromStr};
 
@@ -20,16 +22,32 @@ pub enum TokenKind {
     ApiKey,
     /// Speaks to the API for a person's terminal.
     SignIn,
+    /// Reads one session.
+    Share,
+    /// Speaks to the API for a person's browser, as a cookie.
+    Browser,
+    /// Opens one WebSocket, once.
+    Ticket,
 }
 
 impl TokenKind {
-    const ALL: [Self; 3] = [Self::Join, Self::ApiKey, Self::SignIn];
+    const ALL: [Self; 6] = [
+        Self::Join,
+        Self::ApiKey,
+        Self::SignIn,
+        Self::Share,
+        Self::Browser,
+        Self::Ticket,
+    ];
 
     fn prefix(self) -> &'static str {
         match self {
             Self::Join => "gantry_join_",
             Self::ApiKey => "gantry_key_",
             Self::SignIn => "gantry_user_",
+            Self::Share => "gantry_share_",
+            Self::Browser => "gantry_browser_",
+            Self::Ticket => "gantry_ticket_",
         }
     }
 }
@@ -39,11 +57,11 @@ impl TokenKind {
 pub struct Token {
     kind: TokenKind,
     secret: [u8; 32],
-    pin: Option<[u8; 32]>,
+    second: Option<[u8; 32]>,
 }
 
 impl Token {
-    /// A new API key or sign-in token.
+    /// A new secret.
     ///
     /// # Panics
     /// For [`TokenKind::Join`]: those carry a pin, see [`Token::join`].
@@ -52,7 +70,7 @@ impl Token {
         Self {
             kind,
             secret: random(entropy),
-            pin: None,
+            second: (kind == TokenKind::Browser).then(|| random(entropy)),
         }
     }
 
@@ -61,7 +79,22 @@ impl Token {
         Self {
             kind: TokenKind::Join,
             secret: random(entropy),
-            pin: Some(identity),
+            second: Some(identity),
+        }
+    }
+
+    /// The browser's token that takes this one's place: the first secret stays, the second one is made of
+    /// both and a salt. So each that shows this one can be given the same successor, although the server
+    /// stores only hashes, and the salt alone tells nothing.
+    #[must_use]
+    pub fn replaced(&self, salt: &Digest) -> Self {
+        let made_of = |second: [u8; 32]| {
+            let all = [self.secret, second, *salt.as_bytes()].concat();
+            *Digest::of(&all).as_bytes()
+        };
+        Self {
+            second: self.second.map(made_of),
+            ..self.clone()
         }
     }
 
@@ -72,7 +105,9 @@ impl Token {
 
     /// The identity key that a join token pins.
     pub fn pin(&self) -> Option<&[u8; 32]> {
-        self.pin.as_ref()
+        self.second
+            .as_ref()
+            .filter(|_| self.kind == TokenKind::Join)
     }
 
     /// What the server stores and looks up: SHA-256 of the secret.
@@ -80,10 +115,19 @@ impl Token {
         TokenHash(Digest::of(&self.secret))
     }
 
+    /// SHA-256 of the second secret; a browser's token has one.
+    pub fn second_hash(&self) -> Option<TokenHash> {
+        let second = self
+            .second
+            .as_ref()
+            .filter(|_| self.kind == TokenKind::Browser);
+        second.map(|second| TokenHash(Digest::of(second)))
+    }
+
     /// The text form, for the one who may have it.
     pub fn reveal(&self) -> String {
         let mut bytes = self.secret.to_vec();
-        bytes.extend(self.pin.iter().flatten());
+        bytes.extend(self.second.iter().flatten());
         let checksum = crc32fast::hash(&bytes);
         bytes.extend(checksum.to_be_bytes());
         format!("{}{}", self.kind.prefix(), URL_SAFE_NO_PAD.encode(bytes))
@@ -110,15 +154,17 @@ impl FromStr for Token {
             return Err(TokenError::Damaged);
         }
         let (secret, rest) = body.split_first_chunk::<32>().ok_or(TokenError::Damaged)?;
-        let pin = match (kind, rest.len()) {
-            (TokenKind::Join, 32) => rest.try_into().ok(),
-            (TokenKind::ApiKey | TokenKind::SignIn, 0) => None,
+        let second = match (kind, rest.len()) {
+            (TokenKind::Join | TokenKind::Browser, 32) => rest.try_into().ok(),
+            (TokenKind::ApiKey | TokenKind::SignIn | TokenKind::Share | TokenKind::Ticket, 0) => {
+                None
+            }
             _ => return Err(TokenError::Damaged),
         };
         Ok(Self {
             kind,
             secret: *secret,
-            pin,
+            second,
         })
     }
 }
@@ -190,6 +236,19 @@ mod tests {
         let key = Token::generate(TokenKind::ApiKey, &entropy);
         assert_eq!(format!(" {}\n", key.reveal()).parse(), Ok(key.clone()));
         assert!(key.hash() != join.hash());
+    }
+
+    #[test]
+    fn a_browsers_token_that_is_replaced_keeps_its_first_secret_alone() {
+        let entropy = SeededEntropy::new(4);
+        let first = Token::generate(TokenKind::Browser, &entropy);
+        let next = first.replaced(&Digest::of(b"salt"));
+        assert_eq!(next, first.replaced(&Digest::of(b"salt")));
+        assert!(next != first.replaced(&Digest::of(b"other")));
+        assert_eq!(next.reveal().parse(), Ok(next.clone()));
+        assert!(next.hash() == first.hash() && next.second_hash() != first.second_hash());
+        assert!(next.second_hash().is_some() && next.pin().is_none());
+        assert!(Token::join([7; 32], &entropy).second_hash().is_none());
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
-//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `server`, `links`, `many-links`, `storm`.
+//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `requests`, `server`, `links`, `many-links`, `storm`.
 
 mod execs;
 mod files;
@@ -21,6 +21,7 @@ mod layers;
 mod links;
 mod local;
 mod people;
+mod requests;
 mod resident;
 mod server;
 mod ssh;
@@ -67,6 +68,9 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
         figures.extend(layers::figures(watch).await);
     }
     figures.extend(figures_with_ssh(wanted, watch).await);
+    if wanted("requests") {
+        figures.extend(requests::figures(watch).await);
+    }
     if wanted("server") {
         figures.extend(server::figures(watch).await);
     }

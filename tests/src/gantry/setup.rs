@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::postgres::database_of_run;
 
+/// Names the server's database.
+pub(super) const DATABASE_URL: &str = "GANTRY_DATABASE_URL";
+
 /// How a server is set up; the default is the practice model, plain text and a free port.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -67,7 +70,7 @@ impl Setup {
             ]
         });
         let database = self.database.clone().or_else(database_of_run);
-        let database = database.map(|url| ("GANTRY_DATABASE_URL".to_owned(), url));
+        let database = database.map(|url| (DATABASE_URL.to_owned(), url));
         model.chain(database).collect()
     }
 

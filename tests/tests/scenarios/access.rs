@@ -5,6 +5,7 @@ use shared_client::ClientError;
 use shared_types::{Clock as _, SystemClock};
 use tests::{
     gantry::{Gantry, Runner, eventually},
+    openapi::Document,
     peer::{Peer, connect},
 };
 use tokio::io::AsyncWriteExt as _;
@@ -97,10 +98,10 @@ async fn a_sign_in_code_comes_over_standard_input_and_is_refused_on_the_command_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_answers_without_a_credential_but_the_two_probes() {
+async fn nothing_answers_without_a_credential_but_signing_in_shared_sessions_and_the_two_probes() {
     let gantry = Gantry::practice().await;
     let http = reqwest::Client::new();
-    let document: serde_json::Value = http
+    let document = http
         .get(format!("{}/api/v1/openapi.json", gantry.url()))
         .bearer_auth(gantry.token())
         .send()
@@ -110,30 +111,42 @@ async fn nothing_answers_without_a_credential_but_the_two_probes() {
         .await
         .expect("JSON");
     let mut tried = 0;
-    for (path, methods) in document["paths"].as_object().expect("paths") {
-        for method in methods.as_object().expect("methods").keys() {
-            if path.ends_with("/sign-in") {
-                continue;
-            }
-            let method = method.to_uppercase().parse().expect("a method");
-            let url = format!(
-                "{}{}",
-                gantry.url(),
-                path.replace("{id}", "ses_00000000000000000000000000")
-            );
-            for token in ["", "gantry_key_", "gantry_user_AAAA", "x"] {
-                let answer = http
-                    .request(reqwest::Method::clone(&method), &url)
-                    .bearer_auth(token)
-                    .send()
-                    .await
-                    .expect("an answer");
-                assert_eq!(answer.status(), 401, "{method} {path}");
-                tried += 1;
-            }
+    let mut open = Vec::new();
+    let document = Document::new(document);
+    for operation in document.operations() {
+        if operation.is_open() {
+            open.push(operation.path);
+            continue;
+        }
+        let path = operation
+            .path
+            .replace("{id}", "ses_00000000000000000000000000");
+        let method = operation.method.to_uppercase();
+        for token in ["", "gantry_key_", "gantry_user_AAAA", "x"] {
+            let answer = http
+                .request(
+                    method.parse().expect("a method"),
+                    format!("{}{path}", gantry.url()),
+                )
+                .bearer_auth(token)
+                .send()
+                .await
+                .expect("an answer");
+            assert_eq!(answer.status(), 401, "{method} {path}");
+            tried += 1;
         }
     }
     assert!(tried > 40, "the document names the routes");
+    // A shared session takes the secret of its link, which is in the address.
+    assert_eq!(
+        open,
+        [
+            "/api/v1/browser/sign-in",
+            "/api/v1/shared/{link}",
+            "/api/v1/shared/{link}/events",
+            "/api/v1/sign-in",
+        ]
+    );
     for path in ["/metrics", "/api/v1/openapi.json", "/api/v1/stream"] {
         assert_eq!(
             http.get(format!("{}{path}", gantry.url()))

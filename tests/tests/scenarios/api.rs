@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use shared_api::RoleName;
 use shared_types::{Event, OperationId, RunnerId, UserId};
 use tests::{
+    browser::{Browser, OWN_PAGE},
     gantry::{Answer, Gantry, eventually},
     openapi::{Document, Operation},
 };
@@ -78,6 +80,8 @@ async fn every_good_answer_has_the_documented_shape() {
     assert_eq!(pinned["runner"]["name"], "laptop");
     api.call("delete", "/api/v1/sessions/{id}/runner", &session, None)
         .await;
+    api.sets_and_unsets(&session).await;
+    api.shares_and_deletes_a_session().await;
     api.call("post", "/api/v1/sessions/{id}/cancel", &session, None)
         .await;
     let message = json!({ "text": "run sleep 1000", "client_id": "1" });
@@ -162,6 +166,7 @@ async fn every_good_answer_has_the_documented_shape() {
     let code = String::from_utf8(code.stdout).expect("text");
     let sign_in = json!({ "code": code.trim(), "device": "test" });
     api.call("post", "/api/v1/sign-in", "", Some(sign_in)).await;
+    api.has_a_browser_and_a_service_account().await;
     api.was_seen_whole();
 }
 
@@ -180,7 +185,7 @@ async fn a_field_that_is_not_documented_is_refused_by_its_name() {
         let noun = operation.path.split('/').nth(3);
         let id = match noun {
             Some("operations") => OperationId::from_u128(1).to_string(),
-            Some("people") => UserId::from_u128(1).to_string(),
+            Some("people" | "service-accounts") => UserId::from_u128(1).to_string(),
             Some("runners") => RunnerId::from_u128(1).to_string(),
             _ => session.to_string(),
         };
@@ -280,7 +285,13 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
     let gantry = Gantry::practice().await;
     let document = document(&gantry).await;
     let session = gantry.client().create_session("").await;
-    let session = session.expect("a session").id.to_string();
+    let session = session.expect("a session").id;
+    let link = gantry.client().share_session(session, None).await;
+    let link = link.expect("a link").path.replace("/shared/", "");
+    let session = session.to_string();
+    let client = gantry.client();
+    let account = client.add_service_account("deploy", RoleName::Member);
+    let account = account.await.expect("a service account").id.to_string();
     let (mut names, mut bounded) = (BTreeSet::new(), 0);
     for operation in document.operations() {
         let name = operation.id().expect("a name");
@@ -290,11 +301,12 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             continue;
         };
         bounded += 1;
-        let id = match operation.path.contains("/operations/") {
-            true => &OperationId::from_u128(1).to_string(),
-            false => &session,
+        let id = match operation.path.split('/').nth(3) {
+            Some("operations") => &OperationId::from_u128(1).to_string(),
+            Some("service-accounts") => &account,
+            _ => &session,
         };
-        let path = operation.path.replace("{id}", id);
+        let path = operation.path.replace("{id}", id).replace("{link}", &link);
         for (limit, refused) in [(0, true), (1, false), (most, false), (most + 1, true)] {
             let path = format!("{path}?limit={limit}");
             let answer = gantry.ask(operation.method, &path, None).await;
@@ -304,7 +316,34 @@ async fn every_operation_has_a_name_of_its_own_and_no_list_gives_more_than_it_sa
             assert!(!refused || said.contains(&format!("1 to {most}")), "{said}");
         }
     }
-    assert_eq!(bounded, 6);
+    assert_eq!(bounded, 11);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_code_of_a_problem_has_a_page_that_a_stranger_can_read() {
+    let gantry = Gantry::practice().await;
+    let read = async |path: &str| {
+        let answer = gantry.request("get", path).send().await.expect("an answer");
+        let policy = answer.headers()["content-security-policy"].to_str();
+        assert!(policy.expect("text").starts_with("default-src 'none'"));
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    };
+    let (status, list) = read("/problems").await;
+    assert_eq!(status, 200);
+    let pages = list.split("href=\"").skip(1);
+    let pages: Vec<_> = pages.filter_map(|rest| rest.split('"').next()).collect();
+    for page in &pages {
+        let (status, text) = read(page).await;
+        let word = page.strip_prefix("/problems/").expect("one of them");
+        assert!(status == 200 && text.contains(word), "{page}: {text}");
+    }
+    let wrong = gantry.ask("get", "/api/v1/nowhere", None).await;
+    let page = wrong.body["type"].as_str().expect("an address");
+    assert!(pages.contains(&page), "{page} is one of {pages:?}");
+    for nothing in ["/problems/nonsense", "/problems/%ff", "/problems/<b>"] {
+        let (status, text) = read(nothing).await;
+        assert!(status == 404 && !text.contains("<b>"), "{nothing}: {text}");
+    }
 }
 
 /// Requests that are good, and the operations that they tried.
@@ -345,6 +384,82 @@ impl<'a> Api<'a> {
         assert_eq!(last.expect("an entry")["what"], "person.removed");
     }
 
+    /// Settings are set, taken back and listed, also those of a session.
+    async fn sets_and_unsets(&mut self, session: &str) {
+        let at = "/api/v1/settings";
+        let change = json!({
+            "layer": "user", "values": { "runner": "laptop", "steps": "9" }, "generation": null,
+        });
+        let changed = self.call("patch", at, "", Some(change)).await;
+        let generation = changed["generation"].as_u64().expect("a number");
+        let change = json!({
+            "layer": "session", "session": session, "values": { "language": "German" },
+            "generation": generation,
+        });
+        self.call("patch", at, "", Some(change)).await;
+        let of_session = format!("{at}?session={session}");
+        let listed = self.answered(("get", at), &of_session, None).await;
+        let set_by = ["user", "default", "session", "user"];
+        for (setting, set_by) in listed["settings"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .zip(set_by)
+        {
+            assert_eq!(setting["set_by"], set_by, "{setting}");
+        }
+        let change = json!({ "layer": "user", "values": { "model": null, "steps": null } });
+        let changed = self.call("patch", at, "", Some(change)).await;
+        assert_eq!(changed["settings"][3]["set_by"], "default");
+    }
+
+    /// A browser signs in and out; a service account gets a key, and a page a ticket.
+    async fn has_a_browser_and_a_service_account(&mut self) {
+        let of = "/api/v1/service-accounts";
+        let account = json!({ "name": "deploy", "role": "member" });
+        let added = self.call("post", of, "", Some(account)).await;
+        let id = added["id"].as_str().expect("an id").to_owned();
+        let keys = format!("{of}/{{id}}/keys");
+        let key = json!({ "name": "ci", "scopes": ["chat"], "valid_for_s": 60 });
+        self.call("post", &keys, &id, Some(key)).await;
+        self.call("get", &keys, &id, None).await;
+        let tickets = "/api/v1/stream-tickets";
+        self.call("post", tickets, "", Some(json!({}))).await;
+
+        let code = self.gantry.sign_in_code().await;
+        let sign_in = json!({ "code": code, "device": "test" });
+        let (signed_in, out) = ("/api/v1/browser/sign-in", "/api/v1/browser/sign-out");
+        let request = self.gantry.request("post", signed_in).json(&sign_in);
+        let request = request.header(OWN_PAGE.0, OWN_PAGE.1);
+        self.checked(("post", signed_in), Answer::to(request).await);
+        let code = self.gantry.sign_in_code().await;
+        let browser = Browser::sign_in(self.gantry, &code).await;
+        let request = browser.request("post", out);
+        self.checked(("post", out), Answer::to(request).await);
+    }
+
+    /// A session is renamed, read by a link, and deleted.
+    async fn shares_and_deletes_a_session(&mut self) {
+        let begun = self.call("post", "/api/v1/sessions", "", Some(json!({})));
+        let session = begun.await["id"].as_str().expect("an id").to_owned();
+        let of = "/api/v1/sessions/{id}";
+        let change = json!({ "title": "the build", "archived": true });
+        let changed = self.call("patch", of, &session, Some(change)).await;
+        assert_eq!(changed["title"], "the build");
+        let links = format!("{of}/links");
+        let share = Some(json!({ "valid_for_s": 3600 }));
+        let link = self.call("post", &links, &session, share).await;
+        let link = link["path"].as_str().expect("a path").to_owned();
+        let link = link.strip_prefix("/shared/").expect("where it is shown");
+        let shared = self.call("get", "/api/v1/shared/{link}", link, None).await;
+        assert_eq!(shared["title"], "the build");
+        self.call("get", "/api/v1/shared/{link}/events", link, None)
+            .await;
+        let ended = self.call("delete", &links, &session, None).await;
+        assert_eq!(ended["links"], 1);
+        self.call("delete", of, &session, None).await;
+    }
+
     /// An operation of the caller's own, with everything that can be passed on to it.
     async fn runs_an_operation(&mut self) {
         let of = "/api/v1/operations/{id}";
@@ -380,8 +495,8 @@ impl<'a> Api<'a> {
         }
         assert_eq!(operation.has_body(), body.is_some(), "{method} {path}");
         let body = body.map(|body| body.to_string());
-        self.answered((method, path), &path.replace("{id}", id), body)
-            .await
+        let at = path.replace("{id}", id).replace("{link}", id);
+        self.answered((method, path), &at, body).await
     }
 
     /// The same with a body that is no JSON.
@@ -396,8 +511,13 @@ impl<'a> Api<'a> {
         at: &str,
         body: Option<String>,
     ) -> Value {
-        let operation = self.document.operation(method, path);
         let answer = self.gantry.ask(method, at, body).await;
+        self.checked((method, path), answer)
+    }
+
+    /// A good answer, as the document says.
+    fn checked(&mut self, (method, path): (&str, &str), answer: Answer) -> Value {
+        let operation = self.document.operation(method, path);
         assert!(
             (200..300).contains(&answer.status),
             "{method} {path}: {answer:?}"
@@ -430,4 +550,8 @@ fn assert_true(operation: &Operation<'_>, answer: &Answer) {
             operation.method, operation.path
         )
     });
+    if answer.status >= 400 {
+        let code = answer.body["code"].as_str().expect("a code");
+        assert_eq!(answer.body["type"], format!("/problems/{code}"));
+    }
 }

@@ -1,7 +1,10 @@
 //! What a page in a browser may do with a server on the machine, or in the network, of the person who
 //! looks at it.
 
-use reqwest::{Client, Method, Response, header};
+use reqwest::{
+    Client, Method, Response,
+    header::{self, HeaderName},
+};
 use tests::gantry::{Gantry, Setup};
 
 /// A name that an attacker makes lead to the server, as DNS rebinding does.
@@ -146,6 +149,15 @@ async fn every_answer_is_stored_nowhere_and_can_be_no_page() {
             (
                 header::CONTENT_SECURITY_POLICY,
                 "default-src 'none'; frame-ancestors 'none'",
+            ),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (
+                HeaderName::from_static("cross-origin-opener-policy"),
+                "same-origin",
+            ),
+            (
+                HeaderName::from_static("cross-origin-resource-policy"),
+                "same-origin",
             ),
         ] {
             let said = answer.headers().get_all(&name).iter().collect::<Vec<_>>();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use shared_api::CreateSession;
 use shared_client::ClientError;
 use shared_types::{
     Event,
@@ -128,7 +129,11 @@ async fn a_pinned_session_works_on_its_runner_whatever_the_user_chooses() {
         (Some(String::new()), None)
     );
 
-    let refused = gantry.client().create_session_on("beta", "").await;
+    let on_beta = CreateSession {
+        runner: Some("beta".to_owned()),
+        ..CreateSession::default()
+    };
+    let refused = gantry.client().begin_session(&on_beta).await;
     assert!(
         matches!(&refused, Err(ClientError::Refused(problem)) if problem.detail == "runner not found"),
         "{refused:?}"
@@ -160,4 +165,55 @@ async fn a_pin_to_a_removed_runner_is_an_error_also_where_another_one_has_its_na
     let told = talk.say("run touch ran").await;
     assert_eq!(told.calls()[0].0, CallOutcome::Completed);
     assert_eq!(other.file("ran"), Some(String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_in_a_folder_of_this_machines_runner_works_in_it() {
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let laptop = gantry.runner("laptop").await;
+    let _other = gantry.runner("other").await;
+    use_runner(&gantry, "other").await;
+    let folder = laptop.workspace().join("src/app");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(laptop.workspace().join("README"), "of the root").expect("it is written");
+    let works = |dir: Option<&str>| {
+        model.script(vec![
+            shell("touch here"),
+            Reply::call("Write", json!({ "path": "notes", "content": "x" })),
+            Reply::call("Read", json!({ "path": "../../README" })),
+            Reply::call("Glob", json!({ "pattern": "*" })),
+            Reply::text("done"),
+        ]);
+        let mut chat = gantry.terminal(&["chat"]);
+        chat.args(dir.map(|dir| format!("--dir={dir}")));
+        chat.args(dir.map(|_| "--runner=laptop")).arg("go");
+        // As on a machine where both were installed by one person.
+        chat.env("GANTRY_HOME", laptop.home()).current_dir(&folder);
+        chat
+    };
+    let chat = works(None).output().await.expect("it runs");
+    let said = String::from_utf8_lossy(&chat.stdout).into_owned();
+    assert!(chat.status.success(), "{chat:?}");
+    assert!(
+        said.contains("works here: on runner laptop, in its directory src/app"),
+        "{said}"
+    );
+    assert!(folder.join("here").exists() && folder.join("notes").exists());
+    let results = model.requests().pop().expect("it was asked")["messages"].to_string();
+    assert!(results.contains("of the root"), "{results}");
+    assert!(
+        results.contains("notes\\nhere") || results.contains("here\\nnotes"),
+        "{results}"
+    );
+
+    std::fs::create_dir(laptop.workspace().join("docs")).expect("a folder");
+    let chat = works(Some("./docs/")).output().await.expect("it runs");
+    assert!(chat.status.success(), "{chat:?}");
+    assert_eq!(laptop.file("docs/here"), Some(String::new()));
+    for (directory, words) in [("/etc", "is absolute"), ("../x", "leads upwards")] {
+        let refused = works(Some(directory)).output().await.expect("it runs");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && said.contains(words), "{said}");
+    }
 }

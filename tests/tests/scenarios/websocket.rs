@@ -80,6 +80,25 @@ async fn a_session_that_is_not_there_is_not_found_and_the_connection_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_subscription_to_a_session_that_is_deleted_ends_and_the_others_go_on() {
+    let gantry = Gantry::practice().await;
+    let client = gantry.client();
+    let mut socket = Sessions::open(&gantry).await;
+    let kept = client.create_session("").await.expect("a session").id;
+    let deleted = client.create_session("").await.expect("a session").id;
+    for session in [kept, deleted] {
+        socket.say(Message::text(subscribe(session))).await;
+        socket.catches_up(session).await;
+    }
+    client.delete_session(deleted).await.expect("it is deleted");
+    let named = json!(deleted.to_string());
+    socket.hears_problem(&named, 404, "session not found").await;
+    let sent = client.send(kept, "hello", "1").await;
+    sent.expect("it is taken");
+    assert_eq!(socket.hears().await["session"], kept.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_subscriptions_are_refused_until_one_is_given_up() {
     let gantry = Gantry::practice().await;
     let mut socket = Sessions::open(&gantry).await;

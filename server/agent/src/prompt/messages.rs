@@ -24,7 +24,10 @@ pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Ve
     let mut last: Option<&TurnLog> = None;
     for turn in transcript.up_to(turn) {
         let moved = last.and_then(|last| moved(last.choice.as_ref(), turn.choice.as_ref()?));
-        let notes = ended(&turn.ended_before) + &moved.unwrap_or_default();
+        let another_day = last.and_then(|last| another_day(last, turn));
+        let notes = ended(&turn.ended_before)
+            + &moved.unwrap_or_default()
+            + &another_day.unwrap_or_default();
         if !notes.is_empty() {
             messages.push(Message::User { text: notes });
         }
@@ -48,6 +51,12 @@ fn ended(tasks: &[EndedTask]) -> String {
         format!("[task {number} has ended meanwhile: {summary}; task_read shows what it wrote]\n")
     });
     lines.collect()
+}
+
+/// Which day it is, where it is not the day of the input before.
+fn another_day(before: &TurnLog, now: &TurnLog) -> Option<String> {
+    let today = now.asked_at.date();
+    (before.asked_at.date() != today).then(|| format!("[it is {today} now (UTC)]\n"))
 }
 
 /// Where the tools work from this input on, where that is another place than before. Nothing is said

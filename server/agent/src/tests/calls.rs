@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use shared_sandbox::{
-    CancelAnswer, ExitCause, ExitStatus, NotStarted, Operation, OperationEvent, Outcome,
-    OutputStream, Running, Sandbox,
+    CancelAnswer, ExitCause, ExitStatus, Globbed, NotStarted, Operation, OperationEvent, Outcome,
+    OutputStream, Request, Running, Sandbox,
     scripted::{Script, ScriptedSandbox},
 };
 use shared_types::{
@@ -47,6 +47,45 @@ async fn the_end_of_an_operation_is_stored_with_that_of_its_call() {
     let started = world.sandbox.scripted.started();
     assert_eq!(world.log.ends(), [(started[0].id, end)]);
     assert_eq!(world.sandbox.scripted.stored(), [started[0].id]);
+}
+
+#[tokio::test]
+async fn a_session_with_a_directory_asks_and_is_told_everything_relative_to_it() {
+    let found = Outcome::Globbed(Globbed {
+        paths: vec!["src/app/main.rs".to_owned(), "README".to_owned()],
+        more: false,
+        unread_rules: 0,
+    });
+    let world = World::new(
+        [
+            Reply::calls("", [SHELL, ("Glob", r#"{"pattern":"**"}"#), READ]),
+            Reply::says("done"),
+        ],
+        [
+            ends(exit(0, ExitStatus::Code(0), ExitCause::Exited)),
+            ends(found),
+            ends(content("text")),
+        ],
+    );
+    world.log.append(Event::SessionCreated {
+        title: String::new(),
+        model: "m".to_owned(),
+        directory: "src/app".to_owned(),
+    });
+    assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+    let started = world.sandbox.scripted.started();
+    let asked = started.iter().map(|operation| match &operation.request {
+        Request::Exec(exec) => &exec.directory,
+        Request::Glob(glob) => &glob.path,
+        Request::Read(read) => &read.path,
+        other => panic!("{other:?}"),
+    });
+    let asked: Vec<_> = asked.collect();
+    assert_eq!(asked, ["src/app", "src/app", "src/app/a"]);
+    let requests = world.model.requests();
+    let told = format!("{requests:?}");
+    assert!(told.contains("main.rs\\n../../README"), "{told}");
+    assert!(requests[0].system.contains("directory \"src/app\""));
 }
 
 #[tokio::test]

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use server_llm::{ModelError, ModelEvent};
 use shared_types::{
-    Event,
-    event::{CallOutcome, Finish, TurnOutcome},
+    Event, ReplicaId,
+    event::{CallOutcome, Finish, TurnOutcome, TurnSettings},
 };
 
 use crate::{
     Claim, Live, TurnError,
     session::LogError,
-    testing::{Fault, Reply, TURN, World, command},
+    testing::{EPOCH, Fault, Reply, TURN, World, command},
 };
 
 #[tokio::test]
@@ -164,6 +164,61 @@ async fn the_51st_step_is_not_taken() {
     assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
     assert!(world.end().1.contains("limit of 50 steps"));
     assert_eq!(world.model.requests().len(), 50);
+}
+
+/// A turn that was claimed with these settings.
+fn claimed_with(world: &World, model: &str, language: Option<&str>, steps: u32) {
+    world.log.append(Event::TurnClaimed {
+        turn: TURN,
+        epoch: EPOCH,
+        replica: ReplicaId::from_u128(1),
+        choice: None,
+        settings: Some(TurnSettings {
+            model: model.to_owned(),
+            language: language.map(str::to_owned),
+            steps,
+        }),
+    });
+}
+
+#[tokio::test]
+async fn a_turn_takes_as_many_steps_as_it_was_claimed_with_whatever_a_later_claim_says() {
+    let calls = |n: u32| Reply::calls("", [("Shell", &*format!("{{\"command\":\"echo {n}\"}}"))]);
+    let world = World::new(
+        (0..9).map(calls),
+        (0..9).map(|n| command(&n.to_string(), 0)),
+    );
+    claimed_with(&world, "scripted", None, 2);
+    claimed_with(&world, "scripted", None, 7);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    assert!(world.end().1.contains("limit of 2 steps"));
+    assert_eq!(world.model.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn the_model_is_told_the_language_that_is_set_and_none_where_none_is() {
+    for (language, told) in [(None, false), (Some("German"), true)] {
+        let world = World::new([Reply::says("hello")], []);
+        claimed_with(&world, "scripted", language, 9);
+        assert_eq!(world.run().await, Ok(TurnOutcome::Completed));
+        let system = &world.model.requests()[0].system;
+        assert_eq!(system.contains("answers in German"), told, "{system}");
+        assert_eq!(system.contains("Write your answers in"), told, "{system}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_offered_any_more_fails_the_turn_and_no_other_one_answers() {
+    let world = World::new([Reply::says("hello")], []);
+    claimed_with(&world, "gone", None, 9);
+    assert_eq!(world.run().await, Ok(TurnOutcome::Failed));
+    let (_, reason) = world.end();
+    assert!(
+        reason.contains("\"gone\", which is chosen, is not offered any more")
+            && reason.contains("offered: scripted"),
+        "{reason}"
+    );
+    assert_eq!(world.model.requests(), []);
 }
 
 #[tokio::test]

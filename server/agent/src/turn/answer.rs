@@ -1,6 +1,6 @@
 //! The phase that asks the model.
 
-use server_llm::{Answer, ModelError, ModelEvent};
+use server_llm::{Answer, Model, ModelError, ModelEvent};
 use shared_types::{
     Event, TurnId,
     event::{Finish, Opaque, TurnOutcome, Usage},
@@ -30,16 +30,22 @@ enum Heard {
 impl Turn<'_> {
     /// Asks for the answer of this step and records it. Without one the turn ends.
     pub(super) async fn ask_model(&mut self, step: u32) -> Result<(), TurnError> {
+        let model = match self.model() {
+            Ok(model) => model,
+            Err(reason) => return self.fail(reason).await,
+        };
+        let name = model.info().name;
         let window = self.engine.limits.model_window;
         if let Some(window) = window {
             // Where that is not enough the model is asked all the same: it counts better.
-            self.make_room(step, Need::Window(window)).await?;
+            self.make_room(step, &name, Need::Window(window)).await?;
         }
         let mut speech = Speech::new(&*self.ports.live, self.id, step);
         let heard = loop {
-            match self.hear(&mut speech).await {
+            match self.hear(&*model, &mut speech).await {
                 Heard::Failed(ModelError::Overflow(said)) => {
-                    if !self.make_room(step, Need::Refused(window)).await? {
+                    let need = Need::Refused(window);
+                    if !self.make_room(step, &name, need).await? {
                         return self.fail(self.too_long(&said)).await;
                     }
                 }
@@ -47,7 +53,7 @@ impl Turn<'_> {
             }
         };
         match heard {
-            Heard::Answer(answer) => self.record_answer(step, answer).await,
+            Heard::Answer(answer) => self.record_answer(step, name, answer).await,
             Heard::Failed(error) => self.fail(error.to_string()).await,
             Heard::TookTooLong => {
                 let limit = spoken(self.engine.limits.model_time);
@@ -67,16 +73,16 @@ impl Turn<'_> {
                     finish: Finish::Cancelled,
                     usage: Usage::default(),
                 };
-                self.record_answer(step, said).await
+                self.record_answer(step, name, said).await
             }
         }
     }
 
     /// Records which results are left out; returns whether any more are.
-    async fn make_room(&mut self, step: u32, need: Need) -> Result<bool, TurnError> {
-        let (model, place) = (self.engine.model.info().name, (self.id, step));
+    async fn make_room(&mut self, step: u32, model: &str, need: Need) -> Result<bool, TurnError> {
+        let place = (self.id, step);
         let tools = &self.engine.tools;
-        let made = prompt::make_room(&self.transcript, place, &model, tools, need);
+        let made = prompt::make_room(&self.transcript, place, model, tools, need);
         let Some(event) = made else {
             return Ok(false);
         };
@@ -92,11 +98,11 @@ impl Turn<'_> {
         }
     }
 
-    async fn hear(&self, speech: &mut Speech<'_>) -> Heard {
-        let model = self.engine.model.info().name;
-        let request = prompt::request(&self.transcript, self.id, &model, &self.engine.tools);
+    async fn hear(&self, model: &dyn Model, speech: &mut Speech<'_>) -> Heard {
+        let (name, tools) = (model.info().name, &self.engine.tools);
+        let request = prompt::request(&self.transcript, self.id, &name, tools);
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
-        let answer = self.engine.model.answer(request, sender);
+        let answer = model.answer(request, sender);
         let answer = tokio::time::timeout(self.engine.limits.model_time, answer);
         tokio::pin!(answer);
         let heard = loop {
@@ -117,11 +123,16 @@ impl Turn<'_> {
         heard
     }
 
-    async fn record_answer(&mut self, step: u32, answer: Answer) -> Result<(), TurnError> {
+    async fn record_answer(
+        &mut self,
+        step: u32,
+        model: String,
+        answer: Answer,
+    ) -> Result<(), TurnError> {
         self.record(Event::AnswerRecorded {
             turn: self.id,
             step,
-            model: self.engine.model.info().name,
+            model,
             text: answer.text,
             reasoning: answer.reasoning,
             calls: answer.calls,

@@ -4,7 +4,7 @@
 //! that running the call again, here or on another replica, attaches to what runs already. It gets
 //! a second operation only where the first one was lost and it merely reads.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use shared_sandbox::{EndToken, Events, Outcome};
 use shared_types::{CallWait, Effect, Event, OperationId, RefusalCode, Timestamp, event::Awaited};
@@ -84,6 +84,7 @@ impl<'a> Call<'a> {
                 engine: turn.engine,
                 ports: turn.ports,
                 cancel: turn.cancel.clone(),
+                directory: Arc::clone(turn.transcript.directory()),
                 epoch: turn.epoch,
                 place: CallPlace {
                     turn: turn.id,

@@ -160,6 +160,11 @@ impl<'a> Listener<'a> {
         self.runner.as_deref().unwrap_or("?")
     }
 
+    /// Where the session works.
+    pub(super) fn directory(&self) -> &str {
+        &self.site.directory
+    }
+
     /// Its id, its events where they are open, and the right to store its end.
     pub(super) fn into_parts(self) -> (OperationId, Option<Box<dyn Events>>, Option<EndToken>) {
         (self.id, self.events, self.token)

@@ -92,10 +92,12 @@ fn after_the_calls(turn: &TurnLog, step: &Step, limits: &EngineLimits) -> Next {
             limits.same_steps
         ));
     }
-    if turn.steps.len() >= limits.max_steps as usize {
+    let settings = turn.settings.as_ref();
+    let most = settings.map_or(limits.max_steps, |settings| settings.steps);
+    if turn.steps.len() >= most as usize {
         return failed(format!(
-            "the turn reached its limit of {} steps; send another message to go on",
-            limits.max_steps
+            "the turn reached its limit of {most} steps; send another message to go on, or allow more: \
+             gantry config set steps NUMBER"
         ));
     }
     Next::AskModel {

@@ -18,6 +18,8 @@ pub(super) struct Site<'a> {
     pub(super) engine: &'a Engine,
     pub(super) ports: &'a SessionPorts,
     pub(super) cancel: CancellationToken,
+    /// The session's directory.
+    pub(super) directory: Arc<str>,
     pub(super) epoch: Epoch,
     pub(super) place: CallPlace,
     /// What the call waited for when an earlier worker let go of the turn.
@@ -55,7 +57,7 @@ impl Site<'_> {
                 start_within: self.engine.limits.start_within,
                 run_for: prepared.run_for,
             },
-            request: prepared.request.clone(),
+            request: prepared.request.clone().of_directory(&self.directory),
         }
     }
 }

@@ -107,9 +107,10 @@ impl Told<'_> {
     }
 
     fn ended(&self, outcome: &Outcome) -> Rendered {
+        let outcome = outcome.clone().seen_from(self.listener.directory());
         let ended = Ended {
             request: &self.prepared.request,
-            outcome,
+            outcome: &outcome,
             output: &self.listener.output,
             run_for: self.prepared.run_for,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{
     Extension, Json,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
 use server_app::{AppError, CredentialKind, KeyTerms, Role, Scope};
@@ -17,12 +17,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     Signed,
     id::Id,
+    page::{PageQuery, asked, cursor},
     problem::{Body, Refused},
 };
 use crate::{Doors, Peer};
 
 /// Largest body of somebody who has not signed in, in bytes.
-const UNSIGNED_BODY_BYTES: usize = 4 * 1024;
+pub(super) const UNSIGNED_BODY_BYTES: usize = 4 * 1024;
 
 /// The routes that need no credential.
 pub(super) fn unsigned() -> OpenApiRouter<Doors> {
@@ -55,34 +56,45 @@ pub(crate) async fn me(
     State(doors): State<Doors>,
 ) -> Result<Json<Me>, Refused> {
     let me = doors.app.access.me(&ctx).await?;
-    let model = doors.app.model();
-    let removed = me
-        .active_runner
-        .as_ref()
-        .is_some_and(|runner| runner.removed);
+    let model = doors.app.settings.model(&ctx).await?;
+    let runner = me.active_runner.as_ref();
     Ok(Json(Me {
-        tenant: me.tenant,
-        active_runner: me.user.active_runner,
+        active_runner: runner.map(|runner| runner.id),
+        active_runner_removed: runner.is_some_and(|runner| runner.removed),
+        active_runner_is_default: runner.is_some_and(|runner| runner.is_default),
         active_runner_name: me.active_runner.map(|runner| runner.name),
-        active_runner_removed: removed,
+        tenant: me.tenant,
         user: to_user(me.user),
         model: Model {
-            name: model.name.clone(),
+            name: model.name,
             practice: model.practice,
         },
     }))
 }
 
-/// The user's keys and sign-ins.
-#[utoipa::path(get, path = "/api/v1/keys", responses((status = 200, body = Keys), (status = 401, body = Problem)))]
+/// What the cursors of one's own keys are of.
+const LIST: &str = "keys";
+
+/// The user's keys and sign-ins, the newest first.
+#[utoipa::path(get, path = "/api/v1/keys", params(PageQuery), responses(
+    (status = 200, body = Keys), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn keys(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Json<Keys>, Refused> {
-    let keys = doors.app.access.keys(&ctx).await?;
-    Ok(Json(Keys {
+    let page = asked(LIST, query)?;
+    let (keys, more) = doors.app.access.keys(&ctx, page).await?;
+    Ok(Json(to_keys(LIST, keys, more)))
+}
+
+/// A page of keys. A place in the list is when a key was made, and its id.
+pub(super) fn to_keys(list: &str, keys: Vec<server_app::Key>, more: bool) -> Keys {
+    let last = keys.last().filter(|_| more);
+    Keys {
+        next: last.and_then(|last| cursor(list, &(last.created_at, last.id))),
         keys: keys.into_iter().map(to_key).collect(),
-    }))
+    }
 }
 
 /// Make an API key.
@@ -115,7 +127,7 @@ pub(crate) async fn revoke_key(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn terms(ask: CreateKey) -> Result<KeyTerms, AppError> {
+pub(super) fn terms(ask: CreateKey) -> Result<KeyTerms, AppError> {
     let from = ask.from.map(|text| text.parse()).transpose();
     Ok(KeyTerms {
         name: ask.name,
@@ -149,7 +161,7 @@ fn to_scope(scope: Scope) -> ScopeName {
     }
 }
 
-fn to_user(user: server_app::User) -> User {
+pub(super) fn to_user(user: server_app::User) -> User {
     let role = match user.role {
         Role::Owner => "owner",
         Role::Admin => "admin",
@@ -163,10 +175,11 @@ fn to_user(user: server_app::User) -> User {
     }
 }
 
-fn to_key(key: server_app::Key) -> Key {
+pub(super) fn to_key(key: server_app::Key) -> Key {
     let kind = match key.kind {
         CredentialKind::ApiKey => "api_key",
         CredentialKind::SignIn => "sign_in",
+        CredentialKind::Browser => "browser",
     };
     Key {
         id: key.id,
@@ -178,6 +191,7 @@ fn to_key(key: server_app::Key) -> Key {
         scopes: key.scopes.iter().map(to_scope).collect(),
         expires_at: key.expires_at,
         from: key.from.map(|range| range.to_string()),
+        last_address: key.last_address.map(|address| address.to_string()),
         is_this: key.is_asking,
     }
 }

@@ -9,11 +9,8 @@ use server_app::{AppError, AuditQuery, AuditRow};
 use shared_api::{AuditEntry, AuditLog, AuditOutcome, Problem};
 use shared_types::Timestamp;
 
-use super::{Signed, page::page, problem::Refused};
+use super::{Signed, page, problem::Refused};
 use crate::Doors;
-
-/// Most entries that one page carries.
-const MAX_ENTRIES: u32 = 200;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -30,14 +27,10 @@ pub(crate) struct LogQuery {
     #[serde(default)]
     #[param(value_type = Option<String>)]
     since: Option<Timestamp>,
-    /// At most this many, from 1 to 200.
-    #[serde(default = "all")]
-    #[param(minimum = 1, maximum = 200)]
+    /// At most this many, from 1 to 500.
+    #[serde(default = "page::usual")]
+    #[param(minimum = 1, maximum = 500)]
     limit: u32,
-}
-
-fn all() -> u32 {
-    MAX_ENTRIES
 }
 
 /// What was done in the tenant, by whom, and from where.
@@ -49,18 +42,16 @@ pub(crate) async fn audit(
     query: Result<Query<LogQuery>, QueryRejection>,
 ) -> Result<Json<AuditLog>, Refused> {
     let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
-    let limit = page(query.limit, MAX_ENTRIES)?;
-    let after = query.after;
+    let limit = page::limit(query.limit)?;
     let asked = AuditQuery {
-        after,
+        after: query.after,
         who: query.who,
         since: query.since,
     };
     let (rows, more) = doors.app.audit.page(&ctx, asked, limit).await?;
     Ok(Json(AuditLog {
-        next: rows.last().map_or(after.unwrap_or_default(), |row| row.seq),
+        next: rows.last().filter(|_| more).map(|row| row.seq.to_string()),
         entries: rows.into_iter().map(to_entry).collect(),
-        more,
     }))
 }
 

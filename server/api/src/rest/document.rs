@@ -3,26 +3,31 @@
 
 mod unions;
 
+use super::once;
+
 use axum::http::StatusCode;
 use utoipa::{
     Modify, ToSchema as _,
     openapi::{
         Content, HeaderBuilder, HttpMethod, ObjectBuilder, OpenApi, Paths, PathsBuilder, Ref,
         RefOr, Required, Response, ResponseBuilder,
-        path::{Operation, OperationBuilder, PathItem},
+        path::{Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathItem},
         request_body::RequestBodyBuilder,
         schema::Type,
-        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        security::{
+            ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+        },
     },
 };
 
 /// What every route may answer instead: the request names no host, a host that is not the server's, or a
-/// page of another site; it was too slow, or the server cannot do it now.
-const ANY_PROBLEMS: [StatusCode; 5] = [
+/// page of another site; it was too slow, or the server has a fault or cannot do it now.
+const ANY_PROBLEMS: [StatusCode; 6] = [
     StatusCode::BAD_REQUEST,
     StatusCode::FORBIDDEN,
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::MISDIRECTED_REQUEST,
+    StatusCode::INTERNAL_SERVER_ERROR,
     StatusCode::SERVICE_UNAVAILABLE,
 ];
 
@@ -37,29 +42,38 @@ const BODY_PROBLEMS: [StatusCode; 2] = [
     info(title = "Gantry", version = "1", description = "A control plane for AI agents whose hands are on the users' own machines."),
     servers((url = "/", description = "Where this document comes from")),
     components(schemas(shared_api::ClientMessage, shared_api::ServerMessage, shared_api::OperationClientMessage, shared_api::OperationServerMessage, shared_api::Problem)),
-    modifiers(&BearerAuth)
+    modifiers(&Credentials)
 )]
 pub(super) struct Document;
 
-struct BearerAuth;
+struct Credentials;
 
-impl Modify for BearerAuth {
+impl Modify for Credentials {
     fn modify(&self, document: &mut OpenApi) {
         let bearer =
             SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
-        document
-            .components
-            .get_or_insert_default()
-            .add_security_scheme("bearer", bearer);
-        document.security = Some(vec![SecurityRequirement::new(
-            "bearer",
-            Vec::<String>::new(),
-        )]);
+        let cookie = ApiKeyValue::with_description(
+            "__Host-gantry",
+            "Of a browser that signed in; it counts from pages of this server alone.",
+        );
+        let cookie = SecurityScheme::ApiKey(ApiKey::Cookie(cookie));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", bearer);
+        components.add_security_scheme("cookie", cookie);
+        let either = ["bearer", "cookie"];
+        let either = either.map(|name| SecurityRequirement::new(name, Vec::<String>::new()));
+        document.security = Some(either.into());
     }
 }
 
 /// Adds what is true of all routes.
 pub(super) fn complete(mut document: OpenApi) -> OpenApi {
+    for keeps in &once::KEEPS {
+        let item = document.paths.paths.get_mut(keeps.path);
+        if let Some(operation) = item.and_then(|item| item.post.as_mut()) {
+            takes_a_key(operation);
+        }
+    }
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
             let responses = &mut operation.responses.responses;
@@ -79,6 +93,34 @@ pub(super) fn complete(mut document: OpenApi) -> OpenApi {
     document.webhooks = Some(sockets());
     unions::name_variants(document.components.get_or_insert_default());
     document
+}
+
+/// Adds the header with which a request is carried out once, and what is answered then.
+fn takes_a_key(operation: &mut Operation) {
+    let key = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(once::MAX_KEY_BYTES))
+        .pattern(Some("^[!-~]+$"));
+    let header = ParameterBuilder::new()
+        .name(once::IDEMPOTENCY_KEY)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(
+            "1 to 255 visible ASCII characters, without spaces. The same request with the same key is \
+             carried out once within 24 hours, and answered alike; an answer that holds a secret is given \
+             once.",
+        ))
+        .schema(Some(key));
+    operation
+        .parameters
+        .get_or_insert_default()
+        .push(RefOr::T(header.build()));
+    let responses = &mut operation.responses.responses;
+    for status in [StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY] {
+        let status = status.as_str().to_owned();
+        responses.entry(status).or_insert_with(problem);
+    }
 }
 
 /// The WebSockets. The standard describes none, so they stand where it describes messages that come
@@ -109,12 +151,13 @@ fn sockets() -> Paths {
         .build()
 }
 
-const SESSIONS: &str = "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with the bearer token \
-    of every other request. The request below is what the server sends on it, the answer what the \
+const SESSIONS: &str = "Not a webhook: `GET /api/v1/stream` opens a WebSocket, with a bearer token, or \
+    for a page with `?ticket=` and a ticket of `POST /api/v1/stream-tickets`. The request below is what the server sends on it, the answer what the \
     client may send, each as one text message.";
 
 const OPERATION: &str = "Not a webhook: `GET /api/v1/operations/{id}/stream?stdout=0&stderr=0` opens \
-    a WebSocket, with the bearer token of every other request. The two offsets say from which byte on \
+    a WebSocket, with a bearer token, or for a page with `&ticket=` and a ticket of \
+    `POST /api/v1/stream-tickets`. The two offsets say from which byte on \
     each output stream is sent; 0 where they are absent. The request below is what the server sends \
     as text, the answer what the client may send as text, each as one message.\n\n\
     A binary message carries a piece of output (from the server) or of input (from the client). Byte 0 \

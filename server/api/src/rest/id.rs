@@ -39,6 +39,21 @@ impl Names for UserId {
     const NOUN: &'static str = "person";
 }
 
+/// The id of a user that is a service account.
+pub(crate) struct ServiceAccountId(pub(crate) UserId);
+
+impl FromStr for ServiceAccountId {
+    type Err = <UserId as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl Names for ServiceAccountId {
+    const NOUN: &'static str = "service account";
+}
+
 impl<T: Names, S: Send + Sync> FromRequestParts<S> for Id<T> {
     type Rejection = Refused;
 

@@ -3,21 +3,29 @@
 
 mod access;
 mod audit;
+mod browser;
 mod document;
+mod html;
 mod id;
+mod once;
 mod operations;
 mod page;
 mod people;
 mod problem;
 mod runners;
+mod service_accounts;
 mod sessions;
+mod settings;
+mod shared;
 mod signed;
 mod status;
+mod stream_tickets;
 
 pub(crate) use id::Id;
+pub(crate) use once::once;
 pub(crate) use operations::{hand_over, refused, to_operation, to_signal, to_size};
-pub(crate) use problem::{Refused, problem, respond};
-pub(crate) use signed::Signed;
+pub(crate) use problem::{Code, Refused, panicked, problem, respond};
+pub(crate) use signed::{Signed, SignedStream};
 
 use axum::{
     Json, Router,
@@ -55,6 +63,8 @@ pub(crate) fn router() -> Router<Doors> {
         .route("/livez", get(status::livez))
         .route("/readyz", get(status::readyz))
         .route("/metrics", get(status::metrics))
+        .route("/problems", get(problem::page::all))
+        .route("/problems/{code}", get(problem::page::one))
         .fallback(problem::no_such_route)
         .method_not_allowed_fallback(problem::no_such_method)
 }
@@ -62,9 +72,13 @@ pub(crate) fn router() -> Router<Doors> {
 fn documented() -> OpenApiRouter<Doors> {
     OpenApiRouter::with_openapi(document::Document::openapi())
         .merge(access::unsigned())
+        .merge(browser::unsigned())
+        .merge(shared::unsigned())
         .routes(routes!(access::me))
         .routes(routes!(access::keys, access::create_key))
         .routes(routes!(access::revoke_key))
+        .routes(routes!(browser::sign_out))
+        .routes(routes!(stream_tickets::create))
         .routes(routes!(runners::use_runner, runners::use_none))
         .routes(routes!(runners::runners))
         .routes(routes!(runners::remove))
@@ -75,9 +89,20 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(people::people, people::invite))
         .routes(routes!(people::change_role))
         .routes(routes!(people::remove))
+        .routes(routes!(service_accounts::add))
+        .routes(routes!(
+            service_accounts::keys,
+            service_accounts::create_key
+        ))
         .routes(routes!(audit::audit))
+        .routes(routes!(settings::settings, settings::change))
         .routes(routes!(sessions::sessions, sessions::create))
-        .routes(routes!(sessions::session))
+        .routes(routes!(
+            sessions::session,
+            sessions::change,
+            sessions::delete
+        ))
+        .routes(routes!(shared::share, shared::unshare))
         .routes(routes!(sessions::pin, sessions::unpin))
         .routes(routes!(sessions::events))
         .routes(routes!(sessions::send))

@@ -18,7 +18,7 @@ use shared_types::{OperationId, Refusal, RefusalCode};
 use super::{
     Signed,
     id::Id,
-    page::page,
+    page::{self, cursor},
     problem::{Body, Refused},
 };
 use crate::Doors;
@@ -27,9 +27,6 @@ pub(crate) use self::{
     input::{hand_over, to_signal, to_size},
     view::to_operation,
 };
-
-/// Most operations that one list carries.
-const MAX_OPERATIONS: u32 = 200;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -42,10 +39,14 @@ pub(crate) struct ListQuery {
     /// Only those whose ids begin so, such as `op_3k`.
     #[serde(default)]
     prefix: String,
-    /// At most this many, from 1 to 200.
-    #[serde(default = "all_operations")]
-    #[param(minimum = 1, maximum = 200)]
+    /// At most this many, from 1 to 500.
+    #[serde(default = "page::usual")]
+    #[param(minimum = 1, maximum = 500)]
     limit: u32,
+    /// Where to go on: the `next` of the page before.
+    #[serde(default)]
+    #[param(max_length = 1024)]
+    after: Option<String>,
 }
 
 /// Which operations are listed.
@@ -55,10 +56,6 @@ enum Listed {
     Open,
     #[default]
     All,
-}
-
-fn all_operations() -> u32 {
-    MAX_OPERATIONS
 }
 
 /// Start an operation on a runner. It needs no one to stay: the server stores its output and its end.
@@ -96,11 +93,15 @@ pub(crate) async fn operations(
     let filter = OperationFilter {
         open_only: matches!(query.state, Listed::Open),
         prefix: query.prefix,
-        limit: page(query.limit, MAX_OPERATIONS)?,
+        after: page::place("operations", query.after.as_deref())?,
+        limit: page::limit(query.limit)?,
     };
-    let found = doors.app.operations.list(&ctx, filter).await?;
-    let operations = found.into_iter().map(to_operation).collect();
-    Ok(Json(Operations { operations }))
+    let (found, more) = doors.app.operations.list(&ctx, filter).await?;
+    let last = found.last().filter(|_| more);
+    Ok(Json(Operations {
+        next: last.and_then(|last| cursor("operations", &(last.placed_at, last.id))),
+        operations: found.into_iter().map(to_operation).collect(),
+    }))
 }
 
 /// An operation.

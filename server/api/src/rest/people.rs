@@ -5,52 +5,34 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
-use serde::Deserialize;
-use server_app::{AppError, Role};
+use server_app::{Page, Role, UserKind};
 use shared_api::{ChangeRole, Invitation, InvitePerson, People, Person, Problem, RoleName};
 use shared_types::UserId;
 
 use super::{
     Signed,
     id::Id,
-    page::page,
+    page::{PageQuery, asked, cursor},
     problem::{Body, Refused},
 };
 use crate::Doors;
 
-/// Most people that one list carries.
-const MAX_PEOPLE: u32 = 200;
-
-#[derive(Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListQuery {
-    /// Only those whose names come behind this one.
-    #[serde(default)]
-    after: String,
-    /// At most this many, from 1 to 200.
-    #[serde(default = "all")]
-    #[param(minimum = 1, maximum = 200)]
-    limit: u32,
-}
-
-fn all() -> u32 {
-    MAX_PEOPLE
-}
-
 /// The people of the tenant.
-#[utoipa::path(get, path = "/api/v1/people", operation_id = "list_people", params(ListQuery), responses(
+#[utoipa::path(get, path = "/api/v1/people", operation_id = "list_people", params(PageQuery), responses(
     (status = 200, body = People), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn people(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    query: Result<Query<ListQuery>, QueryRejection>,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Json<People>, Refused> {
-    let Query(query) = query.map_err(|wrong| AppError::Invalid(wrong.body_text()))?;
-    let limit = page(query.limit, MAX_PEOPLE)?;
-    let (people, more) = doors.app.people.list(&ctx, &query.after, limit).await?;
-    let people = people.into_iter().map(to_person).collect();
-    Ok(Json(People { people, more }))
+    let Page { after, limit } = asked::<String>("people", query)?;
+    let after = after.unwrap_or_default();
+    let (people, more) = doors.app.people.list(&ctx, &after, limit).await?;
+    let last = people.last().filter(|_| more);
+    Ok(Json(People {
+        next: last.and_then(|last| cursor("people", &last.row.user.name)),
+        people: people.into_iter().map(to_person).collect(),
+    }))
 }
 
 /// Invite a person, who signs in with the code of the answer. Who has not come yet gets a new code, and
@@ -101,7 +83,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn to_person(person: server_app::Person) -> Person {
+pub(super) fn to_person(person: server_app::Person) -> Person {
     let row = person.row;
     Person {
         id: row.user.id,
@@ -113,13 +95,14 @@ fn to_person(person: server_app::Person) -> Person {
             Role::Viewer => RoleName::Viewer,
         },
         is_you: person.is_asking,
+        is_service: row.user.kind == UserKind::Service,
         joined: row.joined,
         invited_until: row.invited_until,
         last_used_at: row.last_used_at,
     }
 }
 
-fn of(role: RoleName) -> Role {
+pub(super) fn of(role: RoleName) -> Role {
     match role {
         RoleName::Owner => Role::Owner,
         RoleName::Admin => Role::Admin,

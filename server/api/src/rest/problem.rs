@@ -1,6 +1,9 @@
 //! Errors as `application/problem+json`, and request bodies that become one when they are wrong.
 
-use std::{fmt, marker::PhantomData};
+mod code;
+pub(super) mod page;
+
+use std::{any::Any, fmt, marker::PhantomData};
 
 use axum::{
     Json,
@@ -14,6 +17,9 @@ use serde::{
 };
 use server_app::AppError;
 use shared_api::Problem;
+
+use self::code::About;
+pub(crate) use self::code::Code;
 
 /// A use case's error on its way out.
 pub(crate) struct Refused(AppError);
@@ -44,20 +50,17 @@ impl IntoResponse for Refused {
 
 /// The error as clients see it.
 pub(crate) fn problem(error: &AppError) -> Problem {
-    let status = match error {
-        AppError::NotFound(_) => StatusCode::NOT_FOUND,
-        AppError::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
-        AppError::Conflict(_) => StatusCode::CONFLICT,
-        AppError::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
-        AppError::Forbidden(_) => StatusCode::FORBIDDEN,
-        AppError::TooMany { .. } | AppError::OverRate { .. } => StatusCode::TOO_MANY_REQUESTS,
-        AppError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    let code = match error {
+        AppError::NotFound(_) => Code::NotFound,
+        AppError::Invalid(_) => Code::Invalid,
+        AppError::Conflict(_) => Code::Conflict,
+        AppError::Full(_) => Code::LimitReached,
+        AppError::Unauthenticated(_) => Code::Unauthenticated,
+        AppError::Forbidden(_) => Code::Forbidden,
+        AppError::TooMany { .. } | AppError::OverRate { .. } => Code::TooMany,
+        AppError::Unavailable(_) => Code::Unavailable,
     };
-    Problem {
-        code: error.code().to_owned(),
-        status: status.as_u16(),
-        detail: error.to_string(),
-    }
+    code.problem(error.to_string())
 }
 
 /// A JSON object of at most `MAX_API_BODY_BYTES`; anything else is a problem that says what.
@@ -99,31 +102,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 
 /// Whatever is wrong with a body but its size is one problem: it is not what is documented.
 fn body_problem(rejection: &JsonRejection) -> Problem {
-    let (code, status) = match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ("too_large", StatusCode::PAYLOAD_TOO_LARGE),
-        _ => ("invalid", StatusCode::UNPROCESSABLE_ENTITY),
+    let code = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
+        _ => Code::Invalid,
     };
-    Problem {
-        code: code.to_owned(),
-        status: status.as_u16(),
-        detail: rejection.body_text(),
-    }
+    code.problem(rejection.body_text())
 }
 
 pub(crate) async fn no_such_route() -> Response {
-    respond(Problem {
-        code: "not_found".to_owned(),
-        status: 404,
-        detail: "there is no such address; see /api/v1/openapi.json".to_owned(),
-    })
+    respond(Code::NotFound.problem("there is no such address; see /api/v1/openapi.json"))
 }
 
 pub(crate) async fn no_such_method() -> Response {
-    respond(Problem {
-        code: "method_not_allowed".to_owned(),
-        status: 405,
-        detail: "this address takes another method; see /api/v1/openapi.json".to_owned(),
-    })
+    let detail = "this address takes another method; see /api/v1/openapi.json";
+    respond(Code::MethodNotAllowed.problem(detail))
+}
+
+/// The answer to a request whose handler panicked.
+pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    let detail = "the server has a fault; its log has more";
+    respond(Code::Internal.problem(detail))
 }
 
 pub(crate) fn respond(problem: Problem) -> Response {

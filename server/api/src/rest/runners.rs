@@ -1,8 +1,12 @@
 //! Runners: listing, choosing, removing, and the tokens with which they enrol.
 
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+};
 use proto::PROTOCOL_VERSION;
-use server_app::{AppError, JoinTerms};
+use server_app::{AppError, JoinTerms, Page};
 use shared_api::{
     CreateJoinToken, JoinToken, Problem, Runner, Runners, ShareRunner, UnshareRunner, UseRunner,
 };
@@ -11,18 +15,25 @@ use shared_types::{RunnerId, address::NotARange};
 use super::{
     Signed,
     id::Id,
+    page::{PageQuery, asked, cursor},
     problem::{Body, Refused},
 };
 use crate::Doors;
 
-/// The runners that the user may choose.
-#[utoipa::path(get, path = "/api/v1/runners", responses((status = 200, body = Runners), (status = 401, body = Problem)))]
+/// The runners that the user may choose, by name.
+#[utoipa::path(get, path = "/api/v1/runners", params(PageQuery), responses(
+    (status = 200, body = Runners), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn runners(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
+    query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Json<Runners>, Refused> {
-    let runners = doors.app.runners.list(&ctx).await?;
+    let Page { after, limit } = asked::<String>("runners", query)?;
+    let after = after.unwrap_or_default();
+    let (runners, more) = doors.app.runners.list(&ctx, &after, limit).await?;
+    let last = runners.last().filter(|_| more);
     Ok(Json(Runners {
+        next: last.and_then(|last| cursor("runners", &last.name)),
         runners: runners.into_iter().map(to_runner).collect(),
     }))
 }

@@ -6,56 +6,66 @@ use axum::{
     http::StatusCode,
 };
 use serde::Deserialize;
-use server_app::AppError;
+use server_app::{AppError, Page, SessionChange, SessionTerms};
 use shared_api::{
-    CancelAccepted, CreateSession, Events, MessageAccepted, PinnedRunner, Problem, SendMessage,
-    Session, Sessions, Task, Tasks, UseRunner,
+    CancelAccepted, ChangeSession, CreateSession, Events, MessageAccepted, PinnedRunner, Problem,
+    SendMessage, Session, Sessions, Task, Tasks, UseRunner,
 };
-use shared_types::{SessionId, limits::MAX_EVENTS_PAGE};
+use shared_types::{SessionEvent, SessionId};
 
 use super::{
     Signed,
     id::Id,
-    page::page,
+    page::{self, cursor},
     problem::{Body, Refused},
 };
 use crate::Doors;
-
-/// Most sessions that one list carries.
-const MAX_SESSIONS: u32 = 200;
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
-    /// At most this many, from 1 to 200.
-    #[serde(default = "all_sessions")]
-    #[param(minimum = 1, maximum = 200)]
+    /// At most this many, from 1 to 500.
+    #[serde(default = "page::usual")]
+    #[param(minimum = 1, maximum = 500)]
     limit: u32,
+    /// Where to go on: the `next` of the page before.
+    #[serde(default)]
+    #[param(max_length = 1024)]
+    after: Option<String>,
     /// Only those whose ids begin so, such as `ses_01m8`; then by id.
     #[serde(default)]
     prefix: String,
-}
-
-fn all_sessions() -> u32 {
-    MAX_SESSIONS
+    /// Those that are archived, in place of those that are not. With `prefix` both are found.
+    #[serde(default)]
+    archived: bool,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EventsQuery {
+pub(super) struct EventsQuery {
     /// The number of the last event that the client has; 0 for none.
     #[serde(default)]
-    after: u64,
+    pub(super) after: u64,
     /// At most this many, from 1 to 500.
-    #[serde(default = "a_page")]
+    #[serde(default = "page::usual")]
     #[param(minimum = 1, maximum = 500)]
-    limit: u32,
+    pub(super) limit: u32,
 }
 
-fn a_page() -> u32 {
-    MAX_EVENTS_PAGE
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TasksQuery {
+    /// At most this many, from 1 to 500.
+    #[serde(default = "page::usual")]
+    #[param(minimum = 1, maximum = 500)]
+    limit: u32,
+    /// Where to go on: the `next` of the page before.
+    #[serde(default)]
+    #[param(max_length = 1024)]
+    after: Option<String>,
 }
 
 /// The user's sessions, the most recently used first.
@@ -66,13 +76,28 @@ pub(crate) async fn sessions(
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Sessions>, Refused> {
     let Query(query) = query.map_err(invalid_query)?;
-    let limit = page(query.limit, MAX_SESSIONS)?;
-    let sessions = &doors.app.sessions;
-    let sessions = match query.prefix.as_str() {
-        "" => sessions.list(&ctx, limit).await?,
-        prefix => sessions.beginning(&ctx, prefix, limit).await?,
+    let limit = page::limit(query.limit)?;
+    let (sessions, after) = (&doors.app.sessions, query.after.as_deref());
+    let (sessions, next) = match query.prefix.as_str() {
+        "" => {
+            let after = page::place("sessions", after)?;
+            let page = Page { after, limit };
+            let (found, more) = sessions.list(&ctx, query.archived, page).await?;
+            let last = found.last().filter(|_| more);
+            let next = last.and_then(|last| cursor("sessions", &(last.updated_at, last.id)));
+            (found, next)
+        }
+        prefix => {
+            let after = page::place("sessions by id", after)?;
+            let page = Page { after, limit };
+            let (found, more) = sessions.beginning(&ctx, prefix, page).await?;
+            let last = found.last().filter(|_| more);
+            let next = last.and_then(|last| cursor("sessions by id", &last.id));
+            (found, next)
+        }
     };
     Ok(Json(Sessions {
+        next,
         sessions: sessions.into_iter().map(to_session).collect(),
     }))
 }
@@ -85,11 +110,12 @@ pub(crate) async fn create(
     State(doors): State<Doors>,
     Body(ask): Body<CreateSession>,
 ) -> Result<(StatusCode, Json<Session>), Refused> {
-    let session = doors
-        .app
-        .sessions
-        .create(&ctx, &ask.title, ask.runner.as_deref())
-        .await?;
+    let terms = SessionTerms {
+        title: &ask.title,
+        runner: ask.runner.as_deref(),
+        directory: &ask.directory,
+    };
+    let session = doors.app.sessions.create(&ctx, &terms).await?;
     Ok((StatusCode::CREATED, Json(to_session(session))))
 }
 
@@ -129,6 +155,35 @@ pub(crate) async fn session(
     Ok(Json(to_session(doors.app.sessions.get(&ctx, id).await?)))
 }
 
+/// Rename a session, put it out of the list or back into it.
+#[utoipa::path(patch, path = "/api/v1/sessions/{id}", operation_id = "change_session", params(("id" = inline(SessionId), Path)), request_body = ChangeSession, responses(
+    (status = 200, body = Session), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn change(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+    Body(ask): Body<ChangeSession>,
+) -> Result<Json<Session>, Refused> {
+    let change = SessionChange {
+        title: ask.title,
+        archived: ask.archived,
+    };
+    let session = doors.app.sessions.change(&ctx, id, &change).await?;
+    Ok(Json(to_session(session)))
+}
+
+/// Delete a session with its log and all output. What runs for it is stopped.
+#[utoipa::path(delete, path = "/api/v1/sessions/{id}", operation_id = "delete_session", params(("id" = inline(SessionId), Path)), responses(
+    (status = 204), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn delete(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SessionId>,
+) -> Result<StatusCode, Refused> {
+    doors.app.sessions.delete(&ctx, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// A page of a session's log.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/events", params(("id" = inline(SessionId), Path), EventsQuery), responses(
     (status = 200, body = Events), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
@@ -139,13 +194,13 @@ pub(crate) async fn events(
     query: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Json<Events>, Refused> {
     let Query(query) = query.map_err(invalid_query)?;
-    let limit = page(query.limit, MAX_EVENTS_PAGE)?;
+    let limit = page::limit(query.limit)?;
     let (events, more) = doors
         .app
         .sessions
         .events(&ctx, id, query.after, limit)
         .await?;
-    Ok(Json(Events { events, more }))
+    Ok(Json(to_page(events, more)))
 }
 
 /// Send a message. It will be worked on, whatever happens to the client.
@@ -184,17 +239,36 @@ pub(crate) async fn cancel(
 }
 
 /// The commands of a session that went on in the background.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/tasks", params(("id" = inline(SessionId), Path)), responses(
-    (status = 200, body = Tasks), (status = 401, body = Problem), (status = 404, body = Problem)))]
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/tasks", params(("id" = inline(SessionId), Path), TasksQuery), responses(
+    (status = 200, body = Tasks), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn tasks(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
     Id(id): Id<SessionId>,
+    query: Result<Query<TasksQuery>, QueryRejection>,
 ) -> Result<Json<Tasks>, Refused> {
-    let tasks = doors.app.sessions.tasks(&ctx, id).await?;
+    let Query(query) = query.map_err(invalid_query)?;
+    let limit = page::limit(query.limit)? as usize;
+    let after: Option<u32> = page::place("tasks", query.after.as_deref())?;
+    let mut tasks = doors.app.sessions.tasks(&ctx, id).await?;
+    tasks.retain(|task| after.is_none_or(|after| task.number > after));
+    let more = tasks.len() > limit;
+    tasks.truncate(limit);
+    let last = tasks.last().filter(|_| more);
     Ok(Json(Tasks {
+        next: last.and_then(|last| cursor("tasks", &last.number)),
         tasks: tasks.into_iter().map(to_task).collect(),
     }))
+}
+
+/// A page of a log.
+pub(super) fn to_page(events: Vec<SessionEvent>, more: bool) -> Events {
+    let last = events.last().filter(|_| more);
+    Events {
+        next: last.map(|last| last.seq.to_string()),
+        events,
+        more,
+    }
 }
 
 fn to_task(task: server_app::Task) -> Task {
@@ -209,7 +283,7 @@ fn to_task(task: server_app::Task) -> Task {
     }
 }
 
-fn invalid_query(rejection: QueryRejection) -> AppError {
+pub(super) fn invalid_query(rejection: QueryRejection) -> AppError {
     AppError::Invalid(rejection.body_text())
 }
 
@@ -217,6 +291,7 @@ fn to_session(session: server_app::Session) -> Session {
     Session {
         id: session.id,
         title: session.title,
+        directory: session.directory,
         created_at: session.created_at,
         updated_at: session.updated_at,
         last_seq: session.last_seq,
@@ -225,5 +300,7 @@ fn to_session(session: server_app::Session) -> Session {
             id: pin.runner,
             name: pin.name,
         }),
+        archived_at: session.archived_at,
+        links: session.links,
     }
 }

@@ -1,31 +1,117 @@
-//! Who asks: the bearer token becomes an operation context before anything else is looked at.
+//! Who asks: the bearer token, the browser's cookie or the ticket becomes an operation context before
+//! anything else is looked at.
 
 use axum::{
-    extract::FromRequestParts,
+    extract::{FromRequestParts, Query},
     http::{HeaderMap, header, request::Parts},
+    response::{IntoResponse as _, Response},
 };
+use serde::Deserialize;
 use server_app::{AppError, OpContext};
+use shared_types::OperationId;
 
-use super::problem::Refused;
-use crate::{Doors, Peer, serve::Place};
+use super::{id::Id, once::Known, problem::Refused};
+use crate::{
+    Doors, Peer,
+    browser::{self, Fresh, OwnPage},
+    serve::Place,
+};
 
-/// A request with a credential that holds.
+/// A request with a credential that holds: a bearer token, or else a cookie that a page of the server's
+/// own sends.
 pub(crate) struct Signed(pub(crate) OpContext);
 
 impl FromRequestParts<Doors> for Signed {
-    type Rejection = Refused;
+    type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Refused> {
-        let bearer = bearer(&parts.headers).ok_or(AppError::Unauthenticated(
-            "a bearer token is needed; run: gantry login",
-        ))?;
-        let from = parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
-        let ctx = doors.app.access.authenticate(bearer, from).await?;
-        if let Some(place) = parts.extensions.get::<Place>() {
-            place.let_in_as(ctx.credential);
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Response> {
+        if let Some(Known(ctx)) = parts.extensions.get() {
+            return Ok(Self(ctx.clone()));
         }
-        Ok(Self(ctx))
+        let refused = |error| Refused::from(error).into_response();
+        let ctx = match (bearer(&parts.headers), browser::cookie(&parts.headers)) {
+            (None, Some(cookie)) => {
+                OwnPage::from_request_parts(parts, doors).await?;
+                of_cookie(&cookie, parts, doors).await.map_err(refused)?
+            }
+            (bearer, _) => of_bearer(bearer, parts, doors).await.map_err(refused)?,
+        };
+        Ok(Self(let_in(ctx, parts)))
     }
+}
+
+/// A request for a WebSocket with a credential that holds: a bearer token, or else a ticket in the address.
+/// No cookie counts, because the browser sends it along whichever page opens the WebSocket.
+pub(crate) struct SignedStream(pub(crate) OpContext);
+
+#[derive(Deserialize)]
+struct Ticket {
+    ticket: Option<String>,
+}
+
+impl FromRequestParts<Doors> for SignedStream {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Response> {
+        let refused = |error| Refused::from(error).into_response();
+        let ticket = Query::<Ticket>::try_from_uri(&parts.uri).ok();
+        let ticket = ticket.and_then(|Query(Ticket { ticket })| ticket);
+        let ctx = match (bearer(&parts.headers), ticket) {
+            (None, Some(ticket)) => {
+                OwnPage::from_request_parts(parts, doors).await?;
+                // The stream of sessions has none in its path.
+                let operation = Id::<OperationId>::from_request_parts(parts, doors)
+                    .await
+                    .ok();
+                let operation = operation.map(|Id(id)| id);
+                let access = &doors.app.access;
+                let taken = access.take_ticket(&ticket, operation, from(parts)).await;
+                taken.map_err(refused)?
+            }
+            (None, None) if browser::cookie(&parts.headers).is_some() => {
+                return Err(refused(AppError::Unauthenticated(
+                    "a page opens a stream with a ticket: POST /api/v1/stream-tickets, then ?ticket=TICKET \
+                     behind this address",
+                )));
+            }
+            (bearer, _) => of_bearer(bearer, parts, doors).await.map_err(refused)?,
+        };
+        Ok(Self(let_in(ctx, parts)))
+    }
+}
+
+async fn of_bearer(
+    bearer: Option<&str>,
+    parts: &Parts,
+    doors: &Doors,
+) -> Result<OpContext, AppError> {
+    let bearer = bearer.ok_or(AppError::Unauthenticated(
+        "a bearer token is needed; run: gantry login",
+    ))?;
+    doors.app.access.authenticate(bearer, from(parts)).await
+}
+
+async fn of_cookie(cookie: &str, parts: &Parts, doors: &Doors) -> Result<OpContext, AppError> {
+    let access = &doors.app.access;
+    let session = access.authenticate_browser(cookie, from(parts)).await?;
+    if let (Some((token, valid_for)), Some(fresh)) =
+        (session.fresh, parts.extensions.get::<Fresh>())
+    {
+        fresh.set(browser::given(&token, valid_for));
+    }
+    Ok(session.ctx)
+}
+
+fn from(parts: &Parts) -> Option<std::net::IpAddr> {
+    parts.extensions.get::<Peer>().map(|Peer(peer)| peer.ip())
+}
+
+/// From here on the connection is no stranger.
+fn let_in(ctx: OpContext, parts: &Parts) -> OpContext {
+    if let Some(place) = parts.extensions.get::<Place>() {
+        place.let_in_as(ctx.credential);
+    }
+    ctx
 }
 
 /// The bearer token of a request.

@@ -14,7 +14,7 @@ use axum::{
     body::Body,
     http::{
         HeaderName, HeaderValue, Request, Response, StatusCode,
-        header::{AUTHORIZATION, CONNECTION, RETRY_AFTER},
+        header::{AUTHORIZATION, CONNECTION, COOKIE, RETRY_AFTER},
     },
     response::IntoResponse as _,
 };
@@ -24,7 +24,6 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use shared_api::Problem;
 use shared_tls::Socket;
 use shared_types::CredentialId;
 use tokio::{
@@ -43,7 +42,10 @@ use super::{
     doorway::Doorway,
     visit::{UnderWay, Visit},
 };
-use crate::{Limits, rest::respond};
+use crate::{
+    Limits,
+    rest::{Code, respond},
+};
 
 /// Requests that one HTTP/2 connection may have open. Hyper cannot raise it later, so it is what
 /// strangers may have as well; clients queue the rest, or open another connection.
@@ -263,10 +265,7 @@ async fn answer(
     let has_body = !request.body().is_end_stream();
     let (seat, of_address) = (place.seat.clone(), place.request.clone());
     let credential = place.credential.clone();
-    let _turn = seat
-        .visit
-        .turn(request.headers().contains_key(AUTHORIZATION))
-        .await;
+    let _turn = seat.visit.turn(shows_credential(&request)).await;
     request.extensions_mut().insert(place);
     // On the heap, so that a request that waits takes little.
     let answered = Box::pin(routes.oneshot(request.map(Body::new)));
@@ -297,6 +296,13 @@ async fn answer(
         response.headers_mut().insert(CONNECTION, close);
     }
     Ok(response)
+}
+
+/// Whether a request shows something like a credential.
+fn shows_credential<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    let query = request.uri().query().unwrap_or_default();
+    headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE) || query.contains("ticket=")
 }
 
 /// Whether an answer is larger than the buffers of its connection.
@@ -330,11 +336,7 @@ fn too_many() -> Response<Body> {
 
 /// An answer to a peer that has too much of something.
 fn refused(detail: &str) -> Response<Body> {
-    let mut response = respond(Problem {
-        code: "too_many".to_owned(),
-        status: 429,
-        detail: detail.to_owned(),
-    });
+    let mut response = respond(Code::TooMany.problem(detail));
     let a_second = HeaderValue::from_static("1");
     response.headers_mut().insert(RETRY_AFTER, a_second);
     response

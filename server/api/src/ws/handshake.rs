@@ -7,10 +7,9 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName};
 use hyper::upgrade::OnUpgrade;
-use shared_api::Problem;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::rest::respond;
+use crate::rest::{Code, respond};
 
 /// The version of the protocol that the server speaks.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
@@ -60,15 +59,11 @@ pub(super) enum NoHandshake {
 
 impl IntoResponse for NoHandshake {
     fn into_response(self) -> Response {
-        let (code, status) = match self {
-            Self::Version => ("upgrade_required", 426),
-            Self::NotAsked | Self::Key => ("invalid", 400),
+        let code = match self {
+            Self::Version => Code::UpgradeRequired,
+            Self::NotAsked | Self::Key => Code::BadRequest,
         };
-        let mut response = respond(Problem {
-            code: code.to_owned(),
-            status,
-            detail: self.to_string(),
-        });
+        let mut response = respond(code.problem(self.to_string()));
         if self == Self::Version {
             let websocket = HeaderValue::from_static("websocket");
             response.headers_mut().insert(header::UPGRADE, websocket);

@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use server_app::{
     AppError, Attached, OpContext, OperationView, OutputStream, Reading, rights::Action,
 };
@@ -38,8 +38,8 @@ use super::{
 };
 use crate::{
     Doors,
-    rest::{Id, Refused, Signed, problem, refused, to_operation, to_signal, to_size},
-    seats::{Seat, Seats},
+    rest::{Id, Refused, SignedStream, problem, refused, to_operation, to_signal, to_size},
+    seats::{self, Seat, Seats},
 };
 
 #[derive(Deserialize)]
@@ -51,10 +51,13 @@ pub(super) struct From {
     /// The same of stderr.
     #[serde(default)]
     stderr: u64,
+    /// See [`SignedStream`].
+    #[serde(default, rename = "ticket")]
+    _ticket: IgnoredAny,
 }
 
 pub(super) async fn upgrade(
-    Signed(ctx): Signed,
+    SignedStream(ctx): SignedStream,
     State(doors): State<Doors>,
     Extension(seats): Extension<Seats>,
     Id(id): Id<OperationId>,
@@ -66,7 +69,7 @@ pub(super) async fn upgrade(
     let (mut parts, _) = request.into_parts();
     let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
     let seat = seats
-        .take(ctx.credential)
+        .take(ctx.credential, seats::Kind::Operation)
         .map_err(|full| full.into_response())?;
     let attached = doors
         .app
@@ -82,7 +85,7 @@ pub(super) async fn upgrade(
 }
 
 fn offsets(query: Result<Query<From>, QueryRejection>) -> Result<[u64; 2], AppError> {
-    let Query(From { stdout, stderr }) =
+    let Query(From { stdout, stderr, .. }) =
         query.map_err(|rejection| AppError::Invalid(rejection.body_text()))?;
     match stdout.max(stderr) > MAX_NUMBER {
         true => Err(AppError::Invalid(format!(

@@ -95,11 +95,7 @@ mod tests {
     use super::*;
 
     fn of_bytes(bytes: usize) -> ServerMessage {
-        let problem = shared_api::Problem {
-            code: "x".repeat(bytes),
-            status: 400,
-            detail: String::new(),
-        };
+        let problem = shared_api::Problem::new("x", 400, "x".repeat(bytes));
         ServerMessage::Problem {
             session: Some(SessionId::from_u128(1)),
             problem,

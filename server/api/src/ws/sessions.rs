@@ -4,6 +4,7 @@
 use std::{collections::HashMap, convert::Infallible, future::pending, ops::ControlFlow};
 
 use axum::{
+    Extension,
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
@@ -20,15 +21,17 @@ use super::{
 };
 use crate::{
     Doors,
-    rest::{Refused, Signed, problem},
+    rest::{Refused, SignedStream, problem},
+    seats::{self, Seat, Seats},
 };
 
 /// Sessions that one connection may follow at once.
 const SUBSCRIPTIONS: usize = 16;
 
 pub(super) async fn upgrade(
-    Signed(ctx): Signed,
+    SignedStream(ctx): SignedStream,
     State(doors): State<Doors>,
+    Extension(seats): Extension<Seats>,
     request: Request,
 ) -> Result<Response, Response> {
     let refused = |error| Refused::from(error).into_response();
@@ -36,9 +39,12 @@ pub(super) async fn upgrade(
     access.require(&ctx, Action::ReadSession).map_err(refused)?;
     let (mut parts, _) = request.into_parts();
     let opening = Opening::of(&mut parts).map_err(|error| error.into_response())?;
+    let seat = seats.take(ctx.credential, seats::Kind::Sessions);
+    let seat = seat.map_err(|full| full.into_response())?;
     let begin = {
         let (ctx, doors) = (ctx.clone(), doors.clone());
         |outbox| Sessions {
+            _seat: seat,
             ctx,
             doors,
             following: HashMap::new(),
@@ -50,6 +56,7 @@ pub(super) async fn upgrade(
 
 /// What one client wants.
 struct Sessions {
+    _seat: Seat,
     ctx: OpContext,
     doors: Doors,
     following: HashMap<SessionId, AbortOnDropHandle<()>>,
@@ -67,8 +74,15 @@ impl Conversation for Sessions {
     }
 
     async fn may_go_on(&mut self, ctx: &OpContext) -> Result<(), AppError> {
-        for session in self.following.keys() {
-            self.doors.app.sessions.get(ctx, *session).await?;
+        // One that was refused, or that has ended, is no claim to anything.
+        self.following.retain(|_, task| !task.is_finished());
+        let followed: Vec<_> = self.following.keys().copied().collect();
+        for session in followed {
+            match self.doors.app.sessions.get(ctx, session).await {
+                Ok(_) => {}
+                Err(error @ AppError::NotFound(_)) => self.end(session, &error).await,
+                Err(error) => return Err(error),
+            }
         }
         self.ctx = ctx.clone();
         Ok(())
@@ -116,10 +130,23 @@ impl Sessions {
     }
 
     async fn unsubscribe(&mut self, session: SessionId) {
-        if let Some(task) = self.following.remove(&session) {
-            task.abort();
-            let _ = task.await;
+        self.stop_following(session).await;
+    }
+
+    /// Ends a subscription of which there is nothing more to say but this, unless it said its last itself.
+    async fn end(&mut self, session: SessionId, why: &AppError) {
+        if self.stop_following(session).await {
+            self.outbox.send(&failed(session, why)).await;
         }
+    }
+
+    /// Whether the task was stopped before its own end.
+    async fn stop_following(&mut self, session: SessionId) -> bool {
+        let Some(task) = self.following.remove(&session) else {
+            return false;
+        };
+        task.abort();
+        task.await.is_err()
     }
 
     async fn refuse(&self, session: Option<SessionId>, detail: &str) {
@@ -133,14 +160,10 @@ impl Sessions {
 /// Sends one session's events, then what happens, until the client leaves.
 async fn follow(ctx: OpContext, doors: Doors, session: SessionId, after: u64, outbox: Outbox) {
     let mut texts = LiveText::default();
-    let failed = |error: &AppError| ServerMessage::Problem {
-        session: Some(session),
-        problem: problem(error),
-    };
     let mut subscription = match doors.app.sessions.follow(&ctx, session, after).await {
         Ok(subscription) => subscription,
         Err(error) => {
-            outbox.send(&failed(&error)).await;
+            outbox.send(&failed(session, &error)).await;
             return;
         }
     };
@@ -156,12 +179,19 @@ async fn follow(ctx: OpContext, doors: Doors, session: SessionId, after: u64, ou
                 None => continue,
             },
             Err(error) => {
-                outbox.send(&failed(&error)).await;
+                outbox.send(&failed(session, &error)).await;
                 return;
             }
         };
         if !outbox.send(&message).await {
             return;
         }
+    }
+}
+
+fn failed(session: SessionId, error: &AppError) -> ServerMessage {
+    ServerMessage::Problem {
+        session: Some(session),
+        problem: problem(error),
     }
 }

@@ -1,7 +1,8 @@
-//! When each credential was last used: written at most once a minute, and waited for by no request.
+//! When each credential was last used, and from where: written at most once a minute, and waited for by no request.
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -21,8 +22,13 @@ const REMEMBERED: usize = 4096;
 pub(super) struct LastUse(Arc<Mutex<HashMap<CredentialId, Duration>>>);
 
 impl LastUse {
-    /// The credential is used now.
-    pub(super) fn note(&self, row: &SubjectRow, store: &Store, clock: &dyn Clock) {
+    /// The credential is used now, from this address.
+    pub(super) fn note(
+        &self,
+        row: &SubjectRow,
+        from: Option<IpAddr>,
+        (store, clock): (&Store, &dyn Clock),
+    ) {
         let now = clock.now();
         let recorded = row.last_used_at;
         if recorded.is_some_and(|at| now.since(at) < WRITTEN_EVERY)
@@ -32,7 +38,7 @@ impl LastUse {
         }
         let (store, tenant, credential) = (store.clone(), row.tenant, row.credential);
         tokio::spawn(async move {
-            if let Err(error) = store.credential_used(tenant, credential, now).await {
+            if let Err(error) = store.credential_used(tenant, credential, from, now).await {
                 tracing::debug!(%error, "the use of a credential is not recorded");
             }
         });

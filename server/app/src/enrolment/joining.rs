@@ -103,7 +103,7 @@ impl Enrolment {
         if owner.active_runner.is_none() {
             inner
                 .store
-                .set_active_runner(row.tenant, row.owner, Some(row.id))
+                .set_active_runner(row.tenant, row.owner, Some(row.id), now)
                 .await?;
         }
         tracing::info!(runner.id = %row.id, runner.name = row.name, "runner enrolled");

@@ -462,7 +462,8 @@ async fn a_token_gives_its_labels_and_enrols_only_from_its_network() {
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
     app.enrolment.join(ask).await.expect("it comes from there");
-    let runners = app.runners.list(&fixture.ctx).await.expect("a list");
+    let runners = app.runners.list(&fixture.ctx, "", 10).await;
+    let (runners, _) = runners.expect("a list");
     let labels: Vec<_> = runners[0]
         .labels
         .iter()

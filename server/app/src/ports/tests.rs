@@ -9,7 +9,7 @@ use shared_types::{
     RefusalCode, RunnerId, SystemClock, Token, TurnId, UserId,
     clock::{BootMoment, ManualClock},
     entropy::SeededEntropy,
-    event::CallOutcome,
+    event::{CallOutcome, TurnSettings},
 };
 use tokio::time::timeout;
 
@@ -386,6 +386,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         title: String::new(),
         model: "none".to_owned(),
         pin: None,
+        directory: String::new(),
     };
     let made = store.create_session(TENANT, &session, u64::MAX, now).await;
     made.expect("the owner is there");
@@ -398,7 +399,12 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
     let sent = store.send_input(TENANT, SESSION, &input, now).await;
     sent.expect("the session is there");
     let take_over = IfRunning::TakeOver;
-    let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, now);
+    let settings = TurnSettings {
+        model: "none".to_owned(),
+        language: None,
+        steps: 50,
+    };
+    let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, &settings, now);
     let claimed = claimed.await.expect("the session is there");
     let epoch = claimed.expect("a turn waits").epoch;
     let sandboxes = store.sandboxes_of_runner(TENANT, who.runner).await;

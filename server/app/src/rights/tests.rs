@@ -60,9 +60,12 @@ const PEOPLE: [(&str, Resource); 3] = [
 
 fn relations(action: Action) -> [(&'static str, Resource); 3] {
     match action {
-        Action::SeePeople | Action::InvitePerson | Action::ChangeRole | Action::RemovePerson => {
-            PEOPLE
-        }
+        Action::SeePeople
+        | Action::InvitePerson
+        | Action::ChangeRole
+        | Action::RemovePerson
+        | Action::AddServiceAccount
+        | Action::ManageServiceKeys => PEOPLE,
         _ => THINGS,
     }
 }

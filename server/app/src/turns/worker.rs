@@ -76,7 +76,8 @@ impl Worker {
         // Of one that another server carries the store says that there is nothing to do.
         let take_over = IfRunning::TakeOver;
         let (replica, now) = (bench.replica, clock.now());
-        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, now);
+        let default = &bench.unless_set;
+        let claimed = store.claim_turn(self.tenant, self.session, replica, take_over, default, now);
         let Some(turn) = claimed.await? else {
             return Ok(ControlFlow::Break(()));
         };

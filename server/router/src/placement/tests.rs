@@ -69,6 +69,9 @@ fn choice() -> impl Strategy<Value = Choice> {
             .prop_map(|(runner, name)| Choice::User { runner, name }),
         runner_id()
             .prop_map(named)
+            .prop_map(|(runner, name)| Choice::Tenant { runner, name }),
+        runner_id()
+            .prop_map(named)
             .prop_map(|(runner, name)| Choice::Session { runner, name }),
     ]
 }

@@ -4,6 +4,29 @@ use sqlx::migrate::{Migrate, MigrateError, Migrator};
 
 use crate::OpenError;
 
+/// How far the schema of a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schema {
+    /// Its number; absent where the database has none yet.
+    pub found: Option<i64>,
+    /// The newest one, which this program makes.
+    pub known: i64,
+}
+
+impl Schema {
+    pub(super) fn none(migrator: &Migrator) -> Self {
+        Self {
+            found: None,
+            known: newest(migrator),
+        }
+    }
+
+    /// Whether nothing is to be done.
+    pub fn is_current(self) -> bool {
+        self.found == Some(self.known)
+    }
+}
+
 /// Changes nothing, because a server of another version may be using the database; refuses one whose
 /// schemas are not exactly ours.
 pub(super) async fn require_all<C: Migrate>(
@@ -12,6 +35,22 @@ pub(super) async fn require_all<C: Migrate>(
     database: &str,
     cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
 ) -> Result<(), OpenError> {
+    let schema = found(migrator, connection, database, cannot_open).await?;
+    match schema.is_current() {
+        true => Ok(()),
+        false => Err(OpenError::Older {
+            database: database.to_owned(),
+        }),
+    }
+}
+
+/// How far the schema is; refuses one that is newer than ours, or has another history. Changes nothing.
+pub(super) async fn found<C: Migrate>(
+    migrator: &Migrator,
+    connection: &mut C,
+    database: &str,
+    cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
+) -> Result<Schema, OpenError> {
     let applied = connection
         .list_applied_migrations(&migrator.table_name)
         .await;
@@ -31,12 +70,23 @@ pub(super) async fn require_all<C: Migrate>(
         };
         return Err(refusal(migrator, wrong, database, cannot_open));
     }
-    match applied.len() < migrator.iter().count() {
-        true => Err(OpenError::Older {
-            database: database.to_owned(),
-        }),
-        false => Ok(()),
-    }
+    // Without a gap: each start applies what is missing, in order.
+    let missing = migrator.iter().position(|known| {
+        !applied
+            .iter()
+            .any(|applied| applied.version == known.version)
+    });
+    let reached = missing.unwrap_or(migrator.iter().count());
+    let found = migrator.iter().take(reached).next_back();
+    Ok(Schema {
+        found: found.map(|migration| migration.version),
+        known: newest(migrator),
+    })
+}
+
+fn newest(migrator: &Migrator) -> i64 {
+    let all = migrator.iter().map(|migration| migration.version);
+    all.max().unwrap_or_default()
 }
 
 /// What a migration that did not succeed means.
@@ -46,8 +96,7 @@ pub(super) fn refusal(
     database: &str,
     cannot_open: impl FnOnce(sqlx::Error) -> OpenError,
 ) -> OpenError {
-    let known = migrator.iter().map(|migration| migration.version).max();
-    let (known, database) = (known.unwrap_or_default(), database.to_owned());
+    let (known, database) = (newest(migrator), database.to_owned());
     match error {
         MigrateError::VersionMissing(found) if found > known => OpenError::Newer {
             database,

@@ -9,7 +9,10 @@ use std::{io, sync::Arc};
 
 use sqlx::{Connection as _, PgConnection, Row as _, migrate::Migrator};
 
-use super::{CONNECTION_WITHIN, Connection, Scope, migrations};
+use super::{
+    CONNECTION_WITHIN, Connection, Scope,
+    migrations::{self, Schema},
+};
 use crate::{OpenError, StoreError};
 
 mod pool;
@@ -35,10 +38,10 @@ pub(super) struct Database {
 
 impl Database {
     /// See [`crate::Store::open_postgres`].
-    pub(super) async fn open(url: &PostgresUrl) -> Result<Self, OpenError> {
+    pub(super) async fn open(url: &PostgresUrl, schema: Option<i64>) -> Result<Self, OpenError> {
         let mut connection = connect(url).await?;
         require_usable(&mut connection, url).await?;
-        migrate(&mut connection, url).await?;
+        migrate(&mut connection, url, schema).await?;
         close(connection).await;
         Ok(Self::over(url))
     }
@@ -47,11 +50,7 @@ impl Database {
     pub(super) async fn open_beside(url: &PostgresUrl) -> Result<Self, OpenError> {
         let mut connection = connect(url).await?;
         require_usable(&mut connection, url).await?;
-        let found = sqlx::query("SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL")
-            .fetch_optional(&mut connection)
-            .await
-            .map_err(|error| cannot_open(url, error))?;
-        if found.is_none() {
+        if !is_made(&mut connection, url).await? {
             return Err(OpenError::Missing {
                 database: url.to_string(),
             });
@@ -78,10 +77,40 @@ impl Database {
         Ok(Connection::Postgres(self.pool.begin(begin).await?))
     }
 
+    /// For statements that all read what was committed before the first of them.
+    pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; {}",
+            set_tenant(Scope::Any("a copy has the rows of all tenants"))
+        );
+        Ok(Connection::Postgres(self.pool.begin(begin).await?))
+    }
+
     pub(super) async fn write(&self, scope: Scope) -> Result<Lease, StoreError> {
         let begin = format!("BEGIN; {}", set_tenant(scope));
         Ok(self.pool.begin(begin).await?)
     }
+}
+
+/// See [`crate::Store::schema_of_postgres`].
+pub(super) async fn schema(url: &PostgresUrl) -> Result<Schema, OpenError> {
+    let mut connection = connect(url).await?;
+    require_usable(&mut connection, url).await?;
+    let refused = |error| cannot_open(url, error);
+    let schema = match is_made(&mut connection, url).await? {
+        false => Schema::none(&MIGRATIONS),
+        true => migrations::found(&MIGRATIONS, &mut connection, &url.to_string(), refused).await?,
+    };
+    close(connection).await;
+    Ok(schema)
+}
+
+async fn is_made(connection: &mut PgConnection, url: &PostgresUrl) -> Result<bool, OpenError> {
+    let found = sqlx::query("SELECT 1 WHERE to_regclass('_sqlx_migrations') IS NOT NULL")
+        .fetch_optional(connection)
+        .await;
+    let found = found.map_err(|error| cannot_open(url, error))?;
+    Ok(found.is_some())
 }
 
 /// For this transaction alone, so that no later one inherits it.
@@ -142,14 +171,18 @@ async fn require_usable(connection: &mut PgConnection, url: &PostgresUrl) -> Res
 }
 
 /// Several servers may start at once: the migrations hold an advisory lock, for which the others wait.
-async fn migrate(connection: &mut PgConnection, url: &PostgresUrl) -> Result<(), OpenError> {
+async fn migrate(
+    connection: &mut PgConnection,
+    url: &PostgresUrl,
+    schema: Option<i64>,
+) -> Result<(), OpenError> {
     // To copy a large table takes its time, and so does another server's migration.
     sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         .execute(&mut *connection)
         .await
         .map_err(|error| cannot_open(url, error))?;
     // `run` asks for more than a connection, and its future cannot be sent.
-    let run = MIGRATIONS.run_direct(None, connection, false).await;
+    let run = MIGRATIONS.run_direct(schema, connection, false).await;
     let refused = |error| cannot_open(url, error);
     run.map_err(|error| migrations::refusal(&MIGRATIONS, error, &url.to_string(), refused))
 }
@@ -164,7 +197,7 @@ fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> OpenError {
         (Some("28P01" | "28000"), _) => OpenError::Refused { database },
         (Some("3D000"), _) => OpenError::Unfit {
             database,
-            why: "there is no such database; make it: CREATE DATABASE gantry OWNER gantry",
+            why: "there is no such database; make it, with the user of the URL as its owner",
         },
         (Some("42501"), _) => OpenError::Unfit {
             database,

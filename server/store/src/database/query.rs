@@ -84,15 +84,17 @@ pub(crate) trait FromRow: Sized {
 }
 
 /// The same connection, taken apart by driver.
-enum Driver<'c> {
+pub(super) enum Driver<'c> {
     Sqlite(&'c mut SqliteConnection),
     Postgres(&'c mut super::postgres::Lease),
 }
 
-fn driver(connection: &mut Connection) -> Driver<'_> {
+pub(super) fn driver(connection: &mut Connection) -> Driver<'_> {
     match connection {
         Connection::SqliteReader(connection) => Driver::Sqlite(connection),
-        Connection::SqliteWriter(transaction) => Driver::Sqlite(transaction),
+        Connection::SqliteSnapshot(transaction) | Connection::SqliteWriter(transaction) => {
+            Driver::Sqlite(transaction)
+        }
         Connection::Postgres(lease) => Driver::Postgres(lease),
     }
 }
@@ -238,7 +240,7 @@ impl Row {
 }
 
 /// See the module.
-fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
     match text.contains('\0') {
         true => text.replace('\0', "\u{2400}").into(),
         false => text,

@@ -22,7 +22,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{CONNECTION_WITHIN, Connection, migrations};
+use super::{
+    CONNECTION_WITHIN, Connection,
+    migrations::{self, Schema},
+};
 use crate::{OpenError, StoreError};
 
 mod writer;
@@ -55,10 +58,10 @@ pub(super) struct Database {
 
 impl Database {
     /// See [`crate::Store::open`].
-    pub(super) async fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(super) async fn open(path: &Path, schema: Option<i64>) -> Result<Self, OpenError> {
         let lock = Arc::new(lock(path)?);
         create_private(path)?;
-        migrate(path).await?;
+        migrate(path, schema).await?;
         Self::connect(path, Some(lock)).await
     }
 
@@ -122,6 +125,11 @@ impl Database {
         Ok(Connection::SqliteReader(self.readers.acquire().await?))
     }
 
+    /// For statements that all read what was committed before the first of them.
+    pub(super) async fn frozen(&self) -> Result<Connection, StoreError> {
+        Ok(Connection::SqliteSnapshot(self.readers.begin().await?))
+    }
+
     /// See [`crate::Store::write`].
     pub(super) async fn write(&self) -> Result<Transaction, StoreError> {
         self.writer.begin().await
@@ -174,12 +182,12 @@ fn reading(path: &Path) -> SqliteConnectOptions {
 
 /// On a connection of its own without foreign keys, because a table that is built anew is dropped
 /// on the way; so all of them are checked afterwards.
-async fn migrate(path: &Path) -> Result<(), OpenError> {
+async fn migrate(path: &Path, schema: Option<i64>) -> Result<(), OpenError> {
     let failed = |error| cannot_open(path, error);
     let options = writing(path).foreign_keys(false);
     let mut connection = options.connect().await.map_err(failed)?;
     MIGRATIONS
-        .run(&mut connection)
+        .run_direct(schema, &mut connection, false)
         .await
         .map_err(|error| migrations::refusal(&MIGRATIONS, error, &name(path), failed))?;
     let dangling = sqlx::query("PRAGMA foreign_key_check")
@@ -193,6 +201,33 @@ async fn migrate(path: &Path) -> Result<(), OpenError> {
         });
     }
     connection.close().await.map_err(failed)
+}
+
+/// See [`crate::Store::schema_of_file`].
+pub(super) async fn schema(path: &Path) -> Result<Schema, OpenError> {
+    let failed = |error| cannot_open(path, error);
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Schema::none(&MIGRATIONS));
+        }
+        Err(source) => return Err(unwritable(path, source)),
+    };
+    // SQLite takes an empty file for an empty database, and cannot open it to read alone.
+    if about.len() == 0 {
+        return Ok(Schema::none(&MIGRATIONS));
+    }
+    let mut connection = reading(path).connect().await.map_err(failed)?;
+    let made = sqlx::query("SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations'")
+        .fetch_optional(&mut connection)
+        .await
+        .map_err(failed)?;
+    let schema = match made {
+        None => Schema::none(&MIGRATIONS),
+        Some(_) => migrations::found(&MIGRATIONS, &mut connection, &name(path), failed).await?,
+    };
+    connection.close().await.map_err(failed)?;
+    Ok(schema)
 }
 
 async fn require_schema(path: &Path) -> Result<(), OpenError> {

@@ -1,6 +1,6 @@
 //! Lists of operations, for people.
 
-use shared_types::{OperationId, TenantId, UserId};
+use shared_types::{OperationId, TenantId, Timestamp, UserId};
 
 use super::{Label, OperationRow};
 use crate::{
@@ -21,6 +21,8 @@ pub struct OperationFilter {
     pub open_only: bool,
     /// Only those whose ids begin so.
     pub prefix: String,
+    /// Only those behind this place in the list: when an operation was placed, and its id.
+    pub after: Option<(Timestamp, OperationId)>,
     /// At most so many.
     pub limit: u32,
 }
@@ -54,7 +56,7 @@ macro_rules! select_listed {
              LEFT JOIN sessions
                  ON sessions.tenant_id = operations.tenant_id AND sessions.id = session_id
              WHERE operations.tenant_id = $1
-                 AND (operations.user_id = $2 OR sessions.user_id = $2) ",
+                 AND (operations.user_id = $2 OR sessions.user_id = $2 AND sessions.deleted_at IS NULL) ",
             $rest
         )
     };
@@ -71,10 +73,12 @@ impl Store {
         user: UserId,
         filter: &OperationFilter,
     ) -> Result<Vec<ListedOperation>, StoreError> {
+        let (before, id) = filter.after.unzip();
         let rows: Vec<Row> = query(select_listed!(
             "AND operations.id >= $3 AND operations.id < $5
              AND (outcome IS NULL OR $6 = 0)
-             ORDER BY placed_at DESC, operations.id LIMIT $7"
+             AND (placed_at, operations.id) < ($8, $9)
+             ORDER BY placed_at DESC, operations.id DESC LIMIT $7"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
@@ -83,6 +87,8 @@ impl Store {
         .bind(session::past(&filter.prefix))
         .bind(i64::from(filter.open_only))
         .bind(page(filter.limit))
+        .bind(before.map_or(i64::MAX, |before| before.as_micros()))
+        .bind(id.map_or(String::new(), |id| id.to_string()))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         let listed = rows.iter().map(ListedOperation::from_row);

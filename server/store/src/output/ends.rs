@@ -1,7 +1,11 @@
 //! Retention `bounded`: a stream's head, and two files for its tail of which the older is begun anew
 //! when the newer is full.
 
-use std::{fs::File, io, path::PathBuf};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::{
     page::Page,
@@ -22,8 +26,8 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn open(folder: PathBuf, name: &str) -> io::Result<Self> {
-        let part = |part: &str| Part::open(folder.join(format!("{name}.{part}")));
-        let (head, tails) = (part("head")?, [part("tail0")?, part("tail1")?]);
+        let [head, tail0, tail1] = files(&folder, name).map(Part::open);
+        let (head, tails) = (head?, [tail0?, tail1?]);
         let newer = usize::from(tails[1].end > tails[0].end);
         Ok(Self {
             folder,
@@ -31,6 +35,11 @@ impl Ends {
             tails,
             newer,
         })
+    }
+
+    /// Removes each of its files.
+    pub(super) fn remove(folder: &Path, name: &str) -> impl Iterator<Item = io::Result<()>> {
+        files(folder, name).into_iter().map(std::fs::remove_file)
     }
 
     pub(super) fn end(&self) -> u64 {
@@ -75,4 +84,9 @@ impl Ends {
         }
         Ok(())
     }
+}
+
+/// The head, and the two tails.
+fn files(folder: &Path, name: &str) -> [PathBuf; 3] {
+    ["head", "tail0", "tail1"].map(|part| folder.join(format!("{name}.{part}")))
 }

@@ -55,6 +55,11 @@ impl Segments {
         }))
     }
 
+    /// Removes all of them.
+    pub(super) fn remove(streams: &Path, name: &str) -> io::Result<()> {
+        fs::remove_dir_all(folder(streams, name))
+    }
+
     /// Begins them; durable when this returns.
     pub(super) fn make(streams: &Path, name: &str) -> io::Result<Self> {
         let folder = folder(streams, name);

@@ -145,6 +145,17 @@ impl StreamFiles {
     }
 }
 
+/// Removes the files of a stream, which is not open.
+pub(super) fn remove(area: &Path, key: OutputKey) -> io::Result<()> {
+    let (folder, name) = place(area, key);
+    let there = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    Ends::remove(&folder, &name).try_for_each(there)?;
+    there(Segments::remove(&folder, &name))
+}
+
 /// The folder of a stream's files, and how their names begin.
 fn place(area: &Path, key: OutputKey) -> (PathBuf, String) {
     let kind = match key.kind {

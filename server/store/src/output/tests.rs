@@ -310,3 +310,20 @@ async fn a_stream_that_could_not_be_written_goes_on_where_it_ends_once_there_is_
     assert_eq!(synced, end + 50_000);
     assert_eq!(kept(&area, 100_000).await, [(0, synced)]);
 }
+
+#[tokio::test]
+async fn what_is_removed_leaves_no_file_and_nothing_to_read() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let area = Outputs::start(folder.path()).expect("it is made");
+    let whole = key(OutputKind::Stderr);
+    area.keep_all(whole).await.expect("it is made");
+    area.append(whole, 0, bytes(0, 100)).await.expect("it runs");
+    append(&area, 0, 3 * MIB as usize).await;
+    area.synced(key(OUT)).await.expect("it is written");
+    area.synced(whole).await.expect("it is written");
+    let remove = async || area.remove(whole.tenant, whole.operation).await;
+    remove().await.expect("it is removed");
+    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
+    assert_eq!(kept(&area, 1000).await, []);
+    remove().await.expect("there is nothing to be removed");
+}

@@ -7,7 +7,7 @@ use shared_types::{
 
 use super::{MAX_HOST_BYTES, RunnerRow};
 use crate::{
-    NewSandbox, Store, StoreError,
+    Full, NewSandbox, Store, StoreError,
     columns::{integer, json},
     database::{Connection, query, retried},
     error::bounded,
@@ -195,8 +195,16 @@ impl Store {
 }
 
 fn within_bounds(claim: &LinkClaim) -> Result<(), StoreError> {
-    if claim.sandboxes.len() > MAX_REPORTED || claim.features.len() > MAX_REPORTED {
-        return Err(StoreError::Full("the runner reports more than 1000 things"));
+    let reported = claim.sandboxes.len().max(claim.features.len());
+    if reported > MAX_REPORTED {
+        return Err(Full {
+            has: "the runner reports",
+            used: reported as u64,
+            at_most: MAX_REPORTED as u64,
+            what: "sandboxes or features",
+            remedy: "use fewer",
+        }
+        .into());
     }
     let texts = [
         &claim.incarnation.boot,

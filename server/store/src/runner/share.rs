@@ -79,10 +79,11 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
+        after: &str,
         limit: u32,
     ) -> Result<Vec<RunnerRow>, StoreError> {
         let rows = query_as(select_runners!(
-            "WHERE tenant_id = $1 AND revoked_at IS NULL AND (owner_id = $3
+            "WHERE tenant_id = $1 AND name > $4 AND revoked_at IS NULL AND (owner_id = $3
                  OR shared_with_everyone_at IS NOT NULL OR EXISTS (
                      SELECT 1 FROM runner_shares WHERE runner_shares.tenant_id = runners.tenant_id
                          AND runner_shares.runner_id = runners.id AND runner_shares.user_id = $3))
@@ -91,6 +92,7 @@ impl Store {
         .bind(tenant.to_string())
         .bind(page(limit))
         .bind(user.to_string())
+        .bind(after)
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         Ok(rows)

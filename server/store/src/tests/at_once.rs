@@ -6,7 +6,7 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use super::fixture::{Fixture, at, link_claim, new_credential, unique};
 use crate::{
-    CredentialKind, KEYS_OF_USER_AT_MOST, NewTenant, NewUser, Placed, StoreError,
+    CredentialKind, KEYS_OF_USER_AT_MOST, MAX_PAGE, NewTenant, NewUser, Placed, StoreError,
     columns::Columns as _,
     database::{query, retried},
 };
@@ -93,7 +93,10 @@ async fn no_key_outlives_its_maker_by_being_made_while_that_is_revoked(fixture: 
             .await;
         revoked.expect("it is there");
         making.await.expect("no panic");
-        let left = fixture.db.list_credentials(ours.id, ours.owner).await;
+        let left = fixture
+            .db
+            .list_credentials(ours.id, ours.owner, MAX_PAGE)
+            .await;
         assert_eq!(left.expect("it answers"), vec![]);
     }
 }

@@ -5,18 +5,21 @@ use shared_types::{
     event::{Choice, TurnOutcome},
 };
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended};
-use crate::{ClaimedTurn, IfRunning, Pin, StoreError};
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended, usual};
+use crate::{ClaimedTurn, IfRunning, SettingName, SettingsOf, StoreError};
 
 on_every_backend!(
     a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one,
     a_pin_goes_before_the_users_choice_until_it_is_lifted,
     a_pin_means_the_runner_and_not_the_name,
+    the_tenants_runner_counts_for_a_user_who_has_chosen_none,
 );
 
 impl Tenant {
     async fn works_on(&self, runner: Option<RunnerId>) {
-        let set = self.db.set_active_runner(self.id, self.owner, runner);
+        let set = self
+            .db
+            .set_active_runner(self.id, self.owner, runner, at(1));
         set.await.expect("it is there");
     }
 
@@ -25,7 +28,7 @@ impl Tenant {
         let take_over = IfRunning::TakeOver;
         let claimed = self
             .db
-            .claim_turn(self.id, session, REPLICA, take_over, at(4));
+            .claim_turn(self.id, session, REPLICA, take_over, usual(), at(4));
         claimed.await.expect("it answers").expect("a turn waits")
     }
 
@@ -97,14 +100,12 @@ async fn a_pin_goes_before_the_users_choice_until_it_is_lifted(fixture: Fixture)
     let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
     let session = ours.session().await;
     ours.works_on(Some(laptop)).await;
-    let pin = db.pin_session(ours.id, session, Some(alpha)).await;
-    let pin = pin.expect("both are there");
+    let pinned_to = ours.pin(session, Some(alpha)).await;
+    pinned_to.expect("both are there");
     let row = db.session(ours.id, session).await.expect("it is there");
-    assert_eq!(row.pin, pin);
-    assert_eq!(pin.map(|pin: Pin| pin.name).as_deref(), Some("alpha"));
+    assert_eq!(row.pin.map(|pin| pin.name).as_deref(), Some("alpha"));
     assert_eq!(ours.next_choice(session).await, pinned(alpha, "alpha"));
-    let lifted = db.pin_session(ours.id, session, None).await;
-    assert_eq!(lifted.expect("it is there"), None);
+    ours.pin(session, None).await.expect("it is there");
     assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
 }
 
@@ -112,15 +113,46 @@ async fn a_pin_means_the_runner_and_not_the_name(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let removed = ours.runner("laptop").await;
     let session = ours.session().await;
-    db.pin_session(ours.id, session, Some(removed))
-        .await
-        .expect("both are there");
+    let pinned_to = ours.pin(session, Some(removed)).await;
+    pinned_to.expect("both are there");
     db.revoke_runner(ours.id, removed, ours.owner, &link_claim(1, 0).lost, at(3))
         .await
         .expect("it is there");
     let other = ours.runner("laptop").await;
     ours.works_on(Some(other)).await;
     assert_eq!(ours.next_choice(session).await, pinned(removed, "laptop"));
-    let pin = db.pin_session(ours.id, session, Some(removed)).await;
+    let pin = ours.pin(session, Some(removed)).await;
     assert!(matches!(pin, Err(StoreError::NotFound)));
+}
+
+async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (pool, laptop) = (ours.runner("pool").await, ours.runner("laptop").await);
+    let session = ours.session().await;
+    let id = pool.to_string();
+    let set = ours.set(SettingsOf::Tenant, SettingName::Runner, Some(&id));
+    set.await.expect("it is there");
+    let name = "pool".to_owned();
+    let default = Choice::Tenant { runner: pool, name };
+    assert_eq!(ours.next_choice(session).await, default);
+    let in_use = async || {
+        let in_use = db.runner_in_use(ours.id, ours.owner).await;
+        in_use.expect("the owner is there").expect("a runner")
+    };
+    assert_eq!((in_use().await.id, in_use().await.is_default), (pool, true));
+    ours.works_on(Some(laptop)).await;
+    assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
+    assert_eq!(
+        (in_use().await.id, in_use().await.is_default),
+        (laptop, false)
+    );
+    let log = db.events_after(ours.id, session, 0, 100).await;
+    let log = log.expect("the session is there");
+    let turns = log.iter().filter_map(|event| match event.known() {
+        Some(Event::TurnClaimed { turn, .. }) => Some(*turn),
+        _ => None,
+    });
+    let first = turns.into_iter().next().expect("a claim");
+    let fleet = db.fleet(ours.id, first).await.expect("it was claimed");
+    assert_eq!(fleet.choice, default, "it is read back as it was");
 }

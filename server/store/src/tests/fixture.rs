@@ -3,7 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,14 +16,15 @@ use shared_types::{
     TenantId, Timestamp, Token, TokenKind, TurnId, UserId,
     clock::BootMoment,
     entropy::SeededEntropy,
-    event::{CallOutcome, Place, TurnOutcome},
+    event::{CallOutcome, Place, TurnOutcome, TurnSettings},
     token::TokenHash,
 };
 
 use crate::{
     ClaimedTurn, CredentialKind, IfRunning, Input, Label, LinkClaim, LinkClaimed, LostOutcome,
     NewCredential, NewJoinToken, NewOperation, NewRunner, NewSandbox, NewSession, NewTenant,
-    NewUser, Origin, PostgresUrl, Store, tenant, tests::postgres::cluster,
+    NewUser, Origin, PostgresUrl, SettingChange, SettingName, SettingsChanged, SettingsOf, Store,
+    StoreError, tests::postgres::cluster,
 };
 
 /// The server process of the tests.
@@ -56,6 +60,42 @@ impl Fixture {
             db: db.expect("the database is ours"),
             place: DatabasePlace::Postgres(url.into()),
         }
+    }
+
+    /// Another database of the same kind, without rows; of an earlier schema, where one is named.
+    pub(super) async fn another(&self, schema: Option<i64>) -> Self {
+        let (Some(schema), place) = (schema, &self.place) else {
+            return match &self.place {
+                DatabasePlace::File(..) => Self::sqlite().await,
+                DatabasePlace::Postgres(_) => Self::postgres().await,
+            };
+        };
+        let (db, place) = match place {
+            DatabasePlace::File(..) => {
+                let folder = tempfile::tempdir().expect("there is a temporary folder");
+                let path = folder.path().join("gantry.db");
+                let db = Store::open_at(&path, schema).await;
+                (db, DatabasePlace::File(path, folder))
+            }
+            DatabasePlace::Postgres(_) => {
+                let (_, url) = cluster::empty("").await;
+                let db = Store::open_postgres_at(&url, schema).await;
+                (db, DatabasePlace::Postgres(url.into()))
+            }
+        };
+        Self {
+            db: db.expect("an empty database is fine"),
+            place,
+        }
+    }
+
+    /// The schema that this program makes.
+    pub(super) async fn newest_schema(&self) -> i64 {
+        let schema = match &self.place {
+            DatabasePlace::File(path, _) => Store::schema_of_file(path).await,
+            DatabasePlace::Postgres(url) => Store::schema_of_postgres(url).await,
+        };
+        schema.expect("it is there").known
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -95,11 +135,8 @@ impl Fixture {
             id: UserId::from_u128(unique()),
             name: "owner".to_owned(),
         };
-        let mut tx = self.db.write(new.id).await.expect("the database answers");
-        tenant::create(&mut tx, &new, &owner, at(0))
-            .await
-            .expect("the ids are new");
-        tx.commit().await.expect("the disk takes it");
+        let made = self.db.create_tenant(&new, &owner, at(0)).await;
+        made.expect("the ids are new");
         Tenant {
             db: self.db.clone(),
             id: new.id,
@@ -157,6 +194,7 @@ impl Tenant {
             title: String::new(),
             model: "practice".to_owned(),
             pin: None,
+            directory: String::new(),
         };
         let row = self
             .db
@@ -184,10 +222,38 @@ impl Tenant {
 
     pub(super) async fn claim(&self, session: SessionId) -> ClaimedTurn {
         self.db
-            .claim_turn(self.id, session, REPLICA, IfRunning::Refuse, at(3))
+            .claim_turn(self.id, session, REPLICA, IfRunning::Refuse, usual(), at(3))
             .await
             .expect("nothing runs")
             .expect("a turn waits")
+    }
+
+    /// One value is set, or not any more.
+    pub(super) async fn set(
+        &self,
+        of: SettingsOf,
+        name: SettingName,
+        value: Option<&str>,
+    ) -> Result<SettingsChanged, StoreError> {
+        let value = value.map(str::to_owned);
+        let changes = [SettingChange { name, value }];
+        let by = self.owner.into();
+        self.db
+            .change_settings(self.id, of, &changes, None, &by, at(4))
+            .await
+    }
+
+    /// A session is pinned to a runner, or not any more.
+    pub(super) async fn pin(
+        &self,
+        session: SessionId,
+        runner: Option<RunnerId>,
+    ) -> Result<SettingsChanged, StoreError> {
+        let (of, runner) = (
+            SettingsOf::Session(session),
+            runner.map(|id| id.to_string()),
+        );
+        self.set(of, SettingName::Runner, runner.as_deref()).await
     }
 
     /// A linked runner, a session, a turn that runs, and an operation that is not placed yet.
@@ -251,6 +317,16 @@ pub(super) struct AtWork {
     pub(super) operation: NewOperation,
 }
 
+/// What turns are run with where nothing is set.
+pub(super) fn usual() -> &'static TurnSettings {
+    static USUAL: LazyLock<TurnSettings> = LazyLock::new(|| TurnSettings {
+        model: "usual".to_owned(),
+        language: None,
+        steps: 50,
+    });
+    &USUAL
+}
+
 /// A moment, in seconds.
 pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
@@ -277,6 +353,8 @@ pub(super) fn new_credential(kind: CredentialKind) -> NewCredential {
         expires_at: None,
         from: None,
         origin: Origin::default(),
+        maker: None,
+        second_hash: (kind == CredentialKind::Browser).then(token_hash),
     }
 }
 

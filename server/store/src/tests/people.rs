@@ -3,7 +3,7 @@ use shared_types::{Digest, TenantId, UserId};
 use super::fixture::{Fixture, at, new_credential, token_hash};
 use crate::{
     ATTEMPTS_KEPT_AT_MOST, ATTEMPTS_KEPT_FOR, AttemptKind, CredentialKind, KEYS_OF_USER_AT_MOST,
-    NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError, database::query,
+    MAX_PAGE, NewSignInCode, NewTenant, NewUser, RedeemRefusal, Role, StoreError, database::query,
 };
 
 on_every_backend!(
@@ -54,7 +54,7 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
     db.insert_credential(ours.id, ours.owner, &key, at(1))
         .await
         .expect("the owner is there");
-    db.credential_used(ours.id, key.id, at(9))
+    db.credential_used(ours.id, key.id, None, at(9))
         .await
         .expect("the key is there");
     let found = db.subject_by_hash(&key.hash).await.expect("it answers");
@@ -63,7 +63,7 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
     assert_eq!(found.last_used_at, Some(at(9)));
     let subject = db.subject(ours.id, key.id).await.expect("it answers");
     assert_eq!(subject, Some(found), "by its id it is the same");
-    let listed = db.list_credentials(ours.id, ours.owner).await;
+    let listed = db.list_credentials(ours.id, ours.owner, MAX_PAGE).await;
     let listed = listed.expect("it answers");
     assert_eq!((listed.len(), listed[0].id), (1, key.id));
 
@@ -72,7 +72,7 @@ async fn a_credential_is_found_by_its_hash_until_it_is_revoked(fixture: Fixture)
         .expect("the key is there");
     let found = db.subject_by_hash(&key.hash).await.expect("it answers");
     assert_eq!(found, None);
-    let listed = db.list_credentials(ours.id, ours.owner).await;
+    let listed = db.list_credentials(ours.id, ours.owner, MAX_PAGE).await;
     assert_eq!(listed.expect("it answers"), vec![]);
     let again = db.revoke_credential(ours.id, key.id, ours.owner, at(11));
     assert!(matches!(again.await, Err(StoreError::NotFound)));
@@ -97,7 +97,7 @@ async fn a_key_that_a_key_made_ends_with_it_and_what_a_sign_in_made_stays(fixtur
     let grandchild = make(CredentialKind::ApiKey, Some(child)).await;
     let other = make(CredentialKind::ApiKey, Some(terminal)).await;
     let held = async || {
-        let listed = db.list_credentials(ours.id, ours.owner).await;
+        let listed = db.list_credentials(ours.id, ours.owner, MAX_PAGE).await;
         let mut held: Vec<_> = listed
             .expect("it answers")
             .iter()
@@ -190,7 +190,7 @@ async fn a_code_signs_in_exactly_once_also_when_two_race(fixture: Fixture) {
             .iter()
             .all(|refusal| matches!(refusal, Err(RedeemRefusal::Spent)))
     );
-    let listed = db.list_credentials(ours.id, ours.owner).await;
+    let listed = db.list_credentials(ours.id, ours.owner, MAX_PAGE).await;
     assert_eq!(listed.expect("it answers").len(), 1);
 }
 

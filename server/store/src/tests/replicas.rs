@@ -1,6 +1,6 @@
 use shared_types::ReplicaId;
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim};
+use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, usual};
 use crate::{IfRunning, OtherReplica};
 
 on_every_backend!(
@@ -29,9 +29,9 @@ async fn a_turn_is_taken_over_only_from_a_replica_that_is_gone(fixture: Fixture)
     lives(&ours, OTHER).await;
     let session = ours.at_work().await.session;
     let claim = async || {
-        let claimed = ours
-            .db
-            .claim_turn(ours.id, session, OTHER, IfRunning::TakeOver, at(4));
+        let claimed =
+            ours.db
+                .claim_turn(ours.id, session, OTHER, IfRunning::TakeOver, usual(), at(4));
         claimed.await.expect("it answers")
     };
     assert_eq!(claim().await, None, "its worker lives");

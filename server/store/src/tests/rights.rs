@@ -11,7 +11,7 @@ on_every_backend!(
     a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with,
 );
 
-async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
+pub(super) async fn invited(ours: &Tenant, name: &str, role: Role) -> UserId {
     let id = UserId::from_u128(unique());
     let new = NewUser {
         id,
@@ -102,7 +102,7 @@ async fn a_runner_is_seen_by_its_owner_and_by_whom_it_is_shared_with(fixture: Fi
         let mut seen = Vec::new();
         for user in [ours.owner, ann, bob] {
             let listed = db
-                .runners_of_user(ours.id, user, 10)
+                .runners_of_user(ours.id, user, "", 10)
                 .await
                 .expect("it answers");
             let access = db

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::fixture::{
-    AtWork, Fixture, REPLICA, Tenant, at, link_claim, new_credential, token_hash, turn_ended,
+    AtWork, Fixture, REPLICA, Tenant, at, link_claim, new_credential, token_hash, turn_ended, usual,
 };
 use crate::{
-    Actor, AuditEntry, CredentialKind, IfRunning, NewJoinToken, NewSession, NewSignInCode, Origin,
-    StoreError, Verdict,
+    Actor, AuditEntry, CredentialKind, IfRunning, MAX_PAGE, NewJoinToken, NewSession,
+    NewSignInCode, Origin, SettingName, SettingsOf, StoreError, Verdict,
 };
 use shared_types::{Digest, JoinTokenId, SessionId, event::TurnOutcome};
 
@@ -62,14 +62,21 @@ async fn people_and_credentials_of_another_tenant_are_not_found(fixture: Fixture
     };
     assert_not_found!(
         db.user(ours.id, theirs.owner),
-        db.set_active_runner(ours.id, theirs.owner, None),
+        db.set_active_runner(ours.id, theirs.owner, None, at(2)),
+        db.settings(ours.id, theirs.owner, None),
+        db.runner_in_use(ours.id, theirs.owner),
+        ours.set(
+            SettingsOf::User(theirs.owner),
+            SettingName::Steps,
+            Some("9")
+        ),
         db.insert_credential(ours.id, theirs.owner, &mine, at(2)),
-        db.credential_used(ours.id, key.id, at(2)),
+        db.credential_used(ours.id, key.id, None, at(2)),
         db.revoke_credential(ours.id, key.id, ours.owner, at(2)),
         db.issue_sign_in_code(ours.id, theirs.owner, &code, at(2)),
         db.create_join_token(ours.id, &token, at(2)),
     );
-    assert_empty!(db.list_credentials(ours.id, theirs.owner));
+    assert_empty!(db.list_credentials(ours.id, theirs.owner, MAX_PAGE));
     let kept = db.subject_by_hash(&key.hash).await.expect("it answers");
     assert_eq!(kept.expect("it was not revoked").last_used_at, None);
 }
@@ -84,7 +91,12 @@ async fn runners_of_another_tenant_are_not_found(fixture: Fixture) {
         db.find_runner(ours.id, &runner.to_string()),
         db.revoke_runner(ours.id, runner, ours.owner, &link_claim(1, 0).lost, at(6)),
         db.link_claim(ours.id, runner, &link_claim(1, 0), at(6)),
-        db.set_active_runner(ours.id, ours.owner, Some(runner)),
+        db.set_active_runner(ours.id, ours.owner, Some(runner), at(7)),
+        ours.set(
+            SettingsOf::Tenant,
+            SettingName::Runner,
+            Some(&runner.to_string())
+        ),
     );
     assert_empty!(
         db.list_runners(ours.id, "", 10),
@@ -113,6 +125,7 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
         title: String::new(),
         model: "practice".to_owned(),
         pin: None,
+        directory: String::new(),
     };
     let end = [turn_ended(turn, TurnOutcome::Completed)];
     assert_not_found!(
@@ -120,14 +133,22 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
         db.session(ours.id, session),
         db.turn(ours.id, turn),
         db.fleet(ours.id, turn),
-        db.pin_session(ours.id, session, None),
+        ours.pin(session, None),
+        ours.set(SettingsOf::Session(session), SettingName::Steps, Some("9")),
         db.events_after(ours.id, session, 0, 10),
         db.send_input(ours.id, session, &ours.input("hello"), at(9)),
-        db.claim_turn(ours.id, session, REPLICA, IfRunning::TakeOver, at(9)),
+        db.claim_turn(
+            ours.id,
+            session,
+            REPLICA,
+            IfRunning::TakeOver,
+            usual(),
+            at(9)
+        ),
         db.request_cancel(ours.id, session, turn, ours.owner, at(9)),
         db.append(ours.id, session, epoch, &end, at(9)),
     );
-    assert_empty!(db.list_sessions(ours.id, theirs.owner, 10));
+    assert_empty!(db.list_sessions(ours.id, theirs.owner, false, 10));
     // Another tenant's turn in a session of one's own.
     let work = ours.at_work().await;
     assert_not_found!(

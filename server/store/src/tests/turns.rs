@@ -5,8 +5,10 @@ use shared_types::{
     event::{CallOutcome, EventBody, TurnOutcome},
 };
 
-use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended};
-use crate::{Cancel, IfRunning, QUEUED_TURNS_AT_MOST, StoreError, TurnState, database::query};
+use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
+use crate::{
+    Cancel, IfRunning, QUEUED_TURNS_AT_MOST, SessionChange, StoreError, TurnState, database::query,
+};
 
 on_every_backend!(
     an_input_is_a_queued_turn_an_event_and_a_title,
@@ -106,7 +108,7 @@ async fn a_second_input_waits_and_turns_run_in_the_order_of_inputs(fixture: Fixt
     assert_eq!((claimed.turn.id, claimed.epoch), (first, Epoch(1)));
     let second = ours.send(session, "two").await;
     let refused = db
-        .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, at(4))
+        .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, usual(), at(4))
         .await;
     assert!(matches!(refused, Err(StoreError::Conflict(_))));
     let end = [turn_ended(first, TurnOutcome::Completed)];
@@ -120,7 +122,7 @@ async fn a_second_input_waits_and_turns_run_in_the_order_of_inputs(fixture: Fixt
         .await
         .expect("it runs");
     let none = db
-        .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, at(7))
+        .claim_turn(ours.id, session, REPLICA, IfRunning::Refuse, usual(), at(7))
         .await;
     assert_eq!(none.expect("it answers"), None);
     assert_eq!(kinds(&ours, session).await.len(), 7);
@@ -136,7 +138,7 @@ async fn of_many_claims_that_race_one_wins_and_the_epoch_grows_by_one(fixture: F
             let (db, tenant) = (db.clone(), ours.id);
             let replica = ReplicaId::from_u128(replica);
             claims.spawn(async move {
-                db.claim_turn(tenant, session, replica, if_running, at(3))
+                db.claim_turn(tenant, session, replica, if_running, usual(), at(3))
                     .await
             });
         }
@@ -158,7 +160,14 @@ async fn a_take_over_fences_the_earlier_worker(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = ours.at_work().await;
     let newer = db
-        .claim_turn(ours.id, work.session, REPLICA, IfRunning::TakeOver, at(4))
+        .claim_turn(
+            ours.id,
+            work.session,
+            REPLICA,
+            IfRunning::TakeOver,
+            usual(),
+            at(4),
+        )
         .await
         .expect("it answers")
         .expect("the turn runs");
@@ -215,7 +224,14 @@ async fn a_turn_that_was_cut_off_by_a_restart_is_found_and_taken_over(fixture: F
     );
     let replica = ReplicaId::from_u128(2);
     let claimed = db
-        .claim_turn(tenant, work.session, replica, IfRunning::TakeOver, at(9))
+        .claim_turn(
+            tenant,
+            work.session,
+            replica,
+            IfRunning::TakeOver,
+            usual(),
+            at(9),
+        )
         .await
         .expect("it answers")
         .expect("the turn runs");
@@ -295,6 +311,7 @@ async fn an_event_with_a_row_of_its_own_cannot_be_appended(fixture: Fixture) {
         epoch: work.epoch,
         replica: REPLICA,
         choice: None,
+        settings: None,
     }];
     let refused = db.append(ours.id, work.session, work.epoch, &claimed, at(5));
     assert!(matches!(refused.await, Err(StoreError::Conflict(_))));
@@ -420,14 +437,14 @@ async fn sessions_are_listed_by_last_use_with_the_turn_that_runs(fixture: Fixtur
     db.send_input(ours.id, quiet, &late, at(50))
         .await
         .expect("the session is there");
-    let rows = db.list_sessions(ours.id, ours.owner, 10).await;
+    let rows = db.list_sessions(ours.id, ours.owner, false, 10).await;
     let rows: Vec<_> = rows
         .expect("it answers")
         .into_iter()
         .map(|row| (row.id, row.running_turn))
         .collect();
     assert_eq!(rows, [(quiet, None), (busy, Some(turn))]);
-    let newest = db.list_sessions(ours.id, ours.owner, 1).await;
+    let newest = db.list_sessions(ours.id, ours.owner, false, 1).await;
     assert_eq!(newest.expect("it answers").len(), 1);
 }
 
@@ -451,7 +468,8 @@ async fn a_write_that_is_dropped_half_way_has_written_everything_or_nothing(fixt
         drop(sending);
         // The next writer comes after whatever the dropped one leaves behind, and is committed with
         // it or after it.
-        let next = db.pin_session(ours.id, session, None).await;
+        let nothing = SessionChange::default();
+        let next = db.change_session(ours.id, session, &nothing, at(3)).await;
         next.expect("the dropped one is out of the way");
         let turn = db.turn(ours.id, input.turn).await;
         let added = kinds(&ours, session).await.len() - before;
@@ -478,7 +496,14 @@ async fn failures_are_counted_until_the_turn_goes_on(fixture: Fixture) {
     );
     let mut counted = Vec::new();
     for round in 0..4 {
-        let claim = db.claim_turn(ours.id, session, REPLICA, IfRunning::TakeOver, at(3));
+        let claim = db.claim_turn(
+            ours.id,
+            session,
+            REPLICA,
+            IfRunning::TakeOver,
+            usual(),
+            at(3),
+        );
         let epoch = claim.await.expect("it is there").expect("it waits").epoch;
         if round == 2 {
             let answer = [call_ended(turn, CallOutcome::Completed)];

@@ -5,7 +5,7 @@ use shared_types::{
     event::{Awaited, CallOutcome, TurnOutcome},
 };
 
-use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, turn_ended};
+use super::fixture::{AtWork, Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
 use crate::{Cancel, IfRunning, Placed, StoreError, TurnState, WaitingTurn, WaitsOver};
 
 on_every_backend!(
@@ -91,7 +91,14 @@ async fn a_turn_that_waits_has_no_worker_and_is_taken_up_again_with_what_it_wait
     let log = db.events_after(ours.id, work.session, 0, 100).await;
     let before = log.expect("it is there").len();
     // Refused only where a worker has it.
-    let claim = db.claim_turn(ours.id, work.session, REPLICA, IfRunning::Refuse, at(10));
+    let claim = db.claim_turn(
+        ours.id,
+        work.session,
+        REPLICA,
+        IfRunning::Refuse,
+        usual(),
+        at(10),
+    );
     let claimed = claim.await.expect("no worker has it").expect("a turn");
     assert_eq!((claimed.turn.id, claimed.waited), (turn, calls));
     assert_eq!(claimed.epoch, Epoch(work.epoch.0 + 1));
@@ -160,7 +167,14 @@ async fn a_turn_waits_only_under_the_epoch_of_its_worker(fixture: Fixture) {
     let (db, ours) = (&fixture.db, fixture.tenant().await);
     let work = placed(&ours).await;
     let calls = [wait(&work, Awaited::Command)];
-    let newer = db.claim_turn(ours.id, work.session, REPLICA, IfRunning::TakeOver, at(5));
+    let newer = db.claim_turn(
+        ours.id,
+        work.session,
+        REPLICA,
+        IfRunning::TakeOver,
+        usual(),
+        at(5),
+    );
     let newest = newer.await.expect("it answers").expect("a turn").epoch;
     let held = work.epoch;
     let late = db.park_turn(ours.id, work.turn, held, &calls).await;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use shared_types::{
     Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId,
-    event::{Choice, TurnOutcome},
+    event::{Choice, TurnOutcome, TurnSettings},
 };
 
 use crate::{
@@ -30,6 +30,8 @@ pub struct TurnRow {
     pub cancel_requested_at: Option<Timestamp>,
     /// Where its calls go; absent before its first claim.
     pub choice: Option<Choice>,
+    /// What it is run with; absent before its first claim, and where an earlier release claimed it.
+    pub settings: Option<TurnSettings>,
 }
 
 /// How far a turn is.
@@ -118,6 +120,7 @@ impl FromRow for TurnRow {
                 Some(_) => Some(choice(row)?),
                 None => None,
             },
+            settings: row.maybe_json("settings")?,
         })
     }
 }
@@ -129,6 +132,7 @@ enum ChosenBy {
     None,
     Session,
     User,
+    Tenant,
 }
 
 /// The choice in the columns `chosen_by`, `chosen_runner_id` and `chosen_runner_name`.
@@ -145,6 +149,10 @@ pub(crate) fn choice(row: &Row) -> Result<Choice, sqlx::Error> {
             runner: runner()?,
             name: name()?,
         },
+        ChosenBy::Tenant => Choice::Tenant {
+            runner: runner()?,
+            name: name()?,
+        },
     })
 }
 
@@ -154,6 +162,7 @@ pub(crate) fn chosen_by(choice: &Choice) -> String {
         Choice::None => ChosenBy::None,
         Choice::Session { .. } => ChosenBy::Session,
         Choice::User { .. } => ChosenBy::User,
+        Choice::Tenant { .. } => ChosenBy::Tenant,
     })
 }
 

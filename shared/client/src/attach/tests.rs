@@ -235,11 +235,7 @@ async fn an_operation_that_cannot_be_followed_any_more_is_an_error() {
     let (listener, client) = server().await;
     let (mut attach, _controls) = client.attach(ID, 0, 0);
     let (mut first, _) = socket(&listener).await;
-    let problem = shared_api::Problem {
-        code: "conflict".into(),
-        status: 409,
-        detail: "it has another reader".into(),
-    };
+    let problem = shared_api::Problem::new("conflict", 409, "it has another reader");
     say(&mut first, OperationServerMessage::Problem { problem }).await;
     let close = CloseFrame {
         code: CloseCode::Normal,

@@ -173,7 +173,7 @@ proptest! {
     ) {
         let mut cursor = Cursor::new(SESSION, 0);
         let mut heard = Heard::default();
-        let created = |seq| event(seq, Event::SessionCreated { title: String::new(), model: String::new() });
+        let created = |seq| event(seq, Event::SessionCreated { title: String::new(), model: String::new(), directory: String::new() });
         for (sent, back, skip) in connections.into_iter().chain([(total, 0, 0)]) {
             cursor.connected();
             let mut items = Vec::new();

@@ -215,11 +215,7 @@ fn what_is_stored_is_told_again_on_each_connection() {
 #[test]
 fn a_problem_is_the_reason_of_a_close_only_as_the_last_word() {
     let mut offsets = Offsets::default();
-    let problem = Problem {
-        code: "conflict".into(),
-        status: 409,
-        detail: "it has ended".into(),
-    };
+    let problem = Problem::new("conflict", 409, "it has ended");
     let said = OperationServerMessage::Problem {
         problem: problem.clone(),
     };

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::Map;
 use shared_types::{
@@ -63,6 +65,7 @@ fn claimed(n: u128, choice: Option<Choice>) -> Event {
         epoch: Epoch(1),
         replica: ReplicaId::from_u128(1),
         choice,
+        settings: None,
     }
 }
 
@@ -157,15 +160,32 @@ fn a_turn_that_is_claimed_again_is_told_the_place_of_its_first_claim() {
 }
 
 fn sent(events: &[Event], n: u128) -> Vec<Message> {
+    sent_over(Duration::ZERO, events, n)
+}
+
+/// The same, where so much time lies between one event and the next.
+fn sent_over(apart: Duration, events: &[Event], n: u128) -> Vec<Message> {
     let log: Vec<_> = (1..)
         .zip(events)
         .map(|(seq, event)| SessionEvent {
             seq,
-            at: Timestamp::from_micros(0),
+            at: Timestamp::from_micros(0).after(apart * seq as u32),
             body: EventBody::Known(event.clone()),
         })
         .collect();
     messages(&Transcript::of(&log), turn(n), "m")
+}
+
+#[test]
+fn the_model_hears_which_day_it_is_where_it_is_another_one() {
+    let log = [input(1, "first"), input(2, "second"), input(3, "third")];
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    let today = user("[it is 1970-01-02 now (UTC)]\n");
+    assert_eq!(
+        sent_over(hours(10), &log, 3),
+        [user("first"), user("second"), today, user("third")]
+    );
+    assert_eq!(sent_over(hours(1), &log, 3).len(), 3);
 }
 
 fn user(text: &str) -> Message {

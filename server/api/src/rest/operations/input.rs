@@ -30,7 +30,11 @@ use super::{
     },
     invalid_query, refused,
 };
-use crate::{Doors, rest::respond, seats::Seats};
+use crate::{
+    Doors,
+    rest::{Code, respond},
+    seats::{self, Seats},
+};
 
 /// Largest body with input, in bytes: a whole window.
 pub(in crate::rest) const MAX_INPUT_BODY_BYTES: usize = INPUT_WINDOW_BYTES as usize;
@@ -72,7 +76,7 @@ pub(crate) async fn input(
         return Err(answer(AppError::Invalid(why)));
     }
     let _seat = seats
-        .take(ctx.credential)
+        .take(ctx.credential, seats::Kind::Operation)
         .map_err(|full| full.into_response())?;
     let operations = &doors.app.operations;
     let controls = operations.controls(&ctx, id).await.map_err(answer)?;
@@ -87,18 +91,14 @@ pub(crate) async fn input(
 
 /// The body did not come, or is too large.
 fn too_large(rejection: BytesRejection) -> Response {
-    let (code, status) = match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => ("too_large", 413),
-        _ => ("invalid", 422),
+    let code = match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Code::TooLarge,
+        _ => Code::Invalid,
     };
-    respond(Problem {
-        code: code.to_owned(),
-        status,
-        detail: format!(
-            "{}; send at most {MAX_INPUT_BODY_BYTES} bytes at once",
-            rejection.body_text()
-        ),
-    })
+    respond(code.problem(format!(
+        "{}; send at most {MAX_INPUT_BODY_BYTES} bytes at once",
+        rejection.body_text()
+    )))
 }
 
 /// Hands over as much as there is room for in this time.
@@ -192,7 +192,7 @@ async fn control(
 ) -> Result<StatusCode, Response> {
     let answer = |error: AppError| Refused::from(error).into_response();
     let _seat = seats
-        .take(ctx.credential)
+        .take(ctx.credential, seats::Kind::Operation)
         .map_err(|full| full.into_response())?;
     let operations = &doors.app.operations;
     let controls = operations.controls(ctx, id).await.map_err(answer)?;

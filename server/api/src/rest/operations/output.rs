@@ -14,10 +14,13 @@ use shared_api::{Output, Problem, StreamName};
 use shared_types::OperationId;
 
 use super::{
-    super::{Signed, id::Id, page::page, problem::Refused},
+    super::{Signed, id::Id, page::within, problem::Refused},
     invalid_query,
 };
-use crate::{Doors, seats::Seats};
+use crate::{
+    Doors,
+    seats::{self, Seats},
+};
 
 /// Longest time that a request waits for output, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
@@ -68,7 +71,7 @@ pub(crate) async fn output(
         true => None,
         false => Some(
             seats
-                .take(ctx.credential)
+                .take(ctx.credential, seats::Kind::Operation)
                 .map_err(|full| full.into_response())?,
         ),
     };
@@ -93,7 +96,7 @@ fn checked(
     query: Result<Query<OutputQuery>, QueryRejection>,
 ) -> Result<(OutputQuery, usize, Duration), AppError> {
     let Query(query) = query.map_err(invalid_query)?;
-    let limit = page(query.limit, MAX_OUTPUT_PAGE_BYTES)?;
+    let limit = within(query.limit, MAX_OUTPUT_PAGE_BYTES)?;
     if query.wait_ms > MAX_WAIT_MS {
         return Err(AppError::Invalid(format!(
             "wait_ms is {}; wait at most {MAX_WAIT_MS} ms and ask again",

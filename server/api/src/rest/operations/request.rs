@@ -12,9 +12,8 @@ use shared_types::limits::{
 };
 
 use super::input::to_size;
+use crate::rest::once;
 
-/// The header with the caller's name for the operation.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest such name, in bytes.
 const MAX_KEY_BYTES: usize = 128;
 /// Most words of a command.
@@ -30,20 +29,7 @@ const MODES: [u64; 2] = [0, 0o777];
 
 /// The idempotency key, if there is one.
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, AppError> {
-    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
-    let Some(value) = values.next() else {
-        return Ok(None);
-    };
-    let key = value.to_str().ok().filter(|key| {
-        let length = 1..=MAX_KEY_BYTES;
-        length.contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
-    });
-    match (key, values.next()) {
-        (Some(key), None) => Ok(Some(key.to_owned())),
-        _ => invalid(format!(
-            "Idempotency-Key has to be one header with 1 to {MAX_KEY_BYTES} visible ASCII characters"
-        )),
-    }
+    once::key(headers, MAX_KEY_BYTES)
 }
 
 /// The operation that is asked for.

@@ -62,8 +62,8 @@ async fn runners_that_connected_since_are_let_in_and_the_operator_is_told() {
     let fixture = copy.start().await;
     let next = linked(&fixture, &peer.shows(&fixture, &given[3])).await;
     assert_eq!(next.expect("it is let in").join_state, 5);
-    let runners = fixture.app.runners.list(&fixture.ctx).await;
-    let runner = &runners.expect("a list")[0];
+    let runners = fixture.app.runners.list(&fixture.ctx, "", 10).await;
+    let runner = &runners.expect("a list").0[0];
     assert!(!runner.locked && runner.server_went_back.is_some());
     let audit = fixture.app.store.audit_after(fixture.ctx.tenant, 0, 1000);
     let audit = audit.await.expect("it answers");

@@ -30,6 +30,11 @@ pub enum BadPostgresUrl {
         "cannot be read; write @ : / ? # % in the user's name and password as %40 %3A %2F %3F %23 %25"
     )]
     Unreadable,
+    /// It has a password where other users of the machine can see it.
+    #[error(
+        "must have no password, because every user of this machine can read a program's arguments; write it into ~/.pgpass, or set PGPASSWORD, and choose another one if this one was seen"
+    )]
+    Password,
 }
 
 const PARAMETERS: [&str; 6] = [
@@ -42,6 +47,19 @@ const PARAMETERS: [&str; 6] = [
 ];
 
 impl PostgresUrl {
+    /// A URL that stands where others can read it.
+    ///
+    /// # Errors
+    /// [`BadPostgresUrl`].
+    pub fn without_password(text: &str) -> Result<Self, BadPostgresUrl> {
+        let after_scheme = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let user = after_scheme.rsplit_once('@').map_or("", |(user, _)| user);
+        match user.contains(':') {
+            true => Err(BadPostgresUrl::Password),
+            false => text.parse(),
+        }
+    }
+
     pub(super) fn options(&self) -> &PgConnectOptions {
         &self.options
     }
@@ -133,6 +151,25 @@ mod tests {
             let refused = text.parse::<PostgresUrl>().expect_err("it is refused");
             assert_eq!(refused, error, "{text}");
             assert!(!refused.to_string().contains("hush"));
+        }
+    }
+
+    #[test]
+    fn a_password_is_refused_where_others_can_read_it() {
+        for text in [
+            "postgres://me:hush@db/gantry",
+            "postgres://me:hu@sh@db/gantry",
+            "me:hush@db",
+        ] {
+            let refused = PostgresUrl::without_password(text).expect_err("it has a password");
+            assert_eq!(refused, BadPostgresUrl::Password, "{text}");
+            assert!(!refused.to_string().contains("hush"));
+        }
+        for text in [
+            "postgres://me@db:5432/gantry",
+            "postgres://db/gantry?sslmode=require",
+        ] {
+            PostgresUrl::without_password(text).expect("it has none");
         }
     }
 }

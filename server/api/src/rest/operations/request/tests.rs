@@ -128,7 +128,10 @@ fn an_idempotency_key_is_visible_ascii_and_comes_once() {
     let key_of = |values: &[&[u8]]| {
         let values = values.iter().map(|value| {
             let value = HeaderValue::from_bytes(value).expect("a header's value");
-            (IDEMPOTENCY_KEY.parse().expect("a header's name"), value)
+            (
+                once::IDEMPOTENCY_KEY.parse().expect("a header's name"),
+                value,
+            )
         });
         key(&values.collect::<Vec<_>>().into_iter().fold(
             HeaderMap::new(),

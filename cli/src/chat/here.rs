@@ -1,0 +1,79 @@
+//! Whether this folder is in the workspace of a runner of this machine: then a new session works here.
+
+use std::{
+    env, fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use shared_types::RunnerId;
+
+/// Largest file that can be an enrolment, in bytes.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+/// A folder in the workspace of a runner.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Here {
+    /// The runner.
+    pub(super) runner: RunnerId,
+    /// The folder, relative to the root of its workspace; empty for the root.
+    pub(super) directory: String,
+}
+
+/// What the runner's `runner.toml` says that matters here.
+#[derive(Deserialize)]
+struct Enrolled {
+    runner: RunnerId,
+    workspace: PathBuf,
+}
+
+/// The present folder, where it is in the workspace of the runner with this home. Whatever cannot be read
+/// is no such runner.
+pub(super) fn find(home: &Path) -> Option<Here> {
+    of(home, &env::current_dir().ok()?)
+}
+
+fn of(home: &Path, folder: &Path) -> Option<Here> {
+    let mut text = String::new();
+    let file = fs::File::open(home.join("runner/runner.toml")).ok()?;
+    file.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
+    let enrolled: Enrolled = toml::from_str(&text).ok()?;
+    let workspace = enrolled.workspace.canonicalize().ok()?;
+    let folder = folder.canonicalize().ok()?;
+    Some(Here {
+        runner: enrolled.runner,
+        directory: folder.strip_prefix(workspace).ok()?.to_str()?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_here_only_beneath_the_workspace_of_the_runner_of_this_home() {
+        let home = tempfile::tempdir().expect("a home");
+        let work = tempfile::tempdir().expect("a workspace");
+        let folder = work.path().join("src/app");
+        fs::create_dir_all(&folder).expect("a folder");
+        assert_eq!(of(home.path(), &folder), None, "no runner is enrolled");
+        let runner = RunnerId::from_u128(7);
+        fs::create_dir(home.path().join("runner")).expect("a folder");
+        let enrolled = format!(
+            "servers = [\"https://gantry.example\"]\nrunner = \"{runner}\"\nname = \"laptop\"\n\
+             workspace = {:?}\n",
+            work.path()
+        );
+        fs::write(home.path().join("runner/runner.toml"), enrolled).expect("it is written");
+        let here = |directory: &str| {
+            Some(Here {
+                runner,
+                directory: directory.to_owned(),
+            })
+        };
+        assert_eq!(of(home.path(), &folder), here("src/app"));
+        assert_eq!(of(home.path(), work.path()), here(""));
+        assert_eq!(of(home.path(), home.path()), None, "it lies elsewhere");
+    }
+}

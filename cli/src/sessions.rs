@@ -1,0 +1,168 @@
+//! Sessions: listing, naming, archiving, deleting and sharing them.
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+
+use anyhow::bail;
+use shared_api::{ChangeSession, Session};
+use shared_client::Client;
+use shared_types::{
+    Clock as _, SystemClock,
+    human::{ago, duration},
+};
+
+use crate::{
+    args::{ListSessions, Sessions},
+    pick,
+    render::clean::clean_line,
+    screen::Screen,
+    table::Table,
+};
+
+/// Longest title in a line, in characters.
+const MAX_TITLE: usize = 60;
+
+pub(crate) async fn run(client: &Client, screen: Screen, command: Sessions) -> anyhow::Result<()> {
+    match command {
+        Sessions::List(args) => list(client, screen, &args).await,
+        Sessions::Rename { session, title } => {
+            let title = ChangeSession {
+                title: Some(title.join(" ")),
+                archived: None,
+            };
+            let session = change(client, &session, &title).await?;
+            screen.line(&format!("{} is {} now", session.id, quoted(&session)))
+        }
+        Sessions::Archive { session } => {
+            let session = change(client, &session, &archived(true)).await?;
+            screen.line(&format!(
+                "archived {}; gantry sessions --archived lists it",
+                quoted(&session)
+            ))
+        }
+        Sessions::Unarchive { session } => {
+            let session = change(client, &session, &archived(false)).await?;
+            screen.line(&format!("{} is on the list again", quoted(&session)))
+        }
+        Sessions::Delete { session, yes } => {
+            let session = pick::session(client, &session).await?;
+            if !yes && !agreed(&session)? {
+                return screen.line("nothing was deleted");
+            }
+            client.delete_session(session.id).await?;
+            screen.line(&format!("deleted {}", quoted(&session)))
+        }
+        Sessions::Share { session, valid_for } => {
+            let session = pick::session(client, &session).await?;
+            let link = client.share_session(session.id, valid_for).await?;
+            let until = match link.expires_at {
+                None => "until you end it".to_owned(),
+                Some(at) => format!("for {}", duration(at.since(SystemClock::new().now()))),
+            };
+            screen.note(&format!(
+                "everyone who has this link can read {} {until}; it is shown once:",
+                quoted(&session)
+            ));
+            screen.line(&format!("{}{}", client.server(), link.path))?;
+            screen.note(&format!(
+                "end it with: gantry sessions unshare {}",
+                session.id
+            ));
+            Ok(())
+        }
+        Sessions::Unshare { session } => {
+            let session = pick::session(client, &session).await?;
+            let links = client.unshare_session(session.id).await?;
+            screen.line(&match links {
+                0 => format!("{} had no links", quoted(&session)),
+                1 => format!("ended the link to {}", quoted(&session)),
+                links => format!("ended {links} links to {}", quoted(&session)),
+            })
+        }
+    }
+}
+
+pub(crate) async fn list(
+    client: &Client,
+    screen: Screen,
+    args: &ListSessions,
+) -> anyhow::Result<()> {
+    let sessions = match args.archived {
+        false => client.sessions(args.limit).await?,
+        true => client.archived_sessions(args.limit).await?,
+    };
+    if args.json {
+        return sessions.iter().try_for_each(|session| screen.json(session));
+    }
+    if sessions.is_empty() {
+        screen.note(match args.archived {
+            false => "no sessions yet; begin one with: gantry chat \"…\"",
+            true => "no session is archived",
+        });
+        return Ok(());
+    }
+    let now = SystemClock::new().now();
+    let mut table = Table::new(["SESSION", "LAST USED", "", "TITLE"]);
+    for session in &sessions {
+        table.row([
+            session.id.to_string(),
+            ago(now.since(session.updated_at)),
+            state(session),
+            clean_line(&session.title, MAX_TITLE),
+        ]);
+    }
+    screen.print(&table.show(screen.style()))
+}
+
+fn state(session: &Session) -> String {
+    let works = session.running_turn.map(|_| "working");
+    let shared = (session.links > 0).then_some("shared");
+    let words: Vec<_> = works.into_iter().chain(shared).collect();
+    words.join(", ")
+}
+
+async fn change(
+    client: &Client,
+    name: &pick::SessionName,
+    change: &ChangeSession,
+) -> anyhow::Result<Session> {
+    let id = pick::session_id(client, name).await?;
+    Ok(client.change_session(id, change).await?)
+}
+
+fn archived(archived: bool) -> ChangeSession {
+    ChangeSession {
+        title: None,
+        archived: Some(archived),
+    }
+}
+
+fn quoted(session: &Session) -> String {
+    match session.title.as_str() {
+        "" => session.id.to_string(),
+        title => format!("“{}”", clean_line(title, MAX_TITLE)),
+    }
+}
+
+/// Asks on the terminal.
+///
+/// # Errors
+/// If there is none: what cannot be undone is not done because nobody could be asked.
+fn agreed(session: &Session) -> anyhow::Result<bool> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        bail!(
+            "there is no terminal to ask on; add --yes to delete {}",
+            quoted(session)
+        );
+    }
+    let mut asking = std::io::stderr();
+    write!(
+        asking,
+        "delete {} and all output of its commands for good? [y/N] ",
+        quoted(session)
+    )?;
+    asking.flush()?;
+    let mut answer = String::new();
+    stdin.lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,327 @@
+//! Settings: what counts for a user or a session, who has set it, and how it is changed.
+//!
+//! The narrowest layer counts: session, user, tenant, operator, default. A turn is run with what counts when
+//! it is first claimed, so a change is in effect from the next message on.
+
+use std::sync::Arc;
+
+use server_llm::{ModelInfo, Models};
+use server_store::{
+    SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf, Store,
+    StoredSettings,
+};
+use shared_types::{
+    Clock, RunnerId, SessionId, Timestamp,
+    event::TurnSettings,
+    limits::{MAX_STEPS, USUAL_STEPS},
+};
+
+mod value;
+
+pub use value::OperatorSettings;
+
+use crate::{AppError, OpContext, gate::Gate, rights::Action};
+
+/// Who has set what counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetBy {
+    /// No one.
+    Default,
+    /// The operator, for all tenants.
+    Operator,
+    /// A layer that is stored.
+    Layer(SettingLayer),
+}
+
+/// A setting as it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// What.
+    pub name: SettingName,
+    /// The value; none for no runner, and for a language that the model chooses.
+    pub value: Option<String>,
+    /// Who has set it.
+    pub set_by: SetBy,
+    /// The name of the person who set it.
+    pub who: Option<String>,
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+    /// Why turns cannot be run with it, in a few words.
+    pub note: Option<&'static str>,
+    /// What may be set, in words.
+    pub allowed: String,
+}
+
+/// All settings as they count for a user or a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CurrentSettings {
+    /// How often a setting of the tenant, its users and its sessions was changed.
+    pub generation: u64,
+    /// Each setting once.
+    pub settings: Vec<Setting>,
+}
+
+/// What is to be changed, all of it or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeSettings {
+    /// In which layer.
+    pub layer: SettingLayer,
+    /// The session of that layer; with no other one.
+    pub session: Option<SessionId>,
+    /// The new values; none where the wider layers are to count.
+    pub values: Vec<(SettingName, Option<String>)>,
+    /// The generation that the change is meant for; any, if absent.
+    pub generation: Option<u64>,
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Settings {
+    store: Store,
+    gate: Gate,
+    models: Models,
+    operator: Arc<OperatorSettings>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Settings {
+    pub(crate) fn new(
+        (store, gate): (Store, Gate),
+        models: Models,
+        operator: OperatorSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            store,
+            gate,
+            models,
+            operator: Arc::new(operator),
+            clock,
+        }
+    }
+
+    /// What counts for the user, or for one of the user's sessions.
+    ///
+    /// # Errors
+    /// If the user has no such session.
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        session: Option<SessionId>,
+    ) -> Result<CurrentSettings, AppError> {
+        match session {
+            Some(id) => drop(self.gate.session(ctx, Action::SeeSettings, id).await?),
+            None => self.gate.own(ctx, Action::SeeSettings)?,
+        }
+        self.current(ctx, session).await
+    }
+
+    /// Changes values of one layer, and answers with what counts then.
+    ///
+    /// # Errors
+    /// If the user may not change that layer, a value is not allowed (the text says what is), or the
+    /// settings were changed since the generation that is named.
+    pub async fn change(
+        &self,
+        ctx: &OpContext,
+        change: ChangeSettings,
+    ) -> Result<CurrentSettings, AppError> {
+        let of = self.layer(ctx, &change).await?;
+        if change.values.is_empty() {
+            return Err(AppError::Invalid(format!(
+                "no setting is named; there are: {}",
+                SettingName::ALL.map(|name| name.to_string()).join(", ")
+            )));
+        }
+        let mut changes = Vec::with_capacity(change.values.len());
+        for (name, value) in change.values {
+            let value = match value {
+                Some(value) => Some(self.checked(ctx, of, name, &value).await?),
+                None => None,
+            };
+            changes.push(SettingChange { name, value });
+        }
+        let (by, now) = (ctx.by(), self.clock.now());
+        let changed = self
+            .store
+            .change_settings(ctx.tenant, of, &changes, change.generation, &by, now)
+            .await?;
+        match changed {
+            SettingsChanged::Stale { generation } => Err(AppError::Conflict(format!(
+                "the settings were changed meanwhile (generation {generation}); look at them, and change \
+                 them again"
+            ))),
+            SettingsChanged::Changed { .. } | SettingsChanged::Unchanged { .. } => {
+                self.current(ctx, change.session).await
+            }
+        }
+    }
+
+    /// The model that answers in the user's new sessions.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn model(&self, ctx: &OpContext) -> Result<ModelInfo, AppError> {
+        let stored = self.store.settings(ctx.tenant, ctx.user, None).await?;
+        let chosen = stored.in_effect(SettingName::Model);
+        Ok(match chosen {
+            None => self.models.first().info(),
+            Some(row) => match self.models.named(&row.value) {
+                Some(model) => model.info(),
+                None => ModelInfo {
+                    name: row.value.clone(),
+                    practice: false,
+                },
+            },
+        })
+    }
+
+    /// What turns are run with where no tenant, user or session has set anything.
+    pub(crate) fn of_operator(&self) -> TurnSettings {
+        TurnSettings {
+            model: self.models.first().info().name,
+            language: self.operator.language.clone(),
+            steps: self.operator.steps.unwrap_or(USUAL_STEPS),
+        }
+    }
+
+    /// Whose settings are to be changed, where the user may do that.
+    async fn layer(
+        &self,
+        ctx: &OpContext,
+        change: &ChangeSettings,
+    ) -> Result<SettingsOf, AppError> {
+        let own = Action::ChangeSettings;
+        match (change.layer, change.session) {
+            (SettingLayer::Tenant, None) => {
+                self.gate.own(ctx, Action::ChangeTenantSettings)?;
+                Ok(SettingsOf::Tenant)
+            }
+            (SettingLayer::User, None) => {
+                self.gate.own(ctx, own)?;
+                Ok(SettingsOf::User(ctx.user))
+            }
+            (SettingLayer::Session, Some(id)) => {
+                self.gate.session(ctx, own, id).await?;
+                Ok(SettingsOf::Session(id))
+            }
+            (_, session) => {
+                self.gate.own(ctx, own)?;
+                let wrong = match session {
+                    None => "the layer is session, and no session is named",
+                    Some(_) => {
+                        "a session is named, and the layer is another; the layer is session then"
+                    }
+                };
+                Err(AppError::Invalid(wrong.to_owned()))
+            }
+        }
+    }
+
+    async fn current(
+        &self,
+        ctx: &OpContext,
+        session: Option<SessionId>,
+    ) -> Result<CurrentSettings, AppError> {
+        let stored = self.store.settings(ctx.tenant, ctx.user, session).await?;
+        let mut settings = Vec::with_capacity(SettingName::ALL.len());
+        for name in SettingName::ALL {
+            settings.push(match stored.in_effect(name) {
+                Some(row) => self.stored(ctx, row).await?,
+                None => self.not_stored(name),
+            });
+        }
+        let StoredSettings { generation, .. } = stored;
+        Ok(CurrentSettings {
+            generation,
+            settings,
+        })
+    }
+
+    async fn stored(&self, ctx: &OpContext, row: &SettingRow) -> Result<Setting, AppError> {
+        let (value, note) = match row.name {
+            SettingName::Runner => {
+                let id: RunnerId = row.value.parse().map_err(AppError::unavailable)?;
+                let runner = self.store.runner(ctx.tenant, id).await?;
+                (runner.name, runner.revoked_at.map(|_| "removed"))
+            }
+            SettingName::Model => {
+                let offered = self.models.named(&row.value).is_some();
+                let note = (!offered).then_some("not offered any more");
+                (row.value.clone(), note)
+            }
+            SettingName::Language | SettingName::Steps => (row.value.clone(), None),
+        };
+        // The name of a person who was removed ends with an @ and the id.
+        let who = match row.by.split_once('@') {
+            Some((name, _)) => format!("{name}, removed"),
+            None => row.by.clone(),
+        };
+        Ok(Setting {
+            name: row.name,
+            value: Some(value),
+            set_by: SetBy::Layer(row.layer),
+            who: Some(who),
+            since: row.at,
+            note,
+            allowed: self.allowed(row.name),
+        })
+    }
+
+    fn not_stored(&self, name: SettingName) -> Setting {
+        let first = self.models.first().info();
+        let by_operator = |is_set| match is_set {
+            true => SetBy::Operator,
+            false => SetBy::Default,
+        };
+        let OperatorSettings { language, steps } = &*self.operator;
+        let (value, set_by) = match name {
+            SettingName::Runner => (None, SetBy::Default),
+            // The practice model answers where the operator has set none.
+            SettingName::Model => (Some(first.name), by_operator(!first.practice)),
+            SettingName::Language => (language.clone(), by_operator(language.is_some())),
+            SettingName::Steps => {
+                let value = steps.unwrap_or(USUAL_STEPS);
+                (Some(value.to_string()), by_operator(steps.is_some()))
+            }
+        };
+        Setting {
+            name,
+            value,
+            set_by,
+            who: None,
+            since: None,
+            note: None,
+            allowed: self.allowed(name),
+        }
+    }
+
+    fn allowed(&self, name: SettingName) -> String {
+        match name {
+            SettingName::Runner => "a runner that you may use".to_owned(),
+            SettingName::Model => format!("one of: {}", self.models.names()),
+            SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
+            SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
+        }
+    }
+}
+
+/// Chooses the runner of a user or a session, or none, where the gate has let that pass.
+pub(crate) async fn choose_runner(
+    store: &Store,
+    ctx: &OpContext,
+    of: SettingsOf,
+    runner: Option<RunnerId>,
+    now: Timestamp,
+) -> Result<(), AppError> {
+    let change = SettingChange {
+        name: SettingName::Runner,
+        value: runner.map(|id| id.to_string()),
+    };
+    let (changes, by) = ([change], ctx.by());
+    let changed = store.change_settings(ctx.tenant, of, &changes, None, &by, now);
+    changed.await.map_err(crate::runners::not_found).map(drop)
+}
+
+#[cfg(test)]
+mod tests;

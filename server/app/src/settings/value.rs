@@ -1,0 +1,116 @@
+//! What a value may be. Each refusal says what is allowed.
+
+use server_store::{SettingName, SettingsOf};
+use shared_types::{
+    clean::is_clean_line,
+    limits::{MAX_LANGUAGE_LETTERS, MAX_STEPS},
+};
+
+use super::Settings;
+use crate::{AppError, OpContext, rights::Action};
+
+/// What a language may be, in words.
+pub(super) const ALLOWED_LANGUAGE: &str =
+    "the name of a language on one line, such as German, of at most 40 characters";
+
+/// Most runners that a refusal names.
+const RUNNERS_NAMED: u32 = 8;
+
+/// What the operator has set for all tenants, beside the models.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OperatorSettings {
+    /// The language of the answers.
+    pub(super) language: Option<String>,
+    /// The most model calls in a turn.
+    pub(super) steps: Option<u32>,
+}
+
+impl OperatorSettings {
+    /// These values, checked as everybody's are.
+    ///
+    /// # Errors
+    /// If one is not allowed.
+    pub fn new(language: Option<&str>, steps: Option<u32>) -> Result<Self, AppError> {
+        if let Some(steps) = steps {
+            within_bounds(Some(steps))?;
+        }
+        Ok(Self {
+            language: language.map(language_of).transpose()?,
+            steps,
+        })
+    }
+}
+
+impl Settings {
+    /// The value as it is stored.
+    pub(super) async fn checked(
+        &self,
+        ctx: &OpContext,
+        of: SettingsOf,
+        name: SettingName,
+        value: &str,
+    ) -> Result<String, AppError> {
+        match name {
+            SettingName::Runner => self.runner(ctx, of, value).await,
+            SettingName::Model => match self.models.named(value) {
+                Some(_) => Ok(value.to_owned()),
+                None => Err(AppError::Invalid(format!(
+                    "this server does not offer that model; choose {}",
+                    self.allowed(name)
+                ))),
+            },
+            SettingName::Language => language_of(value),
+            SettingName::Steps => Ok(within_bounds(value.parse().ok())?.to_string()),
+        }
+    }
+
+    /// The id of a runner that the user may use; the tenant's is one that all of its people may use.
+    async fn runner(
+        &self,
+        ctx: &OpContext,
+        of: SettingsOf,
+        name_or_id: &str,
+    ) -> Result<String, AppError> {
+        let row = match self.gate.runner(ctx, Action::UseRunner, name_or_id).await {
+            Err(AppError::NotFound(_)) => return Err(self.no_such_runner(ctx).await),
+            found => found?,
+        };
+        if of == SettingsOf::Tenant {
+            let shares = self.store.shares_of_runner(ctx.tenant, row.id).await?;
+            if !shares.everyone {
+                let name = row.name;
+                return Err(AppError::Invalid(format!(
+                    "the tenant's runner is one that everyone may use, and {name} is not shared with \
+                     everyone; first: gantry runners share {name} --with everyone"
+                )));
+            }
+        }
+        Ok(row.id.to_string())
+    }
+
+    async fn no_such_runner(&self, ctx: &OpContext) -> AppError {
+        // A credential that may not list runners is told as much as it may know.
+        let known = self.gate.runners(ctx, "", RUNNERS_NAMED).await;
+        let names: Vec<_> = known.into_iter().flatten().map(|row| row.name).collect();
+        AppError::Invalid(match names.is_empty() {
+            true => "you have no such runner; add one with: gantry runners add".to_owned(),
+            false => format!(
+                "you have no such runner; gantry runners lists yours, such as: {}",
+                names.join(", ")
+            ),
+        })
+    }
+}
+
+fn within_bounds(steps: Option<u32>) -> Result<u32, AppError> {
+    let within = steps.filter(|steps| (1..=MAX_STEPS).contains(steps));
+    within.ok_or_else(|| AppError::Invalid(format!("steps is a number from 1 to {MAX_STEPS}")))
+}
+
+fn language_of(text: &str) -> Result<String, AppError> {
+    let letters = text.chars().count();
+    match (1..=MAX_LANGUAGE_LETTERS).contains(&letters) && is_clean_line(text) {
+        true => Ok(text.to_owned()),
+        false => Err(AppError::Invalid(format!("language is {ALLOWED_LANGUAGE}"))),
+    }
+}

@@ -1,0 +1,112 @@
+//! `gantry-server check-config`: what `run` would use, and what would stop it.
+
+use std::{fs, path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use server_app::keys::SigningKey;
+use server_store::Schema;
+use shared_tls::ServerTls;
+use shared_types::{Entropy, OsEntropy, SystemClock};
+
+use crate::settings::{ModelChoice, Settings, Tls};
+
+/// The keys of a server that are Ed25519.
+const KEYS: [&str; 3] = ["identity.pem", "link.pem", "link.previous.pem"];
+
+/// Prints what the settings come to, without a secret. Nothing is made or changed.
+///
+/// # Errors
+/// What would keep the server from starting, but for a port that is taken: the server may be running.
+pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> anyhow::Result<()> {
+    let from = match file.exists() {
+        true => file.display().to_string(),
+        false => format!(
+            "none at {}: flags, environment and defaults",
+            file.display()
+        ),
+    };
+    println!("settings: {from}");
+    println!("folder:   {}", folder.display());
+    println!("keys:     {}", keys(folder)?);
+    let schema = settings
+        .database
+        .schema()
+        .await
+        .context("failed to open the database")?;
+    println!("database: {}: {}", settings.database, words(schema));
+    let (scheme, how) = tls(&settings.tls, folder)?;
+    println!("listen:   {scheme}://{}{how}", settings.listen);
+    if !settings.names.is_empty() {
+        println!("names:    {}", settings.names.join(", "));
+    }
+    let name = match &settings.model {
+        ModelChoice::Practice => "practice, which is no AI".to_owned(),
+        ModelChoice::OpenAi(options, others) => {
+            let key = if options.key.is_some() {
+                "a key"
+            } else {
+                "no key"
+            };
+            let others: String = others.iter().map(|name| format!(", or {name}")).collect();
+            format!("{}{others}, with {key}", options.model)
+        }
+    };
+    // Refuses an address that is none.
+    let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+    crate::models(settings.model, &entropy)?;
+    println!("model:    {name}");
+    shared_telemetry::init_logs(
+        settings.log_format.parse()?,
+        settings.log_filter.as_deref(),
+        settings.journal_stream.as_deref(),
+        Arc::new(SystemClock::new()),
+    )?;
+    println!("log:      {}", settings.log_format);
+    Ok(())
+}
+
+fn words(schema: Schema) -> String {
+    match schema.found {
+        None => format!(
+            "none yet; the server makes it, with schema {}",
+            schema.known
+        ),
+        Some(found) if found == schema.known => format!("schema {found}, up to date"),
+        Some(found) => format!("schema {found}; the server brings it to {}", schema.known),
+    }
+}
+
+/// Which keys there are; the server makes the others.
+fn keys(folder: &Path) -> anyhow::Result<String> {
+    let mut found = Vec::new();
+    for name in KEYS {
+        let path = folder.join("keys").join(name);
+        if fs::exists(&path).with_context(|| format!("{} cannot be read", path.display()))? {
+            // It exists, so it is read and not made.
+            SigningKey::load_or_create(&path, &OsEntropy)?;
+            found.push(name);
+        }
+    }
+    Ok(match found.is_empty() {
+        true => "none yet; the server makes them".to_owned(),
+        false => found.join(", "),
+    })
+}
+
+/// The scheme, and where its certificate comes from.
+fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<(&'static str, String)> {
+    Ok(match tls {
+        Tls::Off => ("http", String::new()),
+        Tls::SelfSigned { names } => {
+            let keys = folder.join("keys");
+            if keys.join("certificate.pem").exists() {
+                ServerTls::self_signed(&keys, names)?;
+            }
+            ("https", ", with a certificate of its own".to_owned())
+        }
+        Tls::Files { certificate, key } => {
+            ServerTls::from_files(certificate, key)?;
+            ("https", format!(", with {}", certificate.display()))
+        }
+    })
+}

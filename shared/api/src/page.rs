@@ -1,0 +1,40 @@
+//! The pages of lists: whatever a list holds, its pages are read alike.
+
+use shared_types::SessionEvent;
+
+use crate::{
+    AuditEntry, AuditLog, Events, Key, Keys, Operation, Operations, People, Person, Runner,
+    Runners, Session, Sessions, Task, Tasks,
+};
+
+/// A part of a list.
+pub trait Page {
+    /// What the list holds.
+    type Item;
+
+    /// What is on the page, and where the next one begins, if there is one.
+    fn into_parts(self) -> (Vec<Self::Item>, Option<String>);
+}
+
+macro_rules! pages {
+    ($($page:ident . $items:ident: $item:ty;)*) => {$(
+        impl Page for $page {
+            type Item = $item;
+
+            fn into_parts(self) -> (Vec<$item>, Option<String>) {
+                (self.$items, self.next)
+            }
+        }
+    )*};
+}
+
+pages! {
+    AuditLog.entries: AuditEntry;
+    Events.events: SessionEvent;
+    Keys.keys: Key;
+    Operations.operations: Operation;
+    People.people: Person;
+    Runners.runners: Runner;
+    Sessions.sessions: Session;
+    Tasks.tasks: Task;
+}

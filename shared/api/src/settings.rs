@@ -1,0 +1,200 @@
+//! The messages about settings.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use shared_types::{SessionId, Timestamp};
+
+/// What can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum SettingName {
+    /// The runner on which turns work.
+    Runner,
+    /// The model that answers.
+    Model,
+    /// The language of the answers.
+    Language,
+    /// The most model calls in a turn.
+    Steps,
+}
+
+/// Who has set a value; each goes before those above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum SetBy {
+    /// No one.
+    Default,
+    /// The operator, in the server's configuration.
+    Operator,
+    /// An admin, for the tenant.
+    Tenant,
+    /// The person.
+    User,
+    /// The person, for one session.
+    Session,
+}
+
+/// Whose values are changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum LayerName {
+    /// One's own.
+    User,
+    /// Those of one session.
+    Session,
+    /// The tenant's, which takes an admin.
+    Tenant,
+}
+
+messages! {
+    /// A setting as it counts.
+    pub struct Setting {
+        /// What.
+        pub name: SettingName,
+        /// The value; absent for no runner, and for a language that the model chooses.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub value: Option<String>,
+        /// Who has set it.
+        pub set_by: SetBy,
+        /// The name of the person who has set it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub who: Option<String>,
+        /// Since when, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub since: Option<Timestamp>,
+        /// Why no turn can be run with it, such as `removed`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub note: Option<String>,
+        /// What may be set, for people.
+        pub allowed: String,
+    }
+
+    /// What counts for a person, or for one of the person's sessions.
+    pub struct Settings {
+        /// A number that grows with each change of a setting in the tenant.
+        pub generation: u64,
+        /// Each setting once.
+        pub settings: Vec<Setting>,
+    }
+
+    /// Changes settings, all of them or none. It counts from the next message.
+    #[serde(deny_unknown_fields)]
+    pub struct ChangeSettings {
+        /// Whose.
+        pub layer: LayerName,
+        /// The session, with the layer `session` alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub session: Option<SessionId>,
+        /// The new values.
+        pub values: NewValues,
+        /// The generation that was looked at: where the settings were changed since, nothing is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub generation: Option<u64>,
+    }
+}
+
+/// New values. What is absent stays; null takes a value back, so that a wider layer counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewValues {
+    /// The name or id of a runner.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 63))]
+    pub runner: Option<Option<String>>,
+    /// The name of a model that the server offers.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 128))]
+    pub model: Option<Option<String>>,
+    /// The name of a language, such as `German`.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 40))]
+    pub language: Option<Option<String>>,
+    /// A number from 1 to 500, as text.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^([1-9][0-9]?|[1-4][0-9]{2}|500)$"))]
+    pub steps: Option<Option<String>>,
+}
+
+impl NewValues {
+    /// Sets this value, or takes it back.
+    pub fn set(&mut self, name: SettingName, value: Option<String>) {
+        *self.place(name) = Some(value);
+    }
+
+    /// The values that are given.
+    pub fn given(mut self) -> Vec<(SettingName, Option<String>)> {
+        let mut given = Vec::new();
+        for name in SettingName::ALL {
+            given.extend(self.place(name).take().map(|value| (name, value)));
+        }
+        given
+    }
+
+    fn place(&mut self, name: SettingName) -> &mut Option<Option<String>> {
+        match name {
+            SettingName::Runner => &mut self.runner,
+            SettingName::Model => &mut self.model,
+            SettingName::Language => &mut self.language,
+            SettingName::Steps => &mut self.steps,
+        }
+    }
+}
+
+impl SettingName {
+    /// Every setting, in the order in which lists show them.
+    pub const ALL: [Self; 4] = [Self::Runner, Self::Model, Self::Language, Self::Steps];
+
+    /// Its name on the wire and on command lines.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Runner => "runner",
+            Self::Model => "model",
+            Self::Language => "language",
+            Self::Steps => "steps",
+        }
+    }
+}
+
+/// Tells null from what is absent.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_takes_a_value_back_and_what_is_absent_stays() {
+        let values: NewValues = serde_json::from_value(serde_json::json!({
+            "runner": null, "steps": "9",
+        }))
+        .expect("they are read");
+        let given = [
+            (SettingName::Runner, None),
+            (SettingName::Steps, Some("9".to_owned())),
+        ];
+        assert_eq!(values.clone().given(), given);
+        let json = serde_json::to_value(values).expect("they are JSON");
+        assert_eq!(json, serde_json::json!({ "runner": null, "steps": "9" }));
+    }
+}

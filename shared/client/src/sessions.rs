@@ -1,0 +1,73 @@
+//! What a person does with sessions beside talking in them.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+use shared_api::{ChangeSession, LinksEnded, Session, SessionLink, Sessions, ShareSession};
+use shared_types::SessionId;
+
+use crate::{Client, ClientError};
+
+impl Client {
+    /// The archived sessions, the most recently used first, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn archived_sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
+        let query = [("archived", "true".to_owned())];
+        let found = self
+            .http
+            .list::<Sessions>(&["sessions"], &query, limit as usize);
+        found.await
+    }
+
+    /// Changes what lists show of a session.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn change_session(
+        &self,
+        id: SessionId,
+        change: &ChangeSession,
+    ) -> Result<Session, ClientError> {
+        let path = ["sessions", &id.to_string()];
+        self.http.call(Method::PATCH, &path, change).await
+    }
+
+    /// Deletes a session with its log and all output; what runs for it is stopped.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn delete_session(&self, id: SessionId) -> Result<(), ClientError> {
+        self.http.delete(&["sessions", &id.to_string()]).await
+    }
+
+    /// Makes a link by which everyone who has it reads the session. The whole address is in this
+    /// answer only.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn share_session(
+        &self,
+        id: SessionId,
+        valid_for: Option<Duration>,
+    ) -> Result<SessionLink, ClientError> {
+        let seconds = valid_for.map(|time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
+        let body = ShareSession {
+            valid_for_s: seconds,
+        };
+        let path = ["sessions", &id.to_string(), "links"];
+        self.http.call(Method::POST, &path, &body).await
+    }
+
+    /// Ends all links to a session, and says how many there were.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn unshare_session(&self, id: SessionId) -> Result<u64, ClientError> {
+        let path = ["sessions", &id.to_string(), "links"];
+        let ended: LinksEnded = self.http.call(Method::DELETE, &path, &json!({})).await?;
+        Ok(ended.links)
+    }
+}

@@ -1,0 +1,189 @@
+//! The directory that a caller works in: it asks for paths relative to it, and is told paths relative to
+//! it, while a sandbox knows only paths relative to its root.
+
+use crate::{FileFailure, Outcome, Request};
+
+impl Request {
+    /// The request of a caller who works in this directory, as the sandbox is asked it. Absolute paths
+    /// stay, and so does everything where the directory is empty: the root.
+    #[must_use]
+    pub fn of_directory(mut self, directory: &str) -> Self {
+        if !directory.is_empty() {
+            for path in self.paths() {
+                *path = joined(directory, path);
+            }
+        }
+        self
+    }
+
+    fn paths(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Exec(exec) => vec![&mut exec.directory],
+            Self::Read(read) => vec![&mut read.path],
+            Self::Write(write) => vec![&mut write.path],
+            Self::Edit(edit) => vec![&mut edit.path],
+            Self::List(list) => vec![&mut list.path],
+            Self::Glob(glob) => vec![&mut glob.path],
+            Self::Grep(grep) => vec![&mut grep.path],
+            Self::Download(download) => vec![&mut download.path],
+            Self::Upload(upload) => vec![&mut upload.path],
+            Self::Stat(stat) => vec![&mut stat.path],
+            Self::MakeDirectory(make) => vec![&mut make.path],
+            Self::Move(moving) => vec![&mut moving.from, &mut moving.to],
+            Self::Remove(remove) => vec![&mut remove.path],
+            Self::Pack(pack) => vec![&mut pack.path],
+            Self::Unpack(unpack) => vec![&mut unpack.path],
+        }
+    }
+}
+
+impl Outcome {
+    /// The end of an operation as a caller is told it who works in this directory.
+    #[must_use]
+    pub fn seen_from(mut self, directory: &str) -> Self {
+        if !directory.is_empty() {
+            for path in self.paths() {
+                *path = relative(directory, path);
+            }
+        }
+        self
+    }
+
+    /// The paths that are relative to the sandbox's root.
+    fn paths(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Globbed(globbed) => globbed.paths.iter_mut().collect(),
+            Self::Grepped(grepped) => grepped
+                .matches
+                .iter_mut()
+                .map(|found| &mut found.path)
+                .collect(),
+            Self::Failed(failure) => failure.path().into_iter().collect(),
+            Self::Exited(_)
+            | Self::Read(_)
+            | Self::Written(_)
+            | Self::Edited(_)
+            | Self::Listed(_)
+            | Self::Downloaded(_)
+            | Self::Found(_)
+            | Self::MadeDirectory(_)
+            | Self::Moved(_)
+            | Self::Removed(_)
+            | Self::Packed(_)
+            | Self::Unpacked(_)
+            | Self::Refused(_) => Vec::new(),
+        }
+    }
+}
+
+impl FileFailure {
+    fn path(&mut self) -> Option<&mut String> {
+        match self {
+            Self::NotFound { path }
+            | Self::OutsideWorkspace { path }
+            | Self::NotAFile { path }
+            | Self::NotADirectory { path }
+            | Self::Denied { path }
+            | Self::Binary { path }
+            | Self::TooLarge { path, .. }
+            | Self::NoMatch { path }
+            | Self::ManyMatches { path, .. }
+            | Self::Changed { path }
+            | Self::OtherDigest { path }
+            | Self::OtherSize { path, .. }
+            | Self::Exists { path }
+            | Self::NotEmpty { path }
+            | Self::PartlyRemoved { path, .. } => Some(path),
+            Self::Pattern { .. }
+            | Self::DiskFull
+            | Self::WorkspaceGone
+            | Self::TooSlow { .. }
+            | Self::Io { .. } => None,
+        }
+    }
+}
+
+fn joined(directory: &str, path: &str) -> String {
+    match path {
+        "" | "." => directory.to_owned(),
+        absolute if absolute.starts_with('/') => absolute.to_owned(),
+        path => format!("{directory}/{path}"),
+    }
+}
+
+/// A path relative to the root, told relative to a directory.
+fn relative(directory: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let parts = |path: &str| -> Vec<String> {
+        let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+        parts.map(str::to_owned).collect()
+    };
+    let (from, to) = (parts(directory), parts(path));
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = from[same..].iter().map(|_| "..");
+    let down = to[same..].iter().map(String::as_str);
+    let relative: Vec<_> = up.chain(down).collect();
+    match relative.is_empty() {
+        true => ".".to_owned(),
+        false => relative.join("/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Command, Exec, Globbed, Stat};
+
+    fn stat(path: &str) -> Request {
+        Request::Stat(Stat {
+            path: path.to_owned(),
+            follow: false,
+        })
+    }
+
+    #[test]
+    fn a_path_is_asked_for_where_the_caller_works() {
+        for (asked, is) in [
+            ("", "src/app"),
+            (".", "src/app"),
+            ("main.rs", "src/app/main.rs"),
+            ("../lib.rs", "src/app/../lib.rs"),
+            ("/etc/passwd", "/etc/passwd"),
+        ] {
+            assert_eq!(stat(asked).of_directory("src/app"), stat(is), "{asked}");
+            assert_eq!(stat(asked).of_directory(""), stat(asked));
+        }
+        let exec = |directory: &str| {
+            Request::Exec(Exec {
+                directory: directory.to_owned(),
+                ..Exec::new(Command::Shell("ls".to_owned()))
+            })
+        };
+        assert_eq!(exec("").of_directory("src"), exec("src"));
+    }
+
+    #[test]
+    fn every_path_that_is_told_can_be_asked_for_again() {
+        let globbed = |paths: &[&str]| {
+            Outcome::Globbed(Globbed {
+                paths: paths.iter().map(|path| (*path).to_owned()).collect(),
+                more: false,
+                unread_rules: 0,
+            })
+        };
+        let told = globbed(&["src/app/a", "src/b", "c", "src/app", "src/apple"]);
+        assert_eq!(
+            told.seen_from("src/app"),
+            globbed(&["a", "../b", "../../c", ".", "../apple"])
+        );
+        let failed = |path: &str| {
+            Outcome::Failed(FileFailure::NotFound {
+                path: path.to_owned(),
+            })
+        };
+        assert_eq!(failed("src/app/x").seen_from("src/app"), failed("x"));
+        assert_eq!(failed("/x").seen_from("src/app"), failed("/x"));
+    }
+}
