@@ -197,7 +197,7 @@ fn cannot_open(url: &PostgresUrl, error: sqlx::Error) -> OpenError {
         (Some("28P01" | "28000"), _) => OpenError::Refused { database },
         (Some("3D000"), _) => OpenError::Unfit {
             database,
-            why: "there is no such database; make it, with the user of the URL as its owner",
+            why: "there is no such database; make it, with the user of the URL as its owner: CREATE DATABASE gantry OWNER gantry",
         },
         (Some("42501"), _) => OpenError::Unfit {
             database,
