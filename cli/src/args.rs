@@ -252,6 +252,9 @@ pub(crate) enum Runners {
 pub(crate) enum People {
     /// List them (the default)
     List {
+        /// List those with this text in their names
+        #[arg(long, value_name = "TEXT")]
+        search: Option<String>,
         /// Print one JSON object per line
         #[arg(long)]
         json: bool,

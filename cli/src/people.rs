@@ -29,8 +29,11 @@ pub(crate) async fn run(
     command: Option<People>,
 ) -> anyhow::Result<()> {
     match command {
-        None => list(client, screen, json).await,
-        Some(People::List { json: also }) => list(client, screen, json || also).await,
+        None => list(client, screen, "", json).await,
+        Some(People::List { search, json: also }) => {
+            let search = search.unwrap_or_default();
+            list(client, screen, &search, json || also).await
+        }
         Some(People::Invite {
             name,
             role,
@@ -42,10 +45,14 @@ pub(crate) async fn run(
     }
 }
 
-async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
-    let people = client.people().await?;
+async fn list(client: &Client, screen: Screen, name: &str, json: bool) -> anyhow::Result<()> {
+    let people = client.people_found(name).await?;
     if json {
         return people.iter().try_for_each(|person| screen.json(person));
+    }
+    if people.is_empty() {
+        screen.note("nobody has that in their name");
+        return Ok(());
     }
     let now = SystemClock::new().now();
     let mut table = Table::new(["", "PERSON", "ROLE", "STATE"]);

@@ -86,15 +86,16 @@ pub(crate) async fn list(
     screen: Screen,
     args: &ListSessions,
 ) -> anyhow::Result<()> {
-    let sessions = match args.archived {
-        false => client.sessions(args.limit).await?,
-        true => client.archived_sessions(args.limit).await?,
-    };
+    let search = args.search.as_deref().unwrap_or_default();
+    let sessions = client
+        .sessions_found(search, args.archived, args.limit)
+        .await?;
     if args.json {
         return sessions.iter().try_for_each(|session| screen.json(session));
     }
     if sessions.is_empty() {
         screen.note(match args.archived {
+            _ if args.search.is_some() => "no session has that in its title",
             false => "no sessions yet; begin one with: gantry chat \"…\"",
             true => "no session is archived",
         });

@@ -16,14 +16,23 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one.
+    /// Starts one, which syncs nothing to the disk.
     pub fn start() -> Self {
+        Self::start_by("start")
+    }
+
+    /// Starts one that syncs every commit, as an installed one does: for figures.
+    pub fn start_synced() -> Self {
+        Self::start_by("start-synced")
+    }
+
+    fn start_by(verb: &str) -> Self {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let all = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), all).expect("it is ours");
         let postgres = Self { folder };
-        postgres.run("start");
+        postgres.run(verb);
         postgres
     }
 

@@ -15,6 +15,9 @@ pub(crate) struct ListSessions {
     /// List the archived ones
     #[arg(long)]
     pub(crate) archived: bool,
+    /// List those with this text in their titles
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
     /// Print one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,

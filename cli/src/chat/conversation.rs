@@ -20,6 +20,7 @@ use crate::{
 const RECENT: ListSessions = ListSessions {
     limit: 10,
     archived: false,
+    search: None,
     json: false,
 };
 

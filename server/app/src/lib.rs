@@ -76,7 +76,7 @@ pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes, UserKind};
-pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange};
+pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
 pub use server_store::{SettingLayer, SettingName};
 pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};

@@ -2,12 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use server_store::{NewUser, PersonRow, Role, Store, UserKind};
+use server_store::{NewUser, Page, PersonRow, Role, Store, UserKind};
 use shared_types::{Clock, Entropy, Timestamp, UserId};
 
 use crate::{
-    AppError, OpContext, access::Access, allowance::Allowance, gate::Gate, operations::Operations,
-    pages::cut, rights::Action, sessions::Sessions, whole::whole,
+    AppError, OpContext,
+    access::Access,
+    allowance::Allowance,
+    gate::Gate,
+    operations::Operations,
+    pages::{and_one, cut},
+    rights::Action,
+    sessions::Sessions,
+    whole::whole,
 };
 
 /// How long an invitation can be used.
@@ -52,18 +59,20 @@ pub struct People {
 }
 
 impl People {
-    /// The people by name, behind that name (empty: from the start), and whether there are more.
+    /// A page of the people with this text in their names (empty: all), by name, and whether there are
+    /// more.
     ///
     /// # Errors
     /// If the user may not see them, or the store does not answer.
     pub async fn list(
         &self,
         ctx: &OpContext,
-        after: &str,
-        limit: u32,
+        name: &str,
+        page: Page<String>,
     ) -> Result<(Vec<Person>, bool), AppError> {
         self.gate.own(ctx, Action::SeePeople)?;
-        let rows = self.store.people(ctx.tenant, after, limit + 1).await?;
+        let (limit, page) = (page.limit, and_one(page));
+        let rows = self.store.people(ctx.tenant, name, page).await?;
         let (rows, more) = cut(rows, limit);
         Ok((rows.into_iter().map(|row| person(ctx, row)).collect(), more))
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use server_store::{
-    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionRow, SettingsOf, Store,
+    Cancel, Input, NewSession, Outputs, Page, SessionChange, SessionFilter, SessionRow, SettingsOf,
+    Store,
 };
 use shared_types::{
     Clock, Entropy, Event, RunnerId, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
@@ -179,14 +180,12 @@ impl Sessions {
     pub async fn list(
         &self,
         ctx: &OpContext,
-        archived: bool,
+        filter: SessionFilter<'_>,
         page: Page<(Timestamp, SessionId)>,
     ) -> Result<(Vec<Session>, bool), AppError> {
         self.gate.own(ctx, Action::ReadSession)?;
         let (limit, page) = (page.limit, and_one(page));
-        let rows = self
-            .store
-            .list_sessions(ctx.tenant, ctx.user, archived, page);
+        let rows = self.store.list_sessions(ctx.tenant, ctx.user, filter, page);
         Ok(cut(rows.await?, limit))
     }
 

@@ -287,6 +287,20 @@ impl<T> From<u32> for Page<T> {
     }
 }
 
+/// What a list is narrowed to: names or titles with this text in them, whatever the case of its letters from A
+/// to Z. The pattern is for `LIKE … ESCAPE '\'` on a text in small letters; an empty text is in every one.
+pub(crate) fn containing(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for letter in text.chars() {
+        if matches!(letter, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(letter.to_ascii_lowercase());
+    }
+    pattern.push('%');
+    pattern
+}
+
 /// The bound of a page, as SQL wants it.
 pub(crate) fn page(limit: u32) -> i64 {
     i64::from(limit.min(MAX_PAGE))

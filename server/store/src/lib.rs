@@ -86,7 +86,7 @@ pub use sandbox::{NewSandbox, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use session::{
     DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,
-    SessionRow, Unended,
+    SessionFilter, SessionRow, Unended,
 };
 pub use setting::{
     RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf,

@@ -12,7 +12,7 @@ use crate::{
     audit,
     columns::{Columns as _, word},
     credential,
-    database::{Connection, FromRow, Query, Row, page, query, query_as, retried},
+    database::{Connection, FromRow, Page, Query, Row, containing, page, query, query_as, retried},
     sign_in_code, user,
 };
 
@@ -51,22 +51,26 @@ macro_rules! select_people {
 }
 
 impl Store {
-    /// The tenant's people by name, behind that name (empty: from the start), `limit` at most.
+    /// The tenant's people with this text in their names (empty: all), by name.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub async fn people(
         &self,
         tenant: TenantId,
-        after: &str,
-        limit: u32,
+        name: &str,
+        part: impl Into<Page<String>>,
     ) -> Result<Vec<PersonRow>, StoreError> {
-        let rows = query_as(select_people!("AND name > $2 ORDER BY name LIMIT $3"))
-            .bind(tenant.to_string())
-            .bind(after)
-            .bind(page(limit))
-            .fetch_all(&mut self.read(tenant).await?)
-            .await?;
+        let Page { after, limit } = part.into();
+        let rows = query_as(select_people!(
+            "AND name > $2 AND LOWER(name) LIKE $3 ESCAPE '\\' ORDER BY name LIMIT $4"
+        ))
+        .bind(tenant.to_string())
+        .bind(after.unwrap_or_default())
+        .bind(containing(name))
+        .bind(page(limit))
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?;
         Ok(rows)
     }
 

@@ -54,6 +54,15 @@ pub struct NewSession {
     pub directory: String,
 }
 
+/// Which sessions a list has.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionFilter<'a> {
+    /// Those that are archived, in place of those that are not.
+    pub archived: bool,
+    /// Only those with this text in their titles, whatever the case of its letters from A to Z.
+    pub title: &'a str,
+}
+
 /// The runner on which a session works, whatever its user chooses. It may have been revoked since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
@@ -217,8 +226,8 @@ impl Store {
         Ok(row)
     }
 
-    /// The user's sessions that are archived, or those that are not: the most recently used first. A
-    /// place in the list is when a session was last used, and its id.
+    /// The user's sessions that the filter lets pass: the most recently used first. A place in the
+    /// list is when a session was last used, and its id.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -226,7 +235,7 @@ impl Store {
         &self,
         tenant: TenantId,
         user: UserId,
-        archived: bool,
+        filter: SessionFilter<'_>,
         page: impl Into<Page<(Timestamp, SessionId)>>,
     ) -> Result<Vec<SessionRow>, StoreError> {
         let Page { after, limit } = page.into();
@@ -234,14 +243,15 @@ impl Store {
         let rows = query_as(select_sessions!(
             "WHERE tenant_id = $1 AND user_id = $2 AND deleted_at IS NULL
                  AND CASE WHEN archived_at IS NULL THEN 0 ELSE 1 END = $3
-                 AND (updated_at, id) < ($4, $5)
-             ORDER BY updated_at DESC, id DESC LIMIT $6"
+                 AND (updated_at, id) < ($4, $5) AND LOWER(title) LIKE $6 ESCAPE '\\'
+             ORDER BY updated_at DESC, id DESC LIMIT $7"
         ))
         .bind(tenant.to_string())
         .bind(user.to_string())
-        .bind(i64::from(archived))
+        .bind(i64::from(filter.archived))
         .bind(before.map_or(i64::MAX, |before| before.as_micros()))
         .bind(id.map_or(String::new(), |id| id.to_string()))
+        .bind(database::containing(filter.title))
         .bind(database::page(limit))
         .fetch_all(&mut self.read(tenant).await?)
         .await?;

@@ -98,16 +98,6 @@ impl Client {
         self.http.get(&["me"], &[]).await
     }
 
-    /// The sessions, the most recently used first, at most `limit`.
-    ///
-    /// # Errors
-    /// See [`Client::sign_in`].
-    pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
-        self.http
-            .list::<Sessions>(&["sessions"], &[], limit as usize)
-            .await
-    }
-
     /// The sessions whose ids begin so, by id, at most `limit`.
     ///
     /// # Errors

@@ -15,7 +15,17 @@ impl Client {
     /// # Errors
     /// See [`Client::sign_in`].
     pub async fn people(&self) -> Result<Vec<Person>, ClientError> {
-        self.http.list::<People>(&["people"], &[], usize::MAX).await
+        self.people_found("").await
+    }
+
+    /// The people with this text in their names (empty: everybody), by name.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn people_found(&self, name: &str) -> Result<Vec<Person>, ClientError> {
+        let query = [("search", name.to_owned())];
+        let found = self.http.list::<People>(&["people"], &query, usize::MAX);
+        found.await
     }
 
     /// Invites a person; the code is in this answer only.

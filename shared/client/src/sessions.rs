@@ -10,12 +10,29 @@ use shared_types::SessionId;
 use crate::{Client, ClientError};
 
 impl Client {
-    /// The archived sessions, the most recently used first, at most `limit`.
+    /// The sessions that are not archived, the most recently used first, at most `limit`.
     ///
     /// # Errors
     /// See [`Client::sign_in`].
-    pub async fn archived_sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
-        let query = [("archived", "true".to_owned())];
+    pub async fn sessions(&self, limit: u32) -> Result<Vec<Session>, ClientError> {
+        self.sessions_found("", false, limit).await
+    }
+
+    /// The sessions with this text in their titles (empty: all), of those that are archived or of the
+    /// others, the most recently used first, at most `limit`.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn sessions_found(
+        &self,
+        title: &str,
+        archived: bool,
+        limit: u32,
+    ) -> Result<Vec<Session>, ClientError> {
+        let query = [
+            ("archived", archived.to_string()),
+            ("search", title.to_owned()),
+        ];
         let found = self
             .http
             .list::<Sessions>(&["sessions"], &query, limit as usize);

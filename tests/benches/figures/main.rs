@@ -7,13 +7,17 @@
 //!   intent's and result's records happen in memory, so none of the server's commits is in it;
 //! - *stdout*, *file*: the same as exec, of 1 GiB; nobody but the reader keeps what arrives;
 //! - *`gantry`*: the release server, one runner and the terminal client, each a program;
+//! - *authentication*: what a request costs before anything is done for it;
+//! - *durable turns*, *pages*: the release server on each database, which syncs every commit;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
-//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `requests`, `server`, `links`, `many-links`, `storm`.
+//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `requests`, `databases`,
+//! `server`, `links`, `many-links`, `storm`.
 
+mod databases;
 mod execs;
 mod files;
 mod hands;
@@ -70,6 +74,9 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     figures.extend(figures_with_ssh(wanted, watch).await);
     if wanted("requests") {
         figures.extend(requests::figures(watch).await);
+    }
+    if wanted("databases") {
+        figures.extend(databases::figures(watch).await);
     }
     if wanted("server") {
         figures.extend(server::figures(watch).await);

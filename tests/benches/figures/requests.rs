@@ -13,7 +13,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
     let gantry = Gantry::practice().await;
     let mut figure = Figure::new(
         "authentication and authorisation of a request, SQLite (peer: all else of the smallest request)",
-        Unit::Seconds,
+        Unit::ShortSeconds,
         Goal::None,
     );
     let ask = async |path: &str, status: u16| {

@@ -41,7 +41,9 @@ struct Round {
 pub(crate) enum Unit {
     /// Seconds, shown as milliseconds.
     Seconds,
-    /// Processes each second.
+    /// Seconds, shown as microseconds.
+    ShortSeconds,
+    /// Things done each second.
     PerSecond,
     /// Bytes each second, shown as MB/s.
     BytesPerSecond,
@@ -164,6 +166,7 @@ impl Unit {
     fn shown(self) -> (f64, &'static str, usize) {
         match self {
             Self::Seconds => (1e3, "ms", 2),
+            Self::ShortSeconds => (1e6, "µs", 0),
             Self::PerSecond => (1.0, "/s", 0),
             Self::BytesPerSecond => (1e-6, "MB/s", 0),
             Self::Memory => (1.0 / MIB, "MiB", 1),

@@ -116,3 +116,40 @@ async fn the_pages_of_every_list_together_are_the_list_and_a_wrong_cursor_is_ref
     let printed = String::from_utf8(printed.stdout).expect("text");
     assert_eq!(printed.lines().count(), 3, "{printed}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_narrows_the_lists_of_sessions_and_of_people() {
+    let gantry = Gantry::practice().await;
+    let client = gantry.client();
+    for title in ["Mend the pump", "paint the door"] {
+        client.create_session(title).await.expect("a session");
+    }
+    let invited = client.invite("pumpkin", RoleName::Member).await;
+    invited.expect("there is room");
+    let lines = async |list: &str, search: &str| {
+        let printed = gantry.cli(&[list, "list", "--search", search]).await;
+        let told = String::from_utf8(printed.stderr).expect("text");
+        let found = String::from_utf8(printed.stdout).expect("text");
+        (
+            found.lines().skip(1).map(str::to_owned).collect::<Vec<_>>(),
+            told,
+        )
+    };
+    for list in ["sessions", "people"] {
+        let (found, told) = lines(list, "PUMP").await;
+        assert_eq!(found.len(), 1, "{found:?} {told}");
+        assert!(found[0].contains("pump"), "{found:?}");
+    }
+    let (found, told) = lines("sessions", "%").await;
+    assert_eq!(found.len(), 0, "{found:?}");
+    assert!(told.contains("no session has that in its title"), "{told}");
+    let (found, told) = lines("people", "_").await;
+    assert_eq!(found.len(), 0, "{found:?}");
+    assert!(told.contains("nobody has that in their name"), "{told}");
+    let long = "a".repeat(257);
+    for query in ["search=a&prefix=ses_", &format!("search={long}")] {
+        let path = format!("/api/v1/sessions?{query}");
+        let refused = gantry.ask("get", &path, None);
+        assert_eq!(refused.await.status, 422, "{query}");
+    }
+}

@@ -12,6 +12,9 @@ use super::sessions::invalid_query;
 /// Most things on one page of any list.
 pub(super) const MAX_PAGE: u32 = 500;
 
+/// Longest text that a list is searched for, in bytes.
+const MAX_SEARCH_BYTES: usize = 256;
+
 /// Longest cursor that is read, in bytes.
 const MAX_CURSOR_BYTES: usize = 1024;
 
@@ -43,6 +46,20 @@ pub(super) fn asked<T: DeserializeOwned>(
         limit: limit(query.limit)?,
         after: place(list, query.after.as_deref())?,
     })
+}
+
+/// What a list is searched for.
+///
+/// # Errors
+/// If it is longer than [`MAX_SEARCH_BYTES`].
+pub(super) fn search(text: &str) -> Result<(), AppError> {
+    match text.len() <= MAX_SEARCH_BYTES {
+        true => Ok(()),
+        false => Err(AppError::Invalid(format!(
+            "search has {} bytes; {MAX_SEARCH_BYTES} are allowed",
+            text.len()
+        ))),
+    }
 }
 
 /// Things on a page where the request does not say how many.

@@ -5,6 +5,7 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
+use serde::Deserialize;
 use server_app::{Page, Role, UserKind};
 use shared_api::{ChangeRole, Invitation, InvitePerson, People, Person, Problem, RoleName};
 use shared_types::UserId;
@@ -12,22 +13,45 @@ use shared_types::UserId;
 use super::{
     Signed,
     id::Id,
-    page::{PageQuery, asked, cursor},
+    page::{self, cursor},
     problem::{Body, Refused},
+    sessions::invalid_query,
 };
 use crate::Doors;
 
-/// The people of the tenant.
-#[utoipa::path(get, path = "/api/v1/people", operation_id = "list_people", params(PageQuery), responses(
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PeopleQuery {
+    /// At most this many, from 1 to 500.
+    #[serde(default = "page::usual")]
+    #[param(minimum = 1, maximum = 500)]
+    limit: u32,
+    /// Where to go on: the `next` of the page before.
+    #[serde(default)]
+    #[param(max_length = 1024)]
+    after: Option<String>,
+    /// Only those with this text in their names, whatever the case of its letters from A to Z.
+    #[serde(default)]
+    #[param(max_length = 256)]
+    search: String,
+}
+
+/// The people of the tenant, by name.
+#[utoipa::path(get, path = "/api/v1/people", operation_id = "list_people", params(PeopleQuery), responses(
     (status = 200, body = People), (status = 401, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn people(
     Signed(ctx): Signed,
     State(doors): State<Doors>,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<PeopleQuery>, QueryRejection>,
 ) -> Result<Json<People>, Refused> {
-    let Page { after, limit } = asked::<String>("people", query)?;
-    let after = after.unwrap_or_default();
-    let (people, more) = doors.app.people.list(&ctx, &after, limit).await?;
+    let Query(query) = query.map_err(invalid_query)?;
+    page::search(&query.search)?;
+    let page = Page {
+        limit: page::limit(query.limit)?,
+        after: page::place("people", query.after.as_deref())?,
+    };
+    let (people, more) = doors.app.people.list(&ctx, &query.search, page).await?;
     let last = people.last().filter(|_| more);
     Ok(Json(People {
         next: last.and_then(|last| cursor("people", &last.row.user.name)),

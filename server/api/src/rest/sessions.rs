@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use serde::Deserialize;
-use server_app::{AppError, Page, SessionChange, SessionTerms};
+use server_app::{AppError, Page, SessionChange, SessionFilter, SessionTerms};
 use shared_api::{
     CancelAccepted, ChangeSession, CreateSession, Events, MessageAccepted, PinnedRunner, Problem,
     SendMessage, Session, Sessions, Task, Tasks, UseRunner,
@@ -33,6 +33,11 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(max_length = 1024)]
     after: Option<String>,
+    /// Only those with this text in their titles, whatever the case of its letters from A to Z. Not
+    /// together with `prefix`.
+    #[serde(default)]
+    #[param(max_length = 256)]
+    search: String,
     /// Only those whose ids begin so, such as `ses_01m8`; then by id.
     #[serde(default)]
     prefix: String,
@@ -77,15 +82,24 @@ pub(crate) async fn sessions(
 ) -> Result<Json<Sessions>, Refused> {
     let Query(query) = query.map_err(invalid_query)?;
     let limit = page::limit(query.limit)?;
+    page::search(&query.search)?;
     let (sessions, after) = (&doors.app.sessions, query.after.as_deref());
     let (sessions, next) = match query.prefix.as_str() {
         "" => {
             let after = page::place("sessions", after)?;
             let page = Page { after, limit };
-            let (found, more) = sessions.list(&ctx, query.archived, page).await?;
+            let filter = SessionFilter {
+                archived: query.archived,
+                title: &query.search,
+            };
+            let (found, more) = sessions.list(&ctx, filter, page).await?;
             let last = found.last().filter(|_| more);
             let next = last.and_then(|last| cursor("sessions", &(last.updated_at, last.id)));
             (found, next)
+        }
+        _ if !query.search.is_empty() => {
+            let message = "search and prefix were given; ask with one of them";
+            return Err(AppError::Invalid(message.to_owned()).into());
         }
         prefix => {
             let after = page::place("sessions by id", after)?;

@@ -3,11 +3,12 @@
 use shared_types::{CredentialId, SessionId, Timestamp};
 
 use super::fixture::{Fixture, at, new_credential};
-use crate::{CredentialKind, MAX_PAGE, Page};
+use crate::{CredentialKind, MAX_PAGE, Page, SessionFilter};
 
 on_every_backend!(
     sessions_that_were_used_at_one_time_are_on_one_page_each,
     keys_of_one_time_are_on_one_page_each,
+    a_search_finds_its_text_as_it_is_written_and_whatever_the_case_of_its_letters,
 );
 
 async fn sessions_that_were_used_at_one_time_are_on_one_page_each(fixture: Fixture) {
@@ -17,7 +18,7 @@ async fn sessions_that_were_used_at_one_time_are_on_one_page_each(fixture: Fixtu
     }
     let later = ours.session().await;
     ours.send(later, "hello").await;
-    let whole = db.list_sessions(ours.id, ours.owner, false, MAX_PAGE);
+    let whole = db.list_sessions(ours.id, ours.owner, SessionFilter::default(), MAX_PAGE);
     let whole: Vec<SessionId> = whole
         .await
         .expect("it answers")
@@ -29,7 +30,9 @@ async fn sessions_that_were_used_at_one_time_are_on_one_page_each(fixture: Fixtu
     let mut after: Option<(Timestamp, SessionId)> = None;
     loop {
         let page = Page { after, limit: 2 };
-        let rows = db.list_sessions(ours.id, ours.owner, false, page).await;
+        let rows = db
+            .list_sessions(ours.id, ours.owner, SessionFilter::default(), page)
+            .await;
         let rows = rows.expect("it answers");
         let Some(last) = rows.last() else { break };
         after = Some((last.updated_at, last.id));
@@ -78,4 +81,43 @@ async fn keys_of_one_time_are_on_one_page_each(fixture: Fixture) {
         paged.push(row.id);
     }
     assert_eq!((paged.len(), paged), (3, whole));
+}
+
+async fn a_search_finds_its_text_as_it_is_written_and_whatever_the_case_of_its_letters(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    for title in ["100% Done", "100 done", r"a_b \ C", "aXb"] {
+        let session = ours.session().await;
+        let change = crate::SessionChange {
+            title: Some(title.to_owned()),
+            ..Default::default()
+        };
+        let changed = db.change_session(ours.id, session, &change, at(9));
+        changed.await.expect("it is there");
+    }
+    for (search, found) in [
+        ("DONE", 2),
+        ("0% d", 1),
+        ("a_B", 1),
+        (r"\", 1),
+        ("", 4),
+        ("é", 0),
+    ] {
+        let filter = SessionFilter {
+            title: search,
+            ..Default::default()
+        };
+        let rows = db.list_sessions(ours.id, ours.owner, filter, 10).await;
+        assert_eq!(rows.expect("it answers").len(), found, "{search}");
+    }
+    let names = async |search| {
+        let people = db.people(ours.id, search, 10).await.expect("it answers");
+        people.len()
+    };
+    let all = db.people(ours.id, "", 10).await.expect("it answers");
+    let name = &all[0].user.name;
+    let part = name[1..3].to_uppercase();
+    assert_eq!(names(part.as_str()).await, 1, "{name}");
+    assert_eq!(names("_").await, 0);
 }

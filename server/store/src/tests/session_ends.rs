@@ -16,7 +16,15 @@ on_every_backend!(
 );
 
 async fn listed(ours: &Tenant, archived: bool) -> Vec<SessionRow> {
-    let list = ours.db.list_sessions(ours.id, ours.owner, archived, 10);
+    let list = ours.db.list_sessions(
+        ours.id,
+        ours.owner,
+        crate::SessionFilter {
+            archived,
+            ..Default::default()
+        },
+        10,
+    );
     list.await.expect("it answers")
 }
 

@@ -148,7 +148,7 @@ async fn sessions_and_turns_of_another_tenant_are_not_found(fixture: Fixture) {
         db.request_cancel(ours.id, session, turn, ours.owner, at(9)),
         db.append(ours.id, session, epoch, &end, at(9)),
     );
-    assert_empty!(db.list_sessions(ours.id, theirs.owner, false, 10));
+    assert_empty!(db.list_sessions(ours.id, theirs.owner, crate::SessionFilter::default(), 10));
     // Another tenant's turn in a session of one's own.
     let work = ours.at_work().await;
     assert_not_found!(

@@ -7,7 +7,8 @@ use shared_types::{
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, call_ended, turn_ended, usual};
 use crate::{
-    Cancel, IfRunning, QUEUED_TURNS_AT_MOST, SessionChange, StoreError, TurnState, database::query,
+    Cancel, IfRunning, QUEUED_TURNS_AT_MOST, SessionChange, SessionFilter, StoreError, TurnState,
+    database::query,
 };
 
 on_every_backend!(
@@ -437,14 +438,18 @@ async fn sessions_are_listed_by_last_use_with_the_turn_that_runs(fixture: Fixtur
     db.send_input(ours.id, quiet, &late, at(50))
         .await
         .expect("the session is there");
-    let rows = db.list_sessions(ours.id, ours.owner, false, 10).await;
+    let rows = db
+        .list_sessions(ours.id, ours.owner, SessionFilter::default(), 10)
+        .await;
     let rows: Vec<_> = rows
         .expect("it answers")
         .into_iter()
         .map(|row| (row.id, row.running_turn))
         .collect();
     assert_eq!(rows, [(quiet, None), (busy, Some(turn))]);
-    let newest = db.list_sessions(ours.id, ours.owner, false, 1).await;
+    let newest = db
+        .list_sessions(ours.id, ours.owner, SessionFilter::default(), 1)
+        .await;
     assert_eq!(newest.expect("it answers").len(), 1);
 }
 
