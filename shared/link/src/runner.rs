@@ -15,6 +15,6 @@ mod table;
 
 pub use delivery::{Piece, Spool};
 pub use orders::{Incoming, Order};
-pub use record::{Accepted, Receipt, Record, Records, Takes};
+pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};
 pub use session::{Ended, Session, Todo};
 pub use table::{Act, LinkId, Opened, Table, Unfinished};

@@ -54,7 +54,7 @@ kinds! {
     Epoch: Entry::Table(Record::Epoch { .. }),
     Ended: Entry::Table(Record::Ended { .. }),
     Released: Entry::Table(Record::Released(_)),
-    Receipt: Entry::Table(Record::Receipt(_)),
+    Receipt: Entry::Table(Record::Receipt(_) | Record::Receipts(_)),
     // The first that a shorter journal gets, of all that it takes over.
     Sequence: Entry::Table(Record::Sequence(_)),
 }

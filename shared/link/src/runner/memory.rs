@@ -2,17 +2,22 @@
 //! again, and how far each owner's epoch has come.
 
 use std::{
-    collections::{HashMap, VecDeque, hash_map},
+    collections::{HashMap, VecDeque},
     time::Duration,
 };
 
 use proto::v1::cancel_answer::Answer;
 use shared_types::{Epoch, OperationId, Owner};
 
-use super::record::Receipt;
+use super::record::{Receipt, ReceiptBlock, Record};
 
-/// Ids that are kept from starting again, at most; with this many nothing new starts.
-pub(super) const MAX_RECEIPTS: usize = 100_000;
+/// Ids that are kept from starting again, at most; with this many nothing new starts. So many are
+/// six each second for a day, and 8 MiB.
+pub(super) const MAX_RECEIPTS: usize = 500_000;
+
+/// So many of the latest are kept one by one; then they become blocks. As a line of the journal, in
+/// which an id takes 33 bytes, a block is below 1 MiB.
+const YOUNG_RECEIPTS: usize = 16 * 1024;
 
 /// How long they, and the epochs of owners, are kept, at least (docs/internals/contracts.md#a23),
 /// restarts of the daemon included. A new boot of the host ends it: what was sent before names an
@@ -27,49 +32,81 @@ pub(super) const MAX_OWNERS: usize = 16 * 1024;
 /// and were forgotten.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Receipts {
-    /// What a cancel of it is answered with.
-    answers: HashMap<OperationId, Answer>,
-    /// With the time since which each is kept.
+    /// The latest, and what a cancel of each is answered with.
+    young: HashMap<OperationId, Answer>,
+    /// The same, with the time since which each is kept.
     oldest_first: VecDeque<(OperationId, Duration)>,
+    /// The others.
+    blocks: VecDeque<ReceiptBlock>,
 }
 
 impl Receipts {
     /// Keeps it; the first receipt of an operation stays.
     pub(super) fn add(&mut self, receipt: Receipt, now: Duration) {
-        if let hash_map::Entry::Vacant(place) = self.answers.entry(receipt.operation) {
-            place.insert(receipt.answer());
-            self.oldest_first.push_back((receipt.operation, now));
+        if self.contains(receipt.operation) {
+            return;
+        }
+        self.young.insert(receipt.operation, receipt.answer());
+        self.oldest_first.push_back((receipt.operation, now));
+        if self.young.len() == YOUNG_RECEIPTS {
+            let young = std::mem::take(&mut self.young);
+            self.oldest_first.clear();
+            self.blocks.extend(ReceiptBlock::of(young, now));
         }
     }
 
-    /// Drops what was kept for long enough.
+    /// Keeps those that have become a block before.
+    pub(super) fn add_block(&mut self, block: ReceiptBlock) {
+        self.blocks.push_back(block);
+    }
+
+    /// Drops what was kept for long enough; those of a block go with the last of them.
     pub(super) fn expire(&mut self, now: Duration) {
-        while let Some((id, since)) = self.oldest_first.front()
-            && now.saturating_sub(*since) >= KEEP_RECEIPTS_FOR
+        let is_over = |since: Duration| now.saturating_sub(since) >= KEEP_RECEIPTS_FOR;
+        while self
+            .blocks
+            .front()
+            .is_some_and(|block| is_over(block.until))
         {
-            self.answers.remove(id);
+            self.blocks.pop_front();
+        }
+        while let Some((id, since)) = self.oldest_first.front()
+            && is_over(*since)
+        {
+            self.young.remove(id);
             self.oldest_first.pop_front();
         }
     }
 
     pub(super) fn contains(&self, id: OperationId) -> bool {
-        self.answers.contains_key(&id)
+        self.answer(id).is_some()
     }
 
     /// What a cancel of it is answered with.
     pub(super) fn answer(&self, id: OperationId) -> Option<Answer> {
-        self.answers.get(&id).copied()
+        let young = self.young.get(&id).copied();
+        young.or_else(|| self.blocks.iter().find_map(|block| block.answer(id)))
     }
 
     /// Whether no more can be kept; until some expire nothing new may start.
     pub(super) fn is_full(&self) -> bool {
-        self.answers.len() >= MAX_RECEIPTS
+        self.count() >= MAX_RECEIPTS
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        let in_blocks = self.blocks.iter().map(ReceiptBlock::len);
+        self.young.len() + in_blocks.sum::<usize>()
     }
 
     /// All of them, the oldest first.
-    pub(super) fn all(&self) -> impl Iterator<Item = Receipt> {
-        let kept = self.oldest_first.iter();
-        kept.filter_map(|(id, since)| Some(Receipt::new(*id, self.answer(*id)?, *since)))
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
+        let blocks = self.blocks.iter().cloned().map(Record::Receipts);
+        let young = self.oldest_first.iter().filter_map(|(id, since)| {
+            let answer = *self.young.get(id)?;
+            Some(Record::Receipt(Receipt::new(*id, answer, *since)))
+        });
+        blocks.chain(young)
     }
 }
 
@@ -164,22 +201,82 @@ mod tests {
         Owner::Session(SessionId::from_u128(number as u128))
     }
 
+    fn id(number: usize) -> OperationId {
+        OperationId::from_u128(number as u128)
+    }
+
     #[test]
-    fn a_receipt_is_kept_for_a_day_and_a_full_table_says_so() {
-        let id = |number: usize| OperationId::from_u128(number as u128);
+    fn a_receipt_is_kept_for_a_day() {
         let mut receipts = Receipts::default();
-        for number in 0..MAX_RECEIPTS {
+        for number in 0..YOUNG_RECEIPTS - 1 {
             let now = Duration::from_secs(number as u64);
             let receipt = Receipt::new(id(number), Answer::NeverStarted, now);
             receipts.add(receipt.clone(), now);
             receipts.add(receipt, now);
         }
-        assert!(receipts.is_full());
         receipts.expire(KEEP_RECEIPTS_FOR);
         assert!(!receipts.contains(id(0)));
         assert!(receipts.contains(id(1)));
+        assert_eq!(receipts.records().count(), YOUNG_RECEIPTS - 2);
+    }
+
+    #[test]
+    fn many_receipts_are_kept_in_few_records_and_each_for_a_day_at_least() {
+        let answers = [
+            Answer::NeverStarted,
+            Answer::AlreadyExited,
+            Answer::Cancelled,
+        ];
+        let (mut receipts, count) = (Receipts::default(), 3 * YOUNG_RECEIPTS + 7);
+        // An odd factor scatters them, as hashes are.
+        let scattered = |number: usize| id(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let at = |number: usize| Duration::from_secs(number as u64 / 4);
+        for number in 0..count {
+            let receipt = Receipt::new(scattered(number), answers[number % 3], at(number));
+            receipts.add(receipt, at(number));
+        }
+        let records: Vec<_> = receipts.records().collect();
+        assert_eq!(records.len(), 3 * 3 + 7);
+        let mut again = Receipts::default();
+        for record in records {
+            match record {
+                Record::Receipts(block) => again.add_block(block),
+                Record::Receipt(receipt) => {
+                    again.add(receipt.clone(), receipt.at.unwrap_or_default())
+                }
+                _ => panic!("{record:?}"),
+            }
+        }
+        for receipts in [&mut receipts, &mut again] {
+            assert_eq!(receipts.count(), count);
+            for number in (0..count).step_by(97) {
+                let answer = receipts.answer(scattered(number));
+                assert_eq!(answer, Some(answers[number % 3]), "{number}");
+            }
+            assert!(!receipts.contains(scattered(count)));
+            let last_of_first = at(YOUNG_RECEIPTS - 1);
+            receipts.expire(KEEP_RECEIPTS_FOR + last_of_first - Duration::from_secs(1));
+            assert_eq!(receipts.count(), count);
+            receipts.expire(KEEP_RECEIPTS_FOR + last_of_first);
+            assert_eq!(receipts.count(), count - YOUNG_RECEIPTS);
+            assert!(!receipts.contains(scattered(1)));
+            assert!(receipts.contains(scattered(YOUNG_RECEIPTS)));
+        }
+    }
+
+    #[test]
+    fn a_full_memory_of_receipts_says_so_until_some_expire() {
+        let mut receipts = Receipts::default();
+        for first in (0..MAX_RECEIPTS).step_by(MAX_RECEIPTS / 10) {
+            assert!(!receipts.is_full());
+            let young = (first..first + MAX_RECEIPTS / 10).map(|n| (id(n), Answer::Cancelled));
+            for block in ReceiptBlock::of(young, Duration::from_secs(first as u64)) {
+                receipts.add_block(block);
+            }
+        }
+        assert!(receipts.is_full());
+        receipts.expire(KEEP_RECEIPTS_FOR);
         assert!(!receipts.is_full());
-        assert_eq!(receipts.all().count(), MAX_RECEIPTS - 1);
     }
 
     const NOBODY: fn(&Owner) -> bool = |_| false;

@@ -39,6 +39,8 @@ pub enum Record {
     Released(OperationId),
     /// It is gone, and must never start.
     Receipt(Receipt),
+    /// The same of many.
+    Receipts(ReceiptBlock),
 }
 
 /// All records of a journal, in their order.
@@ -131,7 +133,7 @@ pub struct Receipt {
     pub(super) at: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ReceiptEnd {
     NeverStarted,
@@ -139,26 +141,78 @@ enum ReceiptEnd {
     Cancelled,
 }
 
+/// Receipts that were kept one by one once: of operations that are gone in the same way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReceiptBlock {
+    end: ReceiptEnd,
+    /// Since when the last of them is kept.
+    pub(super) until: Duration,
+    /// In ascending order.
+    ids: Vec<OperationId>,
+}
+
+impl ReceiptBlock {
+    /// The blocks of these, the last of which is kept since `until`.
+    pub(super) fn of(
+        receipts: impl IntoIterator<Item = (OperationId, Answer)>,
+        until: Duration,
+    ) -> impl Iterator<Item = Self> {
+        let mut by_end = [
+            ReceiptEnd::NeverStarted,
+            ReceiptEnd::AlreadyExited,
+            ReceiptEnd::Cancelled,
+        ]
+        .map(|end| (end, Vec::new()));
+        for (id, answer) in receipts {
+            let of_it = ReceiptEnd::of(answer);
+            let block = by_end.iter_mut().find(|(end, _)| *end == of_it);
+            block.expect("each end is there").1.push(id);
+        }
+        by_end.into_iter().filter_map(move |(end, mut ids)| {
+            ids.sort_unstable();
+            (!ids.is_empty()).then_some(Self { end, until, ids })
+        })
+    }
+
+    pub(super) fn answer(&self, id: OperationId) -> Option<Answer> {
+        let found = self.ids.binary_search(&id);
+        found.is_ok().then(|| self.end.answer())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+impl ReceiptEnd {
+    fn of(answer: Answer) -> Self {
+        match answer {
+            Answer::NeverStarted => Self::NeverStarted,
+            Answer::Cancelled => Self::Cancelled,
+            Answer::AlreadyExited | Answer::Unspecified => Self::AlreadyExited,
+        }
+    }
+
+    fn answer(self) -> Answer {
+        match self {
+            Self::NeverStarted => Answer::NeverStarted,
+            Self::AlreadyExited => Answer::AlreadyExited,
+            Self::Cancelled => Answer::Cancelled,
+        }
+    }
+}
+
 impl Receipt {
     pub(super) fn new(operation: OperationId, answer: Answer, at: Duration) -> Self {
-        let end = match answer {
-            Answer::NeverStarted => ReceiptEnd::NeverStarted,
-            Answer::Cancelled => ReceiptEnd::Cancelled,
-            Answer::AlreadyExited | Answer::Unspecified => ReceiptEnd::AlreadyExited,
-        };
         Self {
             operation,
-            end,
+            end: ReceiptEnd::of(answer),
             at: Some(at),
         }
     }
 
     /// What a cancel of it is answered with.
     pub(super) fn answer(&self) -> Answer {
-        match self.end {
-            ReceiptEnd::NeverStarted => Answer::NeverStarted,
-            ReceiptEnd::AlreadyExited => Answer::AlreadyExited,
-            ReceiptEnd::Cancelled => Answer::Cancelled,
-        }
+        self.end.answer()
     }
 }

@@ -77,6 +77,10 @@ impl Table {
                 self.ended(operation, outcome, 0);
             }
             Record::Released(operation) => self.release(operation),
+            Record::Receipts(mut block) => {
+                block.until = block.until.min(now);
+                self.receipts.add_block(block);
+            }
             Record::Receipt(receipt) => {
                 let at = heard(receipt.at);
                 if let Some(entry) = self.entries.get(&receipt.operation) {
@@ -114,7 +118,7 @@ impl Table {
                 stopped: entry.stopped,
             }));
         }
-        records.extend(self.receipts.all().map(Record::Receipt));
+        records.extend(self.receipts.records());
         records
     }
 }
