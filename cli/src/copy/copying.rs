@@ -182,7 +182,13 @@ impl Copying {
                 Attached::Lost { .. } => self.cut("connection lost; trying again"),
                 Attached::Recovered => self.back("connected again"),
                 Attached::Problem(problem) => self.note(&problem.detail),
-                Attached::Gap { from, .. } => bail!("the file is not kept from byte {from} on"),
+                // What is only read is kept nowhere: a cut of both the runner and the server takes
+                // what was on the way, and it is read anew.
+                Attached::Gap { from, .. } => {
+                    self.state().reached = true;
+                    let words = format!("the file is not kept from byte {from} on");
+                    return Ok(OperationEnd::Lost { words });
+                }
                 Attached::Output { .. } => {}
                 Attached::Ended(operation) => {
                     running.over();

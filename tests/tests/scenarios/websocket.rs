@@ -1,9 +1,16 @@
 //! The WebSocket, spoken wrongly: each mistake is answered with a problem that says what it was,
 //! and the connection goes on.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use shared_types::SessionId;
-use tests::{gantry::Gantry, socket::Socket};
+use tests::{
+    gantry::Gantry,
+    model_server::{ModelServer, Reply, Step},
+    socket::Socket,
+};
+use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Message;
 
 /// Sessions that one connection may follow at once.
@@ -134,21 +141,35 @@ async fn too_many_subscriptions_are_refused_until_one_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_that_is_sent_while_a_turn_runs_has_the_documented_shape() {
-    let gantry = Gantry::practice().await;
-    let _runner = gantry.runner("laptop").await;
+    let model = ModelServer::start().await;
+    let gantry = Gantry::scripted(&model).await;
+    let runner = gantry.runner("laptop").await;
     let client = gantry.client();
     let session = client.create_session("").await.expect("a session").id;
     let mut socket = Sessions::open(&gantry).await;
     socket.say(Message::text(subscribe(session))).await;
     socket.catches_up(session).await;
-    let sent = client
-        .send(session, "run echo hi; echo there >&2", "1")
-        .await;
+    // Output and text are sent live as long as no event says the same.
+    let told = Arc::new(Notify::new());
+    let answer = vec![
+        Step::text("do"),
+        Step::Hold(told.clone()),
+        Step::text("ne"),
+        Step::end(),
+    ];
+    let command = json!({ "command": "echo hi; until [ -e go ]; do sleep 0.01; done" });
+    model.script(vec![Reply::call("Shell", command), Reply::Raw(answer)]);
+    let sent = client.send(session, "go", "1").await;
     sent.expect("it is accepted");
     let mut kinds = Vec::new();
     loop {
         let said = socket.hears().await;
         let live = said["live"]["kind"].as_str().unwrap_or_default().to_owned();
+        match live.as_str() {
+            "output" => std::fs::write(runner.workspace().join("go"), "").expect("it is ours"),
+            "text" => told.notify_one(),
+            _ => {}
+        }
         kinds.push(live);
         if said["event"]["event"]["type"] == "turn.ended" || said["event"]["type"] == "turn.ended" {
             break;
