@@ -167,13 +167,17 @@ impl<'a> Turn<'a> {
     }
 
     async fn end(&mut self, outcome: TurnOutcome, reason: Option<String>) -> Result<(), TurnError> {
+        let ended = self.ended(outcome, reason);
+        self.record(ended).await
+    }
+
+    fn ended(&self, outcome: TurnOutcome, reason: Option<String>) -> Event {
         tracing::info!(turn.id = %self.id, ?outcome, reason, "turn ends");
-        self.record(Event::TurnEnded {
+        Event::TurnEnded {
             turn: self.id,
             outcome,
             reason,
-        })
-        .await
+        }
     }
 
     /// Makes the event durable, and only then part of what the turn knows.

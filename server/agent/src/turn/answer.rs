@@ -7,7 +7,7 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use super::{Turn, TurnError};
+use super::{Next, Turn, TurnError};
 use crate::{
     prompt::{self, Need},
     session::{Live, LiveSink, spoken},
@@ -123,13 +123,14 @@ impl Turn<'_> {
         heard
     }
 
+    /// Makes the answer durable; the last word of a turn in one commit with the turn's end.
     async fn record_answer(
         &mut self,
         step: u32,
         model: String,
         answer: Answer,
     ) -> Result<(), TurnError> {
-        self.record(Event::AnswerRecorded {
+        let answered = Event::AnswerRecorded {
             turn: self.id,
             step,
             model,
@@ -139,8 +140,18 @@ impl Turn<'_> {
             opaque: answer.opaque,
             finish: answer.finish,
             usage: answer.usage,
-        })
-        .await
+        };
+        // Known before it is durable: where it does not become so, this claim of the turn ends.
+        self.transcript.apply(&answered, self.engine.clock.now());
+        let mut events = vec![answered];
+        if let Next::End { outcome, reason } = self.next()? {
+            events.push(self.ended(outcome, reason));
+        }
+        self.ports.log.record(events.clone()).await?;
+        if let [_, ended] = events.as_slice() {
+            self.transcript.apply(ended, self.engine.clock.now());
+        }
+        Ok(())
     }
 
     async fn fail(&mut self, reason: String) -> Result<(), TurnError> {
