@@ -209,7 +209,7 @@ pub(crate) struct Chat {
 pub(crate) enum Runners {
     /// Choose your active runner, on which your sessions work
     Use {
-        /// The runner's name or id
+        /// The runner's name or id; RUNNER/WORKSPACE for a workspace beside its first one
         name: String,
     },
     /// List them (the default)

@@ -12,6 +12,7 @@ use crate::{
     exit::Exit,
     pick::{self, SessionName},
     render::clean::clean_line,
+    runners,
     screen::Screen,
     view::View,
     watch::Watch,
@@ -121,16 +122,17 @@ async fn begin(
         (Some(pin::NONE), _) | (None, Some(_)) => {}
         (Some(name), _) => {
             let runners = client.runners().await?;
-            terms.runner = Some(pick::runner(&runners, name)?.id.to_string());
+            terms.runner = Some(pick::place(&runners, name)?);
         }
         (None, None) => {
-            if let Some((runner, directory)) = here(client, home).await? {
+            if let Some((runner, here)) = here(client, home).await? {
                 if !args.json {
-                    let place = place(&runner, &directory);
+                    let place = place(&runner, &here);
                     screen.line(&screen.style().dim(&place))?;
                 }
-                terms.runner = Some(runner.id.to_string());
-                terms.directory = directory;
+                let workspace = here.workspace.as_deref();
+                terms.runner = Some(runners::with_workspace(&runner.id.to_string(), workspace));
+                terms.directory = here.directory;
             }
         }
     }
@@ -138,21 +140,27 @@ async fn begin(
 }
 
 /// The runner of this machine, and this folder in its workspace, where the person may use it.
-async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, String)>> {
+async fn here(client: &Client, home: &Path) -> anyhow::Result<Option<(Runner, here::Here)>> {
     let Some(here) = here::find(home) else {
         return Ok(None);
     };
     let runners = client.runners().await?;
     let runner = runners.into_iter().find(|runner| runner.id == here.runner);
-    Ok(runner.map(|runner| (runner, here.directory)))
+    // A workspace of which the server has not heard yet cannot be chosen.
+    let known = |runner: &Runner| match &here.workspace {
+        None => true,
+        Some(name) => runner.sandboxes.iter().any(|known| known.name == *name),
+    };
+    Ok(runner.filter(known).map(|runner| (runner, here)))
 }
 
-fn place(runner: &Runner, directory: &str) -> String {
-    let directory = match directory {
+fn place(runner: &Runner, here: &here::Here) -> String {
+    let directory = match here.directory.as_str() {
         "" => "the root of its workspace".to_owned(),
         directory => format!("its directory {directory}"),
     };
-    let place = format!("works here: on runner {}, in {directory}", runner.name);
+    let runner = runners::with_workspace(&runner.name, here.workspace.as_deref());
+    let place = format!("works here: on runner {runner}, in {directory}");
     clean_line(&place, MAX_LINE)
 }
 

@@ -18,6 +18,9 @@ const CANDIDATES: u32 = 8;
 /// Longest words beside an id in such a list, in characters.
 const MAX_BESIDE: usize = 40;
 
+/// Longest list of the workspaces of a runner, in characters.
+const MAX_KNOWN: usize = 200;
+
 /// Most sessions or operations that are looked for: one more than are listed.
 const LOOKED_FOR: u32 = CANDIDATES + 1;
 
@@ -158,6 +161,25 @@ pub(crate) fn runner<'a>(runners: &'a [Runner], name: &str) -> anyhow::Result<&'
         .map(|runner| (runner.id.to_string(), runner.name.clone(), runner));
     let candidates = of_beginning(shared_types::RunnerId::PREFIX, name, candidates);
     only("runner", name, candidates, "gantry runners")
+}
+
+/// The place that is meant, as the server takes it: a runner as in [`runner`], alone or with one of its
+/// workspaces by name (`laptop/api`).
+pub(crate) fn place(runners: &[Runner], name: &str) -> anyhow::Result<String> {
+    let Some((name, workspace)) = name.split_once('/') else {
+        return Ok(runner(runners, name)?.id.to_string());
+    };
+    let runner = runner(runners, name)?;
+    let mut names = runner.sandboxes.iter().map(|known| known.name.as_str());
+    if !names.clone().any(|known| known == workspace) {
+        let known = names.by_ref().collect::<Vec<_>>().join(", ");
+        bail!(
+            "runner {} has no workspace {workspace:?}; it has: {}",
+            runner.name,
+            clean_line(&known, MAX_KNOWN)
+        );
+    }
+    Ok(format!("{}/{workspace}", runner.id))
 }
 
 fn of_beginning<T>(

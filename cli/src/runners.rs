@@ -1,7 +1,7 @@
 //! Runners: listing, choosing, adding, sharing and removing them.
 
 use serde::Serialize;
-use shared_api::{CreateJoinToken, JoinToken, Me, Runner};
+use shared_api::{CreateJoinToken, JoinToken, Me, Runner, Workspace};
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
@@ -71,6 +71,9 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
             shared_with(runner),
             format!("{}:{}", runner.hostname, runner.workspace),
         ]);
+        for workspace in runner.sandboxes.iter().skip(1) {
+            table.row(of_workspace(runner, workspace));
+        }
     }
     match runners.is_empty() {
         true => screen.note("no runners yet; add a machine with: gantry runners add"),
@@ -85,6 +88,16 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         }
     }
     Ok(())
+}
+
+/// A line below a runner's own, of a workspace beside its first one.
+fn of_workspace(runner: &Runner, workspace: &Workspace) -> [String; 9] {
+    let state = workspace.problem.clone().unwrap_or_default();
+    let mut cells = [const { String::new() }; 9];
+    cells[1] = format!("{}/{}", runner.name, workspace.name);
+    cells[2] = clean_line(&state, MAX_WORDS);
+    cells[8] = format!("{}:{}", runner.hostname, workspace.root);
+    cells
 }
 
 /// What a runner says of its isolation, and whether the server's operator believes that.
@@ -107,7 +120,8 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
         } else {
             ""
         };
-        let (name, state) = (&runner.name, state(runner, now));
+        let name = with_workspace(&runner.name, me.active_workspace.as_deref());
+        let state = state(runner, now);
         let whose = match me.active_runner_is_default {
             true => " · the tenant's default",
             false => "",
@@ -129,15 +143,24 @@ pub(crate) fn active(me: &Me, runners: &[Runner], now: Timestamp) -> String {
 
 async fn choose(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {
     let runners = client.runners().await?;
-    let id = pick::runner(&runners, name)?.id;
-    let runner = client.use_runner(&id.to_string()).await?;
+    let place = pick::place(&runners, name)?;
+    let runner = client.use_runner(&place).await?;
     let state = state(&runner, SystemClock::new().now());
+    let workspace = place.split_once('/').map(|(_, workspace)| workspace);
     let using = format!(
         "using {} ({state}, isolation: {})",
-        runner.name,
+        with_workspace(&runner.name, workspace),
         isolation(&runner)
     );
     screen.line(&clean_line(&using, MAX_WORDS))
+}
+
+/// A place as it is named: `RUNNER`, or `RUNNER/WORKSPACE`.
+pub(crate) fn with_workspace(runner: &str, workspace: Option<&str>) -> String {
+    match workspace {
+        Some(workspace) => format!("{runner}/{workspace}"),
+        None => runner.to_owned(),
+    }
 }
 
 async fn remove(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()> {

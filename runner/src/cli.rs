@@ -42,6 +42,12 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Change the server's addresses; its identity is unchanged. Stop the daemon first
     Servers(ServersArgs),
+    /// Let operations happen in one more folder. A daemon that runs takes it up at once
+    AddWorkspace(AddWorkspaceArgs),
+    /// List the folders in which operations may happen
+    Workspaces,
+    /// Let nothing new happen in a folder that was added. The folder and what runs there stay
+    RemoveWorkspace(RemoveWorkspaceArgs),
     /// Show the enrolment, whether the daemon runs, and whether it is connected
     Status,
 }
@@ -86,6 +92,23 @@ pub(crate) struct ServersArgs {
     /// Allow http:// to another machine: anyone on the network path can read everything
     #[arg(long)]
     pub(crate) allow_plain_text: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddWorkspaceArgs {
+    /// The folder
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// What it is called on this runner [default: the folder's own name]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveWorkspaceArgs {
+    /// The workspace, as `gantry-runner workspaces` lists it
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
 }
 
 /// The allowed values of the longest wait: shorter ones would storm a server that restarts.

@@ -12,20 +12,19 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
-use proto::v1;
-use runner_host::{Host, HostOptions, OpenError};
+use runner_host::OpenError;
 use runner_supervisor::KillChoice;
-use shared_types::{
-    Clock, Entropy, SandboxId,
-    limits::{FILE_OPERATION_WITHIN, KILL_GRACE},
-};
+use shared_types::{Clock, Entropy, limits::KILL_GRACE};
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
+mod serving;
+
+use self::serving::Serving;
 use crate::{
     backoff::Backoff,
     connection::Transports,
@@ -36,11 +35,9 @@ use crate::{
     link::{Introduction, LinkError, LinkKeeper},
     operations::{Found, Operations, OperationsService, Unfinished},
     processes::{self, ProcessOptions, Processes},
+    sandboxes::Sandboxes,
     server_url::UrlError,
 };
-
-/// What the runner calls its only sandbox; with the runner's id it gives the sandbox's id.
-const SANDBOX: &str = "workspace";
 
 /// Supervisors that wait for a command, so that it starts at once.
 const SUPERVISORS_WAITING: usize = 8;
@@ -164,22 +161,25 @@ fn stop_after(ended: &Result<(), DaemonError>) -> Stop {
 
 /// Reads the home, takes up what earlier daemons left, and puts the parts together.
 async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsService), DaemonError> {
+    // Before the home is read, so that no change of it is missed.
+    let watch = options.home.watch();
     let enrolled = options.home.enrolled()?.ok_or(DaemonError::NotEnrolled)?;
     let endpoints = Endpoints::parse(&enrolled.servers, enrolled.allow_plain_text)?;
     let endpoints = endpoints.over(options.transports);
     let key = options.home.key()?;
-    let host = HostOptions {
-        root: enrolled.workspace.clone(),
-        environment: options.environment,
-        file_operation_within: FILE_OPERATION_WITHIN,
-    };
-    let host = Host::open(host, options.clock.clone())?;
-    let sandbox = SandboxId::derive(enrolled.runner, SANDBOX);
+    say_start(&enrolled, &endpoints);
+    let serving = Serving::open(
+        &enrolled,
+        options.facts.clone(),
+        options.environment,
+        options.clock.clone(),
+    )?;
+    options.home.note_serving(&serving.served());
+    let (said, capabilities) = watch::channel(serving.capabilities());
     let introduction = Introduction {
         runner: enrolled.runner,
-        capabilities: capabilities(&options.facts, sandbox, &host),
+        capabilities,
     };
-    say_start(&enrolled, &endpoints, &host);
     let (clock, entropy) = (options.clock.as_ref(), options.entropy.as_ref());
     let opened = Journal::open(&options.home.journal(), clock, entropy)?;
     report(opened.repaired.as_ref());
@@ -190,16 +190,18 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
         kill: KillChoice::Strongest,
     };
     let (processes, left) = Processes::open(supervisors, options.clock.clone(), entropy).await?;
+    let mut sandboxes = Sandboxes::new(serving.first(), processes);
+    for (id, sandbox) in serving.sandboxes() {
+        sandboxes.add(id, sandbox);
+    }
     let (operations, service) = Operations::open(Found {
-        host,
-        processes,
+        sandboxes,
         left,
         journal: opened.journal,
         id: opened.id,
         entries: opened.records,
         repaired: opened.repaired,
         boot: options.facts.boot,
-        sandbox,
         sync_before_start: options.sync_before_start,
         disconnect_for: options.disconnect_for,
         clock: options.clock.clone(),
@@ -208,6 +210,15 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
         fault: None,
     })
     .await?;
+    match watch {
+        Ok(watch) => {
+            let home = (options.home.clone(), watch);
+            tokio::spawn(serving.follow(home, operations.clone(), said));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "another workspace counts only once the daemon is started anew");
+        }
+    }
     let link = LinkKeeper {
         endpoints,
         home: options.home,
@@ -223,30 +234,13 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
     Ok((link, service))
 }
 
-fn say_start(enrolled: &Enrolled, endpoints: &Endpoints, host: &Host) {
+fn say_start(enrolled: &Enrolled, endpoints: &Endpoints) {
     tracing::info!(
         runner.id = %enrolled.runner,
         runner.name = enrolled.name,
         servers = endpoints.texts().join(" "),
-        workspace = %host.root().display(),
-        isolation = %host.isolation(),
         "runner starts"
     );
-}
-
-fn capabilities(facts: &HostFacts, sandbox: SandboxId, host: &Host) -> v1::Capabilities {
-    v1::Capabilities {
-        os: std::env::consts::OS.to_owned(),
-        architecture: std::env::consts::ARCH.to_owned(),
-        hostname: facts.hostname.clone(),
-        sandboxes: vec![v1::Sandbox {
-            sandbox: sandbox.to_string(),
-            name: SANDBOX.to_owned(),
-            root: host.root().display().to_string(),
-            isolation: host.isolation().to_string(),
-        }],
-        features: Vec::new(),
-    }
 }
 
 fn on_its_own_thread(

@@ -69,6 +69,7 @@ pub(crate) async fn enrol(
         server_identity,
         certificate: certificate.and_then(|hash| shared_types::Digest::from_slice(&hash)),
         workspace,
+        workspaces: Vec::new(),
     };
     home.enrol(&enrolled)
         .map_err(|source| EnrolError::Unsaved {

@@ -2,11 +2,13 @@
 //!
 //! `identity.key` is its own key, `runner.toml` says where it belongs, `join-state` tells it from a
 //! copy of itself, `journal/` holds what it promised, `commands/` what its commands wrote, `link`
-//! says while there is a link where it ends, `lock` is held by the one process that uses the folder.
+//! says while there is a link where it ends, `serving` which workspaces the daemon serves, `lock` is held
+//! by the one process that uses the folder, and `runner.toml.lock` while that file is changed.
 //! Files are put into place whole, so that a crash leaves the old one or the new one; `runner.toml`
 //! comes last, and without it the runner is not enrolled.
 
 mod join_state;
+mod watch;
 
 use std::{
     fs::{self, DirBuilder, File, TryLockError},
@@ -18,11 +20,15 @@ use std::{
 pub(crate) use join_state::JoinState;
 use serde::{Deserialize, Deserializer, Serialize};
 use shared_types::{Digest, RunnerId};
+pub(crate) use watch::Watch;
 
 use crate::key::{KeyError, RunnerKey, ServerIdentity};
 
 /// The file that tells a runner from a copy of itself.
 const JOIN_STATE: &str = "join-state";
+
+/// What the workspace is called with which a runner is enrolled.
+pub(crate) const FIRST_WORKSPACE: &str = "workspace";
 
 /// The folder of one runner.
 #[derive(Debug, Clone)]
@@ -50,8 +56,51 @@ pub(crate) struct Enrolled {
     /// roots are trusted, or there is no TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<Digest>,
-    /// Where commands run and files lie; absolute.
+    /// Where commands run and files lie; absolute. Its name is [`FIRST_WORKSPACE`].
     pub(crate) workspace: PathBuf,
+    /// Further folders, each a sandbox of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workspaces: Vec<Workspace>,
+}
+
+/// A folder in which operations happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Workspace {
+    /// With the runner's id it gives the sandbox's id.
+    pub(crate) name: String,
+    /// Absolute.
+    pub(crate) folder: PathBuf,
+}
+
+impl Enrolled {
+    /// All workspaces, the first one first.
+    pub(crate) fn all_workspaces(&self) -> impl Iterator<Item = Workspace> {
+        let first = Workspace {
+            name: FIRST_WORKSPACE.to_owned(),
+            folder: self.workspace.clone(),
+        };
+        std::iter::once(first).chain(self.workspaces.iter().cloned())
+    }
+}
+
+/// What the daemon that runs makes of one workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Served {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// Why it is not served, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+}
+
+/// All workspaces as a file holds them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Serving {
+    #[serde(default)]
+    workspaces: Vec<Served>,
 }
 
 /// Held by the one process that uses a home; let go when it is dropped or the process dies.
@@ -149,6 +198,57 @@ impl Home {
         let text = toml::to_string(enrolled).map_err(io::Error::other);
         text.and_then(|text| self.put("runner.toml", &text))
             .map_err(self.failed("write", "runner.toml"))
+    }
+
+    /// Changes what `runner.toml` says, while a daemon may run: one change comes after the other.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or `change` refuses; then it stays as it is.
+    pub(crate) fn change<E: From<HomeError>>(
+        &self,
+        change: impl FnOnce(&mut Enrolled) -> Result<(), E>,
+    ) -> Result<Option<Enrolled>, E> {
+        let name = "runner.toml.lock";
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.directory.join(name))
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(self.failed("lock", name))?;
+        let Some(before) = self.enrolled()? else {
+            return Ok(None);
+        };
+        let mut enrolled = before.clone();
+        change(&mut enrolled)?;
+        if enrolled != before {
+            self.save(&enrolled)?;
+        }
+        drop(lock);
+        Ok(Some(enrolled))
+    }
+
+    /// Tells whenever `runner.toml` may have been replaced.
+    pub(crate) fn watch(&self) -> Result<Watch, HomeError> {
+        let watching = Watch::begin(&self.directory, "runner.toml");
+        watching.map_err(self.failed("watch", ""))
+    }
+
+    /// Notes, for people, which workspaces the daemon serves.
+    pub(crate) fn note_serving(&self, workspaces: &[Served]) {
+        let workspaces = workspaces.to_vec();
+        let text = toml::to_string(&Serving { workspaces }).map_err(io::Error::other);
+        let noted = text.and_then(|text| self.put("serving", &text));
+        if let Err(error) = noted {
+            tracing::warn!(%error, "it cannot be noted which workspaces are served");
+        }
+    }
+
+    /// What was noted last; nothing where it cannot be read.
+    pub(crate) fn serving(&self) -> Vec<Served> {
+        let text = fs::read_to_string(self.directory.join("serving")).unwrap_or_default();
+        let serving: Serving = toml::from_str(&text).unwrap_or_default();
+        serving.workspaces
     }
 
     /// What the server gave at the newest connect, and wants to see at the next one; 0 before the

@@ -27,7 +27,7 @@ use crate::{
     connection::Transport,
     endpoints::Endpoints,
     enrolment::{EnrolmentError, Proven},
-    home::{Enrolled, Home},
+    home::{Enrolled, Home, HomeError},
     key::RunnerKey,
     network::NetworkNews,
     operations::{Gone, Operations},
@@ -70,6 +70,9 @@ impl LinkKeeper {
             }
             if error.is_final() {
                 return Err(error);
+            }
+            if matches!(error, LinkError::Changed) {
+                continue;
             }
             if let LinkError::Ended(Ended::NewJournal) = error {
                 let journal = JournalId::generate(self.clock.as_ref(), self.entropy.as_ref());
@@ -181,8 +184,12 @@ impl LinkKeeper {
             return;
         }
         self.enrolled.certificate = certificate;
-        match self.home.save(&self.enrolled) {
-            Ok(()) => {
+        let noted = self.home.change(|enrolled| {
+            enrolled.certificate = certificate;
+            Ok::<_, HomeError>(())
+        });
+        match noted {
+            Ok(_) => {
                 tracing::info!(server = %self.endpoints.last(), "another certificate is presented than at the last link; the server's identity vouches for it");
             }
             Err(error) => {
@@ -210,6 +217,9 @@ pub(crate) enum LinkError {
     Lost(Status),
     #[error("the server ended the link")]
     Closed,
+    /// A link says at its beginning what there is.
+    #[error("the runner serves other workspaces now")]
+    Changed,
     #[error("the host has got another address or route since the attempt began")]
     Overtaken,
     #[error("the server sent an access token that cannot be used")]

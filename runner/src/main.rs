@@ -18,11 +18,13 @@ mod link;
 mod network;
 mod operations;
 mod processes;
+mod sandboxes;
 mod server_url;
 mod status;
 #[cfg(test)]
 mod testing;
 mod token_source;
+mod workspaces;
 
 use std::{
     fs,
@@ -38,7 +40,7 @@ use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_types::{OsEntropy, SystemClock};
 
-use cli::{Cli, EnrolArgs, RunArgs, ServersArgs, Verb};
+use cli::{AddWorkspaceArgs, Cli, EnrolArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb};
 use daemon::{DaemonError, DaemonOptions, HostFacts};
 use endpoints::Endpoints;
 use enrol::Enrolment;
@@ -61,6 +63,9 @@ fn main() -> ExitCode {
         Verb::Enrol(_) => "enrol",
         Verb::Run(_) => "run",
         Verb::Servers(_) => "change the server's addresses",
+        Verb::AddWorkspace(_) => "add the workspace",
+        Verb::Workspaces => "list the workspaces",
+        Verb::RemoveWorkspace(_) => "remove the workspace",
         Verb::Status => "say the status",
     };
     let acted = kept
@@ -114,6 +119,18 @@ fn act(cli: Cli) -> anyhow::Result<()> {
         Verb::Enrol(args) => enrol_here(&home, args),
         Verb::Run(args) => serve(home, &args),
         Verb::Servers(args) => change_servers(&home, &args),
+        Verb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
+            println!("{}", workspaces::add(&home, &folder, name)?);
+            Ok(())
+        }
+        Verb::Workspaces => {
+            println!("{}", workspaces::list(&home)?);
+            Ok(())
+        }
+        Verb::RemoveWorkspace(RemoveWorkspaceArgs { name }) => {
+            println!("{}", workspaces::remove(&home, &name)?);
+            Ok(())
+        }
         Verb::Status => {
             println!("{}", status::of(&home)?);
             Ok(())

@@ -22,10 +22,9 @@ use futures_util::{
     stream::{FuturesUnordered, StreamExt as _},
 };
 use proto::v1;
-use runner_host::Host;
 use shared_link::runner::{Act, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_types::{Clock, JournalId, OperationId};
+use shared_types::{Clock, JournalId, OperationId, SandboxId};
 use tokio::{
     sync::{
         mpsc::{self, OwnedPermit},
@@ -43,7 +42,10 @@ use self::{
     work::{Happened, Happenings, Work},
 };
 pub(crate) use self::{journaled::Entry, recovery::Found};
-use crate::{journal::JournalError, processes::Processes};
+use crate::{
+    journal::JournalError,
+    sandboxes::{Sandbox, Sandboxes},
+};
 
 /// Orders that wait for the table.
 const ORDERS_WAITING: usize = 64;
@@ -99,6 +101,16 @@ impl Operations {
         self.wish(Wish::BeginJournal(journal)).await;
     }
 
+    /// Serves a sandbox from now on; one with the same id is replaced.
+    pub(crate) async fn add_sandbox(&self, id: SandboxId, sandbox: Sandbox) {
+        self.wish(Wish::AddSandbox(id, sandbox)).await;
+    }
+
+    /// Serves a sandbox no longer: nothing new starts there, and what is under way goes on.
+    pub(crate) async fn remove_sandbox(&self, id: SandboxId) {
+        self.wish(Wish::RemoveSandbox(id)).await;
+    }
+
     /// Takes nothing new from now on.
     pub(crate) async fn drain(&self) {
         self.wish(Wish::Drain).await;
@@ -128,14 +140,15 @@ enum Wish {
     },
     CloseLink(LinkId),
     BeginJournal(JournalId),
+    AddSandbox(SandboxId, Sandbox),
+    RemoveSandbox(SandboxId),
     Drain,
     Orphan,
 }
 
 /// The task behind [`Operations`].
 pub(crate) struct OperationsService {
-    host: Host,
-    processes: Processes,
+    sandboxes: Sandboxes,
     clock: Arc<dyn Clock>,
     table: Table,
     journaled: Journaled,
@@ -241,6 +254,14 @@ impl OperationsService {
             }
             Wish::CloseLink(_) => {}
             Wish::BeginJournal(journal) => self.begin_journal(journal)?,
+            Wish::AddSandbox(id, sandbox) => {
+                self.sandboxes.add(id, sandbox);
+                self.table.add_sandbox(id);
+            }
+            Wish::RemoveSandbox(id) => {
+                self.table.remove_sandbox(id);
+                self.sandboxes.remove(id);
+            }
             Wish::Drain => self.table.drain(),
             Wish::Orphan => self.work.values_mut().for_each(Work::orphan),
         }
@@ -254,6 +275,7 @@ impl OperationsService {
         match self.table.order(link, order, self.clock.boot_time()) {
             Some(Act::Start {
                 operation,
+                sandbox,
                 request,
                 start_within,
                 run_for,
@@ -262,7 +284,7 @@ impl OperationsService {
                     start_by: self.clock.boot_time().saturating_add(start_within),
                     run_for,
                 };
-                self.begin(operation, request, times)
+                self.begin((operation, sandbox), request, times)
             }
             act => {
                 self.journaled.write(&mut self.table, false)?;

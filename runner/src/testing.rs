@@ -22,6 +22,7 @@ use crate::{
     journal::{Journal, Repair},
     operations::{Found, Operations, OperationsService},
     processes::{ProcessOptions, Processes},
+    sandboxes::{Sandbox, Sandboxes},
 };
 
 pub(crate) use self::{
@@ -92,9 +93,10 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
     let (processes, left) = Processes::open(options, clock.clone(), &OsEntropy)
         .await
         .expect("a pool");
+    let mut sandboxes = Sandboxes::new(PLACE, processes);
+    sandboxes.add(PLACE, Sandbox::Workspace(host));
     Found {
-        host,
-        processes,
+        sandboxes,
         left,
         journal: opened.journal,
         id: match opened.repaired {
@@ -104,7 +106,6 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
         entries: opened.records,
         repaired: opened.repaired,
         boot: boot.to_owned(),
-        sandbox: PLACE,
         sync_before_start: false,
         disconnect_for: DISCONNECTED_AT_MOST,
         clock,

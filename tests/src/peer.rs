@@ -237,6 +237,7 @@ impl Peer {
                     name,
                     root: "/nowhere".to_owned(),
                     isolation: "none".to_owned(),
+                    problem: String::new(),
                 }],
                 features: Vec::new(),
             }),

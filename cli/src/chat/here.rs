@@ -17,6 +17,8 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 pub(super) struct Here {
     /// The runner.
     pub(super) runner: RunnerId,
+    /// The workspace; absent for the runner's first one.
+    pub(super) workspace: Option<String>,
     /// The folder, relative to the root of its workspace; empty for the root.
     pub(super) directory: String,
 }
@@ -26,6 +28,14 @@ pub(super) struct Here {
 struct Enrolled {
     runner: RunnerId,
     workspace: PathBuf,
+    #[serde(default)]
+    workspaces: Vec<Workspace>,
+}
+
+#[derive(Deserialize)]
+struct Workspace {
+    name: String,
+    folder: PathBuf,
 }
 
 /// The present folder, where it is in the workspace of the runner with this home. Whatever cannot be read
@@ -39,12 +49,21 @@ fn of(home: &Path, folder: &Path) -> Option<Here> {
     let file = fs::File::open(home.join("runner/runner.toml")).ok()?;
     file.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
     let enrolled: Enrolled = toml::from_str(&text).ok()?;
-    let workspace = enrolled.workspace.canonicalize().ok()?;
     let folder = folder.canonicalize().ok()?;
-    Some(Here {
-        runner: enrolled.runner,
-        directory: folder.strip_prefix(workspace).ok()?.to_str()?.to_owned(),
-    })
+    let further = enrolled.workspaces.into_iter();
+    let further = further.map(|workspace| (Some(workspace.name), workspace.folder));
+    let all = std::iter::once((None, enrolled.workspace)).chain(further);
+    let beneath = all.filter_map(|(workspace, root)| {
+        let directory = folder.strip_prefix(root.canonicalize().ok()?).ok()?;
+        let directory = directory.to_str()?.to_owned();
+        Some(Here {
+            runner: enrolled.runner,
+            workspace,
+            directory,
+        })
+    });
+    // Where one workspace lies in another, the nearer one is meant.
+    beneath.min_by_key(|here| here.directory.len())
 }
 
 #[cfg(test)]
@@ -65,15 +84,25 @@ mod tests {
              workspace = {:?}\n",
             work.path()
         );
-        fs::write(home.path().join("runner/runner.toml"), enrolled).expect("it is written");
-        let here = |directory: &str| {
+        let api = work.path().join("src");
+        let further = format!("[[workspaces]]\nname = \"api\"\nfolder = {api:?}\n");
+        let file = home.path().join("runner/runner.toml");
+        fs::write(&file, &enrolled).expect("it is written");
+        let here = |workspace: Option<&str>, directory: &str| {
             Some(Here {
                 runner,
+                workspace: workspace.map(str::to_owned),
                 directory: directory.to_owned(),
             })
         };
-        assert_eq!(of(home.path(), &folder), here("src/app"));
-        assert_eq!(of(home.path(), work.path()), here(""));
+        assert_eq!(of(home.path(), &folder), here(None, "src/app"));
+        assert_eq!(of(home.path(), work.path()), here(None, ""));
+        fs::write(&file, enrolled + &further).expect("it is written");
+        assert_eq!(
+            of(home.path(), &folder),
+            here(Some("api"), "app"),
+            "the nearer one"
+        );
         assert_eq!(of(home.path(), home.path()), None, "it lies elsewhere");
     }
 }

@@ -15,8 +15,8 @@ pub(super) async fn set(client: &Client, id: SessionId, name: &str) -> anyhow::R
         return Ok(client.unpin_session(id).await?);
     }
     let runners = client.runners().await?;
-    let runner = pick::runner(&runners, name)?.id.to_string();
-    client.pin_session(id, &runner).await?;
+    let place = pick::place(&runners, name)?;
+    client.pin_session(id, &place).await?;
     Ok(())
 }
 
@@ -56,7 +56,8 @@ pub(super) async fn place(chat: &Chat) -> anyhow::Result<String> {
     let words = match known.iter().find(|runner| runner.id == pin.id) {
         None => format!("runner {}, which was removed (/runner NAME)", pin.name),
         Some(runner) => {
-            let (name, state) = (&runner.name, runners::state(runner, now));
+            let name = runners::with_workspace(&runner.name, pin.workspace.as_deref());
+            let state = runners::state(runner, now);
             let isolation = runners::isolation(runner);
             format!("runner {name} for this session{directory} · {state} · isolation: {isolation}")
         }

@@ -68,6 +68,18 @@ impl Host {
         })
     }
 
+    /// Opens another workspace of the same host, with the same environment. Changes wait for one another
+    /// also where one workspace lies in the other, and all count towards the same bounds.
+    ///
+    /// # Errors
+    /// As [`Host::open`].
+    pub fn beside(&self, root: &Path) -> Result<Self, OpenError> {
+        Ok(Self {
+            workspace: Arc::new(Workspace::open(root)?),
+            ..self.clone()
+        })
+    }
+
     /// The workspace root as it was given.
     pub fn root(&self) -> &Path {
         self.workspace.root()

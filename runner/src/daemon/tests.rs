@@ -4,7 +4,7 @@ mod starved;
 
 use proto::{
     PROTOCOL_VERSION,
-    v1::{exit_record, runner_frame::Kind},
+    v1::{self, exit_record, runner_frame::Kind},
 };
 use shared_link::runner::Incoming;
 use shared_types::{SystemClock, entropy::SeededEntropy};
@@ -42,6 +42,7 @@ impl Daemon {
             server_identity: server.identity(),
             certificate: None,
             workspace: directory.path().to_owned(),
+            workspaces: Vec::new(),
         })
         .expect("an enrolment");
         let (stop, stopped) = mpsc::channel(2);

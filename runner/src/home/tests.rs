@@ -12,6 +12,7 @@ fn enrolled() -> Enrolled {
         server_identity: ServerIdentity([3; 32]),
         certificate: Some(Digest::of(b"certificate")),
         workspace: "/work".into(),
+        workspaces: Vec::new(),
     }
 }
 

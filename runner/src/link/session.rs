@@ -10,7 +10,7 @@ use proto::{
 use shared_link::runner::{self, Opened, Todo};
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::{JoinHandle, spawn_blocking},
     time::{Instant, sleep_until, timeout},
 };
@@ -38,7 +38,8 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub(crate) struct Introduction {
     pub(crate) runner: RunnerId,
-    pub(crate) capabilities: v1::Capabilities,
+    /// Whenever it changes, the link is begun anew.
+    pub(crate) capabilities: watch::Receiver<v1::Capabilities>,
 }
 
 /// What a link needs of its daemon.
@@ -82,6 +83,8 @@ struct Link<'a> {
 enum Event {
     Frame(Box<v1::ServerFrame>),
     Time,
+    /// The runner has something else to say of itself.
+    News,
     Goodbye,
 }
 
@@ -120,8 +123,13 @@ impl Session<'_> {
             reason = reason.as_deref().unwrap_or("the runner stops"),
             "runner disconnected"
         );
-        if served.is_ok() {
-            let left = leave(incoming, outgoing, for_good);
+        let goodbye = match &served {
+            Ok(()) => Some(("the runner stops", for_good)),
+            Err(LinkError::Changed) => Some(("the runner serves other workspaces", false)),
+            Err(_) => None,
+        };
+        if let Some(goodbye) = goodbye {
+            let left = leave(incoming, outgoing, goodbye);
             let _ = timeout(GOODBYE_WITHIN, left).await;
         }
         served
@@ -135,6 +143,9 @@ impl Session<'_> {
     async fn serve(&self, incoming: &mut Frames, link: &mut Link<'_>) -> Result<(), LinkError> {
         let (began, outgoing) = (link.began, link.outgoing.clone());
         let mut session = runner::Session::new(Duration::ZERO);
+        let mut capabilities = self.introduction.capabilities.clone();
+        // What is said when the link begins.
+        capabilities.mark_unchanged();
         loop {
             let event = tokio::select! {
                 frame = incoming.next() => {
@@ -142,6 +153,7 @@ impl Session<'_> {
                     Event::Frame(Box::new(frame.ok_or(LinkError::Closed)?))
                 }
                 () = sleep_until(began + session.wake_at()) => Event::Time,
+                Ok(()) = capabilities.changed() => Event::News,
                 () = self.goodbye.cancelled() => Event::Goodbye,
             };
             match event {
@@ -166,6 +178,7 @@ impl Session<'_> {
                     }
                 }
                 Event::Time => self.beat(&mut session, began, &outgoing)?,
+                Event::News => return Err(LinkError::Changed),
                 Event::Goodbye => return Ok(()),
             }
         }
@@ -225,7 +238,7 @@ impl Session<'_> {
             software_version: env!("CARGO_PKG_VERSION").to_owned(),
             incarnation: Some((&opened.incarnation).into()),
             journal_sequence: opened.journal_sequence,
-            capabilities: Some(self.introduction.capabilities.clone()),
+            capabilities: Some(self.introduction.capabilities.borrow().clone()),
             inventory: opened.inventory.clone(),
         };
         let entropy = self.entropy.as_ref();
@@ -234,9 +247,13 @@ impl Session<'_> {
 }
 
 /// Says goodbye, and gives it and what was sent before it the time to leave.
-async fn leave(mut incoming: Frames, outgoing: mpsc::Sender<v1::RunnerFrame>, for_good: bool) {
+async fn leave(
+    mut incoming: Frames,
+    outgoing: mpsc::Sender<v1::RunnerFrame>,
+    (reason, for_good): (&str, bool),
+) {
     let goodbye = runner_frame::Kind::Goodbye(v1::Goodbye {
-        reason: "the runner stops".to_owned(),
+        reason: reason.to_owned(),
         for_good,
     });
     let kind = Some(goodbye);

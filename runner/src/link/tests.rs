@@ -74,22 +74,25 @@ fn link_of(
 ) -> LinkKeeper {
     let home = Home::within(directory);
     let _ = home.lock().expect("a home");
+    let enrolled = Enrolled {
+        servers: vec![server.url.clone()],
+        allow_plain_text: false,
+        runner: RUNNER,
+        name: "laptop".into(),
+        server_identity: server.identity(),
+        certificate,
+        workspace: directory.to_owned(),
+        workspaces: Vec::new(),
+    };
+    home.save(&enrolled).expect("room");
     LinkKeeper {
         endpoints: endpoints(&[&server.url]),
         home,
-        enrolled: Enrolled {
-            servers: vec![server.url.clone()],
-            allow_plain_text: false,
-            runner: RUNNER,
-            name: "laptop".into(),
-            server_identity: server.identity(),
-            certificate,
-            workspace: directory.to_owned(),
-        },
+        enrolled,
         key: RunnerKey::generate(&SeededEntropy::new(1)),
         introduction: Introduction {
             runner: RUNNER,
-            capabilities: v1::Capabilities::default(),
+            capabilities: tokio::sync::watch::channel(v1::Capabilities::default()).1,
         },
         operations,
         clock: Arc::new(SystemClock::new()),

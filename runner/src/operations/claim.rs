@@ -23,11 +23,16 @@ pub(super) struct Claim {
     /// The journal that had it.
     pub(super) journal: JournalId,
     /// What the journal had of it.
-    pub(super) accepted: Accepted,
+    accepted: Accepted,
 }
 
 impl Claim {
     pub(super) fn new(sandbox: SandboxId, journal: JournalId, accepted: Accepted) -> Self {
+        // Said once: a start record is short.
+        let accepted = Accepted {
+            sandbox: None,
+            ..accepted
+        };
         Self {
             format: FORMAT,
             sandbox,
@@ -47,6 +52,14 @@ impl Claim {
         let claim: Self = serde_json::from_str(text).ok()?;
         (claim.format.abs_diff(FORMAT) <= NEIGHBOURS).then_some(claim)
     }
+
+    /// What was accepted, as a journal has it.
+    pub(super) fn into_accepted(self) -> Accepted {
+        Accepted {
+            sandbox: Some(self.sandbox),
+            ..self.accepted
+        }
+    }
 }
 
 #[cfg(test)]
@@ -61,6 +74,7 @@ mod tests {
     fn the_longest_claim_fits_and_is_read_by_its_neighbours_alone() {
         let accepted = Accepted {
             operation: OperationId::from_u128(u128::MAX),
+            sandbox: Some(SandboxId::from_u128(u128::MAX)),
             digest: Digest::of(b"request"),
             owner: Owner::Session(SessionId::from_u128(u128::MAX)),
             epoch: Epoch(u64::MAX),
@@ -75,10 +89,11 @@ mod tests {
             SandboxId::from_u128(u128::MAX),
             JournalId::from_u128(u128::MAX),
         );
-        let claim = Claim::new(sandbox, journal, accepted);
+        let claim = Claim::new(sandbox, journal, accepted.clone());
         let text = claim.text().expect("JSON");
         assert!(text.len() <= MAX_CLAIM_BYTES, "{}", text.len());
         assert_eq!(Claim::read(&text), Some(claim.clone()));
+        assert_eq!(claim.into_accepted(), accepted);
         for (format, read) in [(0, true), (2, true), (3, false)] {
             let other = text.replacen("\"format\":1", &format!("\"format\":{format}"), 1);
             assert_eq!(Claim::read(&other).is_some(), read, "format {format}");

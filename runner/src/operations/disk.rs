@@ -34,12 +34,14 @@ impl OperationsService {
     /// Finds out whether there is room for something new, and logs where that is news.
     pub(super) fn look_for_room(&mut self) {
         let now = self.clock.monotonic();
-        let short = self.disk.is_short(now, || self.processes.disk_is_short());
+        let short = self
+            .disk
+            .is_short(now, || self.sandboxes.commands().disk_is_short());
         self.table.disk_is_short(short);
         if !self.disk.told.is_news(now, short) {
             return;
         }
-        let folder = self.processes.root().display();
+        let folder = self.sandboxes.commands().root().display();
         match short {
             true => tracing::warn!(
                 %folder,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use runner_host::Change;
 use serde::{Deserialize, Serialize};
 use shared_link::runner::{Accepted, Record, Records, Table};
-use shared_types::{Clock, JournalId, OperationId};
+use shared_types::{Clock, JournalId, OperationId, SandboxId};
 
 use super::changes::Changes;
 use crate::journal::{Journal, JournalError};
@@ -26,6 +26,9 @@ pub(crate) enum Entry {
     /// A file is about to be changed.
     Changing {
         operation: OperationId,
+        /// Where; absent in what a runner with one sandbox wrote, and then its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<SandboxId>,
         change: Change,
     },
 }
@@ -50,8 +53,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Splits what a journal holds; the table's part comes back.
-    pub(super) fn read(&mut self, entries: Vec<Entry>) -> Records {
+    /// Splits what a journal holds; the table's part comes back. What names no sandbox is of the first.
+    pub(super) fn read(&mut self, entries: Vec<Entry>, first: SandboxId) -> Records {
         let (mut records, mut accepted) = (Records::default(), HashSet::new());
         for entry in entries {
             match entry {
@@ -76,8 +79,13 @@ impl Known {
                 } => {
                     self.places.insert(operation, directory);
                 }
-                Entry::Changing { operation, change } => {
-                    self.changes.add(operation, change);
+                Entry::Changing {
+                    operation,
+                    sandbox,
+                    change,
+                } => {
+                    let sandbox = Some(sandbox.unwrap_or(first));
+                    self.changes.add((operation, sandbox), change);
                 }
             }
         }
@@ -96,8 +104,9 @@ impl Known {
         let changes = self
             .changes
             .all()
-            .map(|(operation, change)| Entry::Changing {
+            .map(|(operation, sandbox, change)| Entry::Changing {
                 operation,
+                sandbox,
                 change: change.clone(),
             });
         let records = table.all_records().into_iter().map(Entry::Table);
@@ -169,15 +178,16 @@ impl Journaled {
     /// Writes down what is to become of a file.
     pub(super) fn change(
         &mut self,
-        operation: OperationId,
+        (operation, sandbox): (OperationId, Option<SandboxId>),
         change: Change,
     ) -> Result<(), JournalError> {
         let entry = Entry::Changing {
             operation,
+            sandbox,
             change: change.clone(),
         };
         self.put(&[entry], false)?;
-        self.known.changes.add(operation, change);
+        self.known.changes.add((operation, sandbox), change);
         Ok(())
     }
 

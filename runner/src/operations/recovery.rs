@@ -15,12 +15,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use runner_host::{Host, Settled};
+use runner_host::Settled;
 use shared_link::runner::Table;
 use shared_sandbox::Outcome;
-use shared_types::{
-    Clock, Entropy, Incarnation, JournalId, OperationId, Refusal, RefusalCode, SandboxId,
-};
+use shared_types::{Clock, Entropy, Incarnation, JournalId, OperationId, Refusal, RefusalCode};
 use tokio::sync::{mpsc, watch};
 
 use super::{
@@ -33,13 +31,14 @@ use super::{
 };
 use crate::{
     journal::{Journal, JournalError, Repair},
-    processes::{Left, Processes, Spool},
+    processes::{Left, Spool},
+    sandboxes::Sandboxes,
 };
 
 /// What the operations of a runner are made of.
 pub(crate) struct Found {
-    pub(crate) host: Host,
-    pub(crate) processes: Processes,
+    /// All that are served from the start.
+    pub(crate) sandboxes: Sandboxes,
     /// What earlier daemons left, by the directory's name.
     pub(crate) left: Vec<(String, Left)>,
     pub(crate) journal: Journal<Entry>,
@@ -50,7 +49,6 @@ pub(crate) struct Found {
     pub(crate) repaired: Option<Repair>,
     /// The host's present boot.
     pub(crate) boot: String,
-    pub(crate) sandbox: SandboxId,
     /// Whether a command waits until the disk has what is written down of it.
     pub(crate) sync_before_start: bool,
     /// How long commands may go on without a link.
@@ -77,17 +75,21 @@ impl Operations {
             boot: found.boot.clone(),
         };
         let mut known = Known::default();
-        let mut records = known.read(found.entries);
+        let mut records = known.read(found.entries, found.sandboxes.first());
         let same_boot = known.boot == found.boot;
         if !same_boot {
             records.begin_boot();
         }
         known.boot = found.boot;
         let now = found.clock.boot_time();
-        let (table, open) = Table::restore(incarnation, found.sandbox, records, now);
+        let first = found.sandboxes.first();
+        let (mut table, open) = Table::restore(incarnation, first, records, now);
+        table.remove_sandbox(first);
+        for served in found.sandboxes.ids() {
+            table.add_sandbox(served);
+        }
         let mut service = OperationsService {
-            host: found.host,
-            processes: found.processes,
+            sandboxes: found.sandboxes,
             clock: found.clock,
             table,
             journaled: Journaled {
@@ -160,14 +162,17 @@ impl OperationsService {
                 Left::Running(_) => (true, None),
                 Left::Ended { operation, .. } => (false, *operation),
             };
-            let start = self.processes.start_record(directory).await;
+            let start = self.sandboxes.commands().start_record(directory).await;
             let claim = start.as_ref().and_then(|start| start.claim.as_deref());
             let claim = claim.and_then(Claim::read);
             let operation = start.map(|start| start.operation).or(named);
             doubted |= match (claim, operation) {
                 (Some(claim), _) => {
-                    let ours = claim.journal == self.table.incarnation().journal || set_aside;
-                    ours && claim.sandbox == self.table.sandbox() && self.take_up(claim, directory)
+                    // Of a journal that is gone it is not known which one it was: what is of a sandbox of
+                    // this runner is of this runner's.
+                    let ours = claim.journal == self.table.incarnation().journal
+                        || (set_aside && self.table.has_sandbox(claim.sandbox));
+                    ours && self.take_up(claim, directory)
                 }
                 (None, Some(id)) if self.table.is_open(id) => self.place(id, directory),
                 (None, Some(id)) => runs && !self.table.remembers(id) && !self.table.is_over(id),
@@ -179,11 +184,12 @@ impl OperationsService {
 
     /// Takes up what a start record claims; whether the journal should have had that.
     fn take_up(&mut self, claim: Claim, directory: &str) -> bool {
-        let id = claim.accepted.operation;
+        let accepted = claim.into_accepted();
+        let id = accepted.operation;
         if self.table.is_over(id) || (self.table.remembers(id) && !self.table.is_open(id)) {
             return false;
         }
-        self.table.adopt(claim.accepted, self.clock.boot_time());
+        self.table.adopt(accepted, self.clock.boot_time());
         self.place(id, directory)
     }
 
@@ -254,7 +260,7 @@ impl OperationsService {
         }
         for directory in unreadable {
             tracing::warn!(directory, "leaving a directory that cannot be understood");
-            self.processes.set_aside(&directory).await;
+            self.sandboxes.commands().set_aside(&directory).await;
         }
         Ok(())
     }
@@ -293,8 +299,16 @@ impl OperationsService {
 
     /// An operation that has no directory: either one on files, or one that never got that far.
     async fn without_a_place(&mut self, id: OperationId, same_boot: bool) {
+        let sandbox = self.table.sandbox_of(id);
+        let sandbox = sandbox.and_then(|sandbox| self.sandboxes.get(sandbox));
         let settled = match self.journaled.known.changes.of(id) {
-            Some((change, later)) => self.host.settle(change.clone(), later).await,
+            Some((change, later)) => match sandbox {
+                Some(sandbox) => sandbox.settle(change.clone(), later).await,
+                None => {
+                    let reason = "the workspace in which it changed files is not served any more";
+                    return self.table.ended(id, lost(reason), 0);
+                }
+            },
             None if same_boot => Settled::NotApplied,
             None => Settled::Unclear,
         };

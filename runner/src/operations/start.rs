@@ -9,7 +9,7 @@ use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, Request, Retention, StreamEnd,
 };
 use shared_types::{
-    OperationId, Refusal, RefusalCode,
+    OperationId, Refusal, RefusalCode, SandboxId,
     limits::{KILL_GRACE, RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM},
 };
 use tokio::sync::mpsc;
@@ -22,7 +22,8 @@ use super::{
 };
 use crate::{
     journal::JournalError,
-    processes::{Passing, Process, ProcessTerms, Waiting},
+    processes::{Passing, Process, ProcessTerms, Processes, Waiting},
+    sandboxes::Sandbox,
 };
 
 /// A command and the supervisor that is to run it, once both are there.
@@ -42,6 +43,8 @@ pub(super) struct Times {
 pub(super) struct Taken {
     plan: Result<Plan, Unplanned>,
     waiting: Result<Waiting, NotStarted>,
+    /// What runs it.
+    processes: Processes,
     times: Times,
     /// Its place is in the journal, and on the disk.
     placed: bool,
@@ -51,6 +54,7 @@ pub(super) struct Taken {
 struct Ready {
     plan: Plan,
     waiting: Waiting,
+    processes: Processes,
 }
 
 impl Ready {
@@ -64,11 +68,16 @@ impl OperationsService {
     /// Something was accepted that may start: it is written down, and begun.
     pub(super) fn begin(
         &mut self,
-        id: OperationId,
+        (id, sandbox): (OperationId, SandboxId),
         request: Request,
         times: Times,
     ) -> Result<(), JournalError> {
-        let ready = self.ready(&request);
+        // The table admits only what is for a sandbox that is served.
+        let Some(sandbox) = self.sandboxes.get(sandbox).cloned() else {
+            self.journaled.write(&mut self.table, false)?;
+            return self.end(id, Outcome::Refused(not_served()));
+        };
+        let ready = self.ready(&sandbox, &request);
         let written = match &ready {
             Some(ready) => self
                 .journaled
@@ -76,7 +85,7 @@ impl OperationsService {
             None => self.journaled.write(&mut self.table, !request.only_reads()),
         };
         match written {
-            Ok(()) => self.start(id, request, times, ready),
+            Ok(()) => self.start(id, &sandbox, (request, times), ready),
             Err(error) => return self.not_begun(id, &error),
         }
         Ok(())
@@ -91,41 +100,49 @@ impl OperationsService {
     }
 
     /// What it takes to start this, if it is a command and nothing has to be waited for.
-    fn ready(&self, request: &Request) -> Option<Ready> {
+    fn ready(&self, sandbox: &Sandbox, request: &Request) -> Option<Ready> {
         let Request::Exec(exec) = request else {
             return None;
         };
+        let processes = self.sandboxes.processes(sandbox);
         Some(Ready {
-            plan: self.host.plan_at_once(exec)?,
-            waiting: self.processes.ready()?,
+            plan: sandbox.plan_at_once(exec)?,
+            waiting: processes.ready()?,
+            processes: processes.clone(),
         })
     }
 
     /// Starts what was accepted; the place of a command that is ready is in the journal as well.
-    fn start(&mut self, id: OperationId, request: Request, times: Times, ready: Option<Ready>) {
+    fn start(
+        &mut self,
+        id: OperationId,
+        sandbox: &Sandbox,
+        (request, times): (Request, Times),
+        ready: Option<Ready>,
+    ) {
         match request {
             Request::Exec(exec) => match ready {
                 Some(ready) => self.placed(id, ready, times, Passing::new()),
-                None => self.prepare(id, exec, times),
+                None => self.prepare(id, sandbox, exec, times),
             },
             Request::Upload(upload) => {
-                let uploading = self.host.upload(upload, times.run_for);
+                let uploading = sandbox.upload(upload, times.run_for);
                 self.perform_upload(id, uploading);
             }
             Request::Unpack(unpack) => {
-                let uploading = self.host.unpack(unpack, times.run_for);
+                let uploading = sandbox.unpack(unpack, times.run_for);
                 self.perform_upload(id, uploading);
             }
             Request::Download(download) => {
-                let performing = self.host.download(download, times.run_for);
+                let performing = sandbox.download(download, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
             Request::Pack(pack) => {
-                let performing = self.host.pack(pack, times.run_for);
+                let performing = sandbox.pack(pack, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
             request => {
-                let performing = self.host.perform(request, times.run_for);
+                let performing = sandbox.perform(request, times.run_for);
                 self.perform(id, Work::Files(performing.stop), performing.events);
             }
         }
@@ -142,16 +159,18 @@ impl OperationsService {
         self.watch(id, ReceiverStream::new(events).map(Happened::Host));
     }
 
-    fn prepare(&mut self, id: OperationId, exec: Exec, times: Times) {
-        let (host, processes) = (self.host.clone(), self.processes.clone());
+    fn prepare(&mut self, id: OperationId, sandbox: &Sandbox, exec: Exec, times: Times) {
+        let processes = self.sandboxes.processes(sandbox).clone();
+        let sandbox = sandbox.clone();
         self.work.insert(id, Work::Starting(None, Passing::new()));
         self.starting.push(Box::pin(async move {
-            let plan = tokio::task::spawn_blocking(move || host.plan(&exec)).await;
+            let plan = tokio::task::spawn_blocking(move || sandbox.plan(&exec)).await;
             let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
             let waiting = processes.take().await;
             let taken = Taken {
                 plan,
                 waiting,
+                processes,
                 times,
                 placed: false,
             };
@@ -164,6 +183,7 @@ impl OperationsService {
         let Taken {
             plan,
             waiting,
+            processes,
             times,
             placed,
         } = taken;
@@ -182,7 +202,11 @@ impl OperationsService {
             (None, _, Err(reason)) => {
                 return self.end(id, not_started(reason, ExitCause::Exited));
             }
-            (None, Ok(plan), Ok(waiting)) => Ready { plan, waiting },
+            (None, Ok(plan), Ok(waiting)) => Ready {
+                plan,
+                waiting,
+                processes,
+            },
         };
         if placed {
             self.hand_over(id, ready, times, passing);
@@ -202,6 +226,7 @@ impl OperationsService {
         let taken = Taken {
             plan: Ok(ready.plan),
             waiting: Ok(ready.waiting),
+            processes: ready.processes,
             times,
             placed: true,
         };
@@ -209,9 +234,13 @@ impl OperationsService {
     }
 
     fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
-        let Ready { plan, waiting } = ready;
+        let Ready {
+            plan,
+            waiting,
+            processes,
+        } = ready;
         let terms = self.terms(id, times.run_for, plan.retention);
-        let process = self.processes.start(waiting, id, plan, terms, passing);
+        let process = processes.start(waiting, id, plan, terms, passing);
         self.attend(id, process);
     }
 
@@ -257,7 +286,7 @@ impl OperationsService {
     fn claim(&self, id: OperationId) -> Option<String> {
         let journal = self.table.incarnation().journal;
         let accepted = self.table.accepted(id)?;
-        Claim::new(self.table.sandbox(), journal, accepted).text()
+        Claim::new(self.table.sandbox_of(id)?, journal, accepted).text()
     }
 
     /// Takes care of a command that runs.
@@ -278,6 +307,11 @@ fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
     tracing::error!(%error, "failed to plan a command");
     let message = "the runner failed inside before the command started; its log says how";
     Refusal::new(RefusalCode::Fenced, message)
+}
+
+fn not_served() -> Refusal {
+    let message = "the runner does not serve this workspace any more";
+    Refusal::new(RefusalCode::NotFound, message)
 }
 
 fn too_late() -> Refusal {

@@ -143,7 +143,11 @@ impl OperationsService {
     ) -> Result<(), JournalError> {
         match happened {
             Happened::Host(HostEvent::Changing(announced)) => {
-                match self.journaled.change(id, announced.change.clone()) {
+                let sandbox = self.table.sandbox_of(id);
+                match self
+                    .journaled
+                    .change((id, sandbox), announced.change.clone())
+                {
                     Ok(()) => announced.go_ahead(),
                     Err(error) => announced.refuse(no_room(&error)),
                 }
@@ -233,7 +237,7 @@ impl OperationsService {
         self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
-            self.processes.forget(spool);
+            self.sandboxes.commands().forget(spool);
         }
     }
 

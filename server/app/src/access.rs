@@ -72,6 +72,8 @@ pub struct ActiveRunner {
     pub id: RunnerId,
     /// Its name.
     pub name: String,
+    /// The workspace that the person chose with it; its first one is meant where this is absent.
+    pub workspace: Option<String>,
     /// Whether it was removed. It stays the choice: another one of its name is not it.
     pub removed: bool,
     /// Whether it is the tenant's default, because the person has chosen none.
@@ -343,9 +345,14 @@ impl Access {
         let active_runner = match self.store.runner_in_use(ctx.tenant, ctx.user).await? {
             Some(in_use) => {
                 let row = self.store.runner(ctx.tenant, in_use.id).await?;
+                let workspace = match in_use.sandbox {
+                    Some(sandbox) => Some(self.store.sandbox_name(ctx.tenant, sandbox).await?),
+                    None => None,
+                };
                 Some(ActiveRunner {
                     id: in_use.id,
                     name: row.name,
+                    workspace,
                     removed: row.revoked_at.is_some(),
                     is_default: in_use.is_default,
                 })

@@ -5,10 +5,10 @@
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
 
 use server_store::{
-    CredentialRow, ListedOperation, PersonRow, Role, RunnerRow, Scopes, SessionRow, Store,
-    StoreError, UserKind,
+    CredentialRow, ListedOperation, PersonRow, Role, RunnerRow, SandboxRow, Scopes, SessionRow,
+    Store, StoreError, UserKind,
 };
-use shared_types::{CredentialId, OperationId, RunnerId, SessionId, TenantId, UserId};
+use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, TenantId, UserId};
 
 use crate::{
     AppError, OpContext,
@@ -22,6 +22,20 @@ const NOBODY: UserId = UserId::from_u128(0);
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
     store: Store,
+}
+
+/// A runner, and the workspace that was named with it.
+pub(crate) struct NamedPlace {
+    pub(crate) runner: RunnerRow,
+    /// The runner's first one is meant where this is absent.
+    pub(crate) workspace: Option<SandboxRow>,
+}
+
+impl NamedPlace {
+    pub(crate) fn ids(&self) -> (RunnerId, Option<SandboxId>) {
+        let workspace = self.workspace.as_ref();
+        (self.runner.id, workspace.map(|workspace| workspace.id))
+    }
 }
 
 impl Gate {
@@ -127,6 +141,47 @@ impl Gate {
         };
         checked(ctx, action, &resource, NOUN)?;
         Ok(row)
+    }
+
+    /// A runner that is not removed, by its name or id, alone or with one of its workspaces by name:
+    /// `RUNNER`, or `RUNNER/WORKSPACE`.
+    pub(crate) async fn place(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        named: &str,
+    ) -> Result<NamedPlace, AppError> {
+        let (name_or_id, workspace) = match named.split_once('/') {
+            Some((runner, workspace)) => (runner, Some(workspace)),
+            None => (named, None),
+        };
+        let runner = self.runner(ctx, action, name_or_id).await?;
+        let workspace = match workspace {
+            Some(name) => Some(self.workspace(&runner, name).await?),
+            None => None,
+        };
+        Ok(NamedPlace { runner, workspace })
+    }
+
+    async fn workspace(&self, runner: &RunnerRow, name: &str) -> Result<SandboxRow, AppError> {
+        let known = self.store.sandboxes_of_runner(runner.tenant, runner.id);
+        let known = known.await?;
+        let names: Vec<_> = known.iter().map(|one| one.name.clone()).collect();
+        let found = known.into_iter().find(|one| one.name == name);
+        found.ok_or_else(|| {
+            let runner = &runner.name;
+            AppError::Conflict(match names.is_empty() {
+                true => format!(
+                    "runner {runner} has never been online, so that its workspaces are not known; start it \
+                     (gantry-runner run)"
+                ),
+                false => format!(
+                    "runner {runner} has no such workspace, only: {}; on its machine one is added with: \
+                     gantry-runner add-workspace FOLDER --name NAME",
+                    names.join(", ")
+                ),
+            })
+        })
     }
 
     /// The runners that the subject may see, by name, after that name (empty: from the start).

@@ -77,7 +77,7 @@ pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
-pub use server_store::{SettingLayer, SettingName};
+pub use server_store::{SandboxRow, SettingLayer, SettingName};
 pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};

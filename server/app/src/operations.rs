@@ -16,12 +16,12 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use server_router::{Collected, RemoteSandbox, is_kept_nowhere, links::Links};
-use server_store::{Outputs as OutputArea, Store, StoreError};
+use server_store::{FleetSandbox, Outputs as OutputArea, Store, StoreError};
 use shared_sandbox::{
     CancelAnswer, Control, Controls, Input, Operation, OutputStream, Request, Running, Sandbox as _,
 };
 use shared_types::{
-    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, TenantId,
+    Clock, Entropy, OperationId, Refusal, RefusalCode, Remedy, RunnerId, SandboxId, TenantId,
     limits::COMMAND_RUNS_AT_MOST,
 };
 
@@ -57,7 +57,8 @@ const RUNS_AT_LEAST: Duration = Duration::from_secs(1);
 pub struct StartOperation {
     /// What the caller calls it; with the same key it is placed once. Without one it is new.
     pub key: Option<String>,
-    /// Where: a runner's name or id; without one, the runner that the user chose.
+    /// Where: a runner's name or id, alone or with one of its workspaces (`laptop/api`); without one, the
+    /// place that the user chose.
     pub runner: Option<String>,
     /// What.
     pub request: Request,
@@ -115,14 +116,28 @@ impl Operations {
         }
         self.allowance.operation(ctx)?;
         let key = start.key.clone().unwrap_or_else(|| self.new_key());
-        let runner = self.runner(ctx, start.runner.as_deref()).await?;
+        let (runner, sandbox) = self.place(ctx, start.runner.as_deref()).await?;
         let place = self.store.caller_place(ctx.tenant, runner).await;
-        let place = place.map_err(runners::not_found)?;
-        let (Some((sandbox, _)), Some(epoch)) = (place.runner.sandbox, place.epoch) else {
-            return Err(AppError::Conflict(format!(
-                "runner {} has never been online; start it (gantry-runner run)",
-                place.runner.name
-            )));
+        let place = place.map_err(runners::not_found)?.runner;
+        let meant = match sandbox {
+            None => place.sandboxes.first(),
+            Some(id) => place.sandboxes.iter().find(|one| one.id == id),
+        };
+        let Some(&FleetSandbox {
+            id: sandbox, epoch, ..
+        }) = meant
+        else {
+            return Err(AppError::Conflict(match place.sandboxes.is_empty() {
+                true => format!(
+                    "runner {} has never been online; start it (gantry-runner run)",
+                    place.name
+                ),
+                false => format!(
+                    "the workspace that was chosen on runner {name} is not there any more; choose \
+                     another: gantry runners use {name}/WORKSPACE",
+                    name = place.name
+                ),
+            }));
         };
         let asked = Asked {
             tenant: ctx.tenant,
@@ -335,7 +350,10 @@ impl Operations {
             Err(error) => return Err(error.into()),
         };
         let elsewhere = match &start.runner {
-            Some(runner) => self.runner(ctx, Some(runner)).await? != row.runner,
+            Some(named) => {
+                let (runner, sandbox) = self.place(ctx, Some(named)).await?;
+                runner != row.runner || sandbox.is_some_and(|sandbox| sandbox != row.sandbox)
+            }
             None => false,
         };
         if row.digest != start.request.digest() || elsewhere {
@@ -350,11 +368,16 @@ impl Operations {
         Ok(Some(row.id))
     }
 
-    async fn runner(&self, ctx: &OpContext, named: Option<&str>) -> Result<RunnerId, AppError> {
+    /// The runner that is named, or that the user chose, and the workspace where one was named with it.
+    async fn place(
+        &self,
+        ctx: &OpContext,
+        named: Option<&str>,
+    ) -> Result<(RunnerId, Option<SandboxId>), AppError> {
         match named {
-            Some(name_or_id) => {
-                let found = self.gate.runner(ctx, Action::UseRunner, name_or_id).await;
-                Ok(found?.id)
+            Some(named) => {
+                let found = self.gate.place(ctx, Action::UseRunner, named).await?;
+                Ok(found.ids())
             }
             None => {
                 let in_use = self.store.runner_in_use(ctx.tenant, ctx.user).await?;
@@ -365,7 +388,7 @@ impl Operations {
                     )
                 })?;
                 let known = self.gate.known_runner(ctx, Action::UseRunner, active.id);
-                known.await.map(|()| active.id)
+                known.await.map(|()| (active.id, active.sandbox))
             }
         }
     }
@@ -426,6 +449,7 @@ impl Operations {
             isolation: Arc::clone(&self.isolation),
             tenant: asked.tenant,
             runner: asked.runner,
+            sandbox: asked.sandbox,
         };
         let intents = CallerIntents {
             store: self.store.clone(),

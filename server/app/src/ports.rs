@@ -218,6 +218,7 @@ impl LinkRows for Rows {
                     name: sandbox.name.clone(),
                     root: sandbox.root.clone(),
                     isolation: sandbox.isolation.clone(),
+                    problem: sandbox.problem.clone(),
                 })
                 .collect(),
             remembered: hello.inventory.iter().map(|one| one.operation).collect(),

@@ -7,7 +7,8 @@ use server_router::{
     ports::lost_to_revocation,
 };
 use server_store::{
-    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SettingsOf, SharedWith, Store,
+    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SandboxRow, SettingsOf,
+    SharedWith, Store,
 };
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
@@ -50,12 +51,12 @@ pub struct Runner {
     pub outdated: Option<u32>,
     /// Whether it is removed when it leaves for good or stays away.
     pub ephemeral: bool,
-    /// What it reports that its sandbox keeps apart.
+    /// What it reports that its first workspace keeps apart.
     pub isolation: Isolation,
     /// Whether policy takes its word for that.
     pub believed: bool,
-    /// The directory that it works in.
-    pub workspace: String,
+    /// Its workspaces, the first one first.
+    pub sandboxes: Vec<SandboxRow>,
     /// Its host's name.
     pub hostname: String,
     /// Its host's system and processor.
@@ -135,15 +136,16 @@ impl Runners {
         Ok((runners, more))
     }
 
-    /// Makes the runner of this name or id the one where the user's tools run.
+    /// Makes the runner of this name or id the one where the user's tools run: in its first workspace, or
+    /// in the one that is named with it.
     ///
     /// # Errors
-    /// If the tenant has no such runner.
+    /// If the tenant has no such runner, or the runner no such workspace.
     pub async fn choose(&self, ctx: &OpContext, name_or_id: &str) -> Result<Runner, AppError> {
-        let row = self.gate.runner(ctx, Action::UseRunner, name_or_id).await?;
-        let (of, id) = (SettingsOf::User(ctx.user), row.id);
-        choose_runner(&self.store, ctx, of, Some(id), self.clock.now()).await?;
-        self.shown(row, Some(id)).await
+        let place = self.gate.place(ctx, Action::UseRunner, name_or_id).await?;
+        let (of, ids) = (SettingsOf::User(ctx.user), place.ids());
+        choose_runner(&self.store, ctx, of, Some(ids), self.clock.now()).await?;
+        self.as_seen(ctx, place.runner).await
     }
 
     /// Takes the user's choice of a runner back; the tenant's default counts then, if there is one.
@@ -345,12 +347,9 @@ impl Runners {
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
         let sandboxes = self.store.sandboxes_of_runner(row.tenant, row.id).await?;
-        let (workspace, isolation) = sandboxes
-            .into_iter()
-            .next()
-            .map_or((String::new(), Isolation::none()), |sandbox| {
-                (sandbox.root, sandbox.isolation)
-            });
+        let isolation = sandboxes
+            .first()
+            .map_or_else(Isolation::none, |sandbox| sandbox.isolation.clone());
         let shares = self.store.shares_of_runner(row.tenant, row.id).await?;
         let now = self.clock.now();
         Ok(Runner {
@@ -367,7 +366,7 @@ impl Runners {
             name: row.name,
             isolation,
             believed: self.isolation.believes(row.id),
-            workspace,
+            sandboxes,
             hostname: row.hostname,
             platform: if row.os.is_empty() {
                 String::new()

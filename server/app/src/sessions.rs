@@ -7,7 +7,8 @@ use server_store::{
     Store,
 };
 use shared_types::{
-    Clock, Entropy, Event, RunnerId, SessionEvent, SessionId, TenantId, Timestamp, TurnId, UserId,
+    Clock, Entropy, Event, RunnerId, SandboxId, SessionEvent, SessionId, TenantId, Timestamp,
+    TurnId, UserId,
     clean::clean_line,
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
@@ -139,13 +140,13 @@ impl Sessions {
     async fn runner(
         &self,
         ctx: &OpContext,
-        name_or_id: Option<&str>,
-    ) -> Result<Option<RunnerId>, AppError> {
-        let Some(name_or_id) = name_or_id else {
+        named: Option<&str>,
+    ) -> Result<Option<(RunnerId, Option<SandboxId>)>, AppError> {
+        let Some(named) = named else {
             return Ok(None);
         };
-        let found = self.gate.runner(ctx, Action::UseRunner, name_or_id).await;
-        Ok(Some(found?.id))
+        let found = self.gate.place(ctx, Action::UseRunner, named).await;
+        Ok(Some(found?.ids()))
     }
 
     /// Changes what lists show of a session.

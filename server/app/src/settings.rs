@@ -8,10 +8,10 @@ use std::sync::Arc;
 use server_llm::{ModelInfo, Models};
 use server_store::{
     SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf, Store,
-    StoredSettings,
+    StoredSettings, place_of, place_value,
 };
 use shared_types::{
-    Clock, RunnerId, SessionId, Timestamp,
+    Clock, RunnerId, SandboxId, SessionId, Timestamp,
     event::TurnSettings,
     limits::{MAX_STEPS, USUAL_STEPS},
 };
@@ -241,9 +241,16 @@ impl Settings {
     async fn stored(&self, ctx: &OpContext, row: &SettingRow) -> Result<Setting, AppError> {
         let (value, note) = match row.name {
             SettingName::Runner => {
-                let id: RunnerId = row.value.parse().map_err(AppError::unavailable)?;
+                let (id, sandbox) = place_of(&row.value)?;
                 let runner = self.store.runner(ctx.tenant, id).await?;
-                (runner.name, runner.revoked_at.map(|_| "removed"))
+                let name = match sandbox {
+                    Some(sandbox) => {
+                        let workspace = self.store.sandbox_name(ctx.tenant, sandbox).await?;
+                        format!("{}/{workspace}", runner.name)
+                    }
+                    None => runner.name,
+                };
+                (name, runner.revoked_at.map(|_| "removed"))
             }
             SettingName::Model => {
                 let offered = self.models.named(&row.value).is_some();
@@ -298,7 +305,7 @@ impl Settings {
 
     fn allowed(&self, name: SettingName) -> String {
         match name {
-            SettingName::Runner => "a runner that you may use".to_owned(),
+            SettingName::Runner => "a runner that you may use, or RUNNER/WORKSPACE".to_owned(),
             SettingName::Model => format!("one of: {}", self.models.names()),
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
@@ -311,12 +318,12 @@ pub(crate) async fn choose_runner(
     store: &Store,
     ctx: &OpContext,
     of: SettingsOf,
-    runner: Option<RunnerId>,
+    place: Option<(RunnerId, Option<SandboxId>)>,
     now: Timestamp,
 ) -> Result<(), AppError> {
     let change = SettingChange {
         name: SettingName::Runner,
-        value: runner.map(|id| id.to_string()),
+        value: place.map(|(runner, sandbox)| place_value(&runner, sandbox)),
     };
     let (changes, by) = ([change], ctx.by());
     let changed = store.change_settings(ctx.tenant, of, &changes, None, &by, now);

@@ -53,7 +53,7 @@ pub struct Recent {
     pub lease: Duration,
 }
 
-/// The chosen runner's sandbox.
+/// The workspace that was chosen with the runner, else the runner's first one.
 ///
 /// # Errors
 /// `Unavailable`: no runner is chosen, or the chosen one is unknown, offline, locked or removed.
@@ -86,20 +86,38 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
             return Err(unavailable(format!("{which} was removed; {other}")));
         }
     }
-    let (Some((sandbox, isolation)), Some(incarnation)) = (&runner.sandbox, &runner.incarnation)
-    else {
+    let (Some(first), Some(incarnation)) = (runner.sandboxes.first(), &runner.incarnation) else {
         return Err(unavailable(format!(
             "{which} offers no workspace; look at its log"
         )));
     };
-    let missing = isolation.missing(&snapshot.demanded);
+    let sandbox = match snapshot.choice.workspace() {
+        None => first,
+        Some(name) => {
+            let found = runner.sandboxes.iter().find(|sandbox| sandbox.name == name);
+            found.ok_or_else(|| {
+                let names = runner.sandboxes.iter().map(|sandbox| sandbox.name.as_str());
+                let names = names.collect::<Vec<_>>().join(", ");
+                unavailable(format!(
+                    "{which} has no workspace {name:?} any more, only: {names}; {other}"
+                ))
+            })?
+        }
+    };
+    if let Some(problem) = &sandbox.problem {
+        return Err(unavailable(format!(
+            "{which} cannot work in its workspace {:?}: {problem}; then start the runner anew, or {other}",
+            sandbox.name
+        )));
+    }
+    let missing = sandbox.isolation.missing(&snapshot.demanded);
     if missing != Isolation::none() {
         return Err(forbidden(format!(
             "{which} does not prove the isolation that is demanded: {missing} is missing; {other}"
         )));
     }
     let proved = match runner.believed {
-        true => isolation.clone(),
+        true => sandbox.isolation.clone(),
         false => Isolation::none(),
     };
     if !proved.satisfies(&snapshot.demanded) {
@@ -113,7 +131,7 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
         place: Place {
             runner: runner.id,
             runner_name: runner.name.clone(),
-            sandbox: *sandbox,
+            sandbox: sandbox.id,
             isolation: proved,
         },
         incarnation: incarnation.clone(),

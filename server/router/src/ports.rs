@@ -54,12 +54,25 @@ pub struct FleetRunner {
     pub state: RunnerState,
     /// Whether it may not come back as who it is, because its folder was copied.
     pub locked: bool,
-    /// Its workspace and what the runner reports that this keeps apart; absent until it has said so.
-    pub sandbox: Option<(SandboxId, Isolation)>,
+    /// Its workspaces, the first one first; none until it has said so.
+    pub sandboxes: Vec<FleetSandbox>,
     /// Whether policy takes its word for that. Where it does not, nothing is proved.
     pub believed: bool,
     /// What its memory is worth; absent until it has linked once.
     pub incarnation: Option<Incarnation>,
+}
+
+/// A workspace of a runner as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetSandbox {
+    /// Which one.
+    pub id: SandboxId,
+    /// What the runner calls it.
+    pub name: String,
+    /// What the runner reports that it keeps apart.
+    pub isolation: Isolation,
+    /// Why nothing can happen there, where that is so.
+    pub problem: Option<String>,
 }
 
 /// Where the operations of one owner are placed.

@@ -7,7 +7,7 @@ use shared_types::{
 use crate::{
     Store, StoreError,
     columns::Columns as _,
-    database::{Row, query},
+    database::{MAX_PAGE, Row, page, query},
     turn,
 };
 
@@ -39,8 +39,23 @@ pub struct ChosenRunner {
     pub last_seen_at: Option<Timestamp>,
     /// What its memory of operations was worth at its newest link.
     pub incarnation: Option<Incarnation>,
-    /// The first by name of its sandboxes, and what that is proved to keep apart.
-    pub sandbox: Option<(SandboxId, Isolation)>,
+    /// What it reported at its newest link, the first one first.
+    pub sandboxes: Vec<FleetSandbox>,
+}
+
+/// A sandbox of the runner that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetSandbox {
+    /// Its id.
+    pub id: SandboxId,
+    /// What the runner calls it.
+    pub name: String,
+    /// What it is proved to keep apart.
+    pub isolation: Isolation,
+    /// Why nothing can happen there; empty where it can.
+    pub problem: String,
+    /// Under which epoch the operations of callers are sent there.
+    pub epoch: Epoch,
 }
 
 impl Store {
@@ -49,10 +64,12 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
     pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
-        let row: Row = query(
+        let rows = query(
             "SELECT demanded_isolation, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
-                 sandboxes.id AS sandbox_id, isolation
+                 sandboxes.id AS sandbox_id, sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
+                 (SELECT name FROM sandboxes AS wanted WHERE wanted.tenant_id = turns.tenant_id
+                     AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace
              FROM turns JOIN tenants ON tenants.id = turns.tenant_id
              LEFT JOIN runners
                  ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id
@@ -60,33 +77,33 @@ impl Store {
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
                      AND sandboxes.generation = runners.generation
              WHERE turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL
-             ORDER BY sandboxes.name LIMIT 1",
+             ORDER BY position, sandboxes.name LIMIT $3",
         )
         .bind(tenant.to_string())
         .bind(turn.to_string())
-        .fetch_one(&mut self.read(tenant).await?)
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
+        let row = rows.first().ok_or(StoreError::NotFound)?;
         let chosen = match row.maybe_parsed("chosen_runner_id")? {
-            Some(id) => Some(chosen(id, &row)?),
+            Some(id) => Some(chosen(id, row, &rows)?),
             None => None,
         };
         Ok(FleetRow {
             demanded: row.parsed("demanded_isolation")?,
-            choice: turn::choice(&row)?,
+            choice: turn::choice(row)?,
             chosen,
         })
     }
 }
 
-/// Where a caller's operation may go: one runner, and the epoch of its sandbox.
+/// Where a caller's operation may go: the sandboxes of one runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallerPlace {
     /// What a sandbox must be proved to keep apart.
     pub demanded: Isolation,
     /// The runner, as it is now.
     pub runner: ChosenRunner,
-    /// Under which epoch its sandbox's operations are sent; absent where it has no sandbox.
-    pub epoch: Option<Epoch>,
 }
 
 impl Store {
@@ -99,33 +116,46 @@ impl Store {
         tenant: TenantId,
         runner: RunnerId,
     ) -> Result<CallerPlace, StoreError> {
-        let row: Row = query(
+        let rows = query(
             "SELECT demanded_isolation, runners.name AS chosen_runner_name, revoked_at, locked_at,
                  replica_id, last_seen_at, journal_id, boot_id, sandboxes.id AS sandbox_id,
-                 isolation, epoch
+                 sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch
              FROM runners JOIN tenants ON tenants.id = runners.tenant_id
              LEFT JOIN sandboxes
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
                      AND sandboxes.generation = runners.generation
              WHERE runners.tenant_id = $1 AND runners.id = $2
-             ORDER BY sandboxes.name LIMIT 1",
+             ORDER BY position, sandboxes.name LIMIT $3",
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .fetch_one(&mut self.read(tenant).await?)
+        .bind(page(MAX_PAGE))
+        .fetch_all(&mut self.read(tenant).await?)
         .await?;
-        let epoch = row.maybe_integer("epoch")?;
+        let row = rows.first().ok_or(StoreError::NotFound)?;
         Ok(CallerPlace {
             demanded: row.parsed("demanded_isolation")?,
-            runner: chosen(runner, &row)?,
-            epoch: epoch.and_then(|epoch| u64::try_from(epoch).ok().map(Epoch)),
+            runner: chosen(runner, row, &rows)?,
         })
     }
 }
 
-fn chosen(id: RunnerId, row: &Row) -> Result<ChosenRunner, sqlx::Error> {
+/// The runner in the first of these rows, with the sandboxes in all of them.
+fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::Error> {
     let journal = row.maybe_parsed("journal_id")?;
-    let sandbox = row.maybe_parsed("sandbox_id")?;
+    let mut sandboxes = Vec::with_capacity(rows.len());
+    for row in rows {
+        // Of a runner that has not reported any there is one row without.
+        if let Some(id) = row.maybe_parsed("sandbox_id")? {
+            sandboxes.push(FleetSandbox {
+                id,
+                name: row.text("sandbox_name")?,
+                isolation: row.parsed("isolation")?,
+                problem: row.text("problem")?,
+                epoch: Epoch(row.count("epoch")?),
+            });
+        }
+    }
     Ok(ChosenRunner {
         id,
         name: row.text("chosen_runner_name")?,
@@ -136,6 +166,6 @@ fn chosen(id: RunnerId, row: &Row) -> Result<ChosenRunner, sqlx::Error> {
         incarnation: journal
             .zip(row.maybe_text("boot_id")?)
             .map(|(journal, boot)| Incarnation { journal, boot }),
-        sandbox: sandbox.zip(row.maybe_parsed("isolation")?),
+        sandboxes,
     })
 }

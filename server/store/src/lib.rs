@@ -64,7 +64,7 @@ pub use database::{
     require_empty,
 };
 pub use error::{Full, OpenError, StoreError};
-pub use fleet::{CallerPlace, ChosenRunner, FleetRow};
+pub use fleet::{CallerPlace, ChosenRunner, FleetRow, FleetSandbox};
 pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
@@ -90,7 +90,7 @@ pub use session::{
 };
 pub use setting::{
     RunnerInUse, SettingChange, SettingLayer, SettingName, SettingRow, SettingsChanged, SettingsOf,
-    StoredSettings,
+    StoredSettings, place_of, place_value,
 };
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
 pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};

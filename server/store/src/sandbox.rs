@@ -21,6 +21,8 @@ pub struct NewSandbox {
     pub root: String,
     /// What it is proved to keep apart.
     pub isolation: Isolation,
+    /// Why nothing can happen there; empty where it can.
+    pub problem: String,
 }
 
 /// A sandbox.
@@ -36,12 +38,14 @@ pub struct SandboxRow {
     pub root: String,
     /// What it is proved to keep apart.
     pub isolation: Isolation,
+    /// Why nothing can happen there; empty where it can.
+    pub problem: String,
     /// When the runner last reported it.
     pub updated_at: Timestamp,
 }
 
 impl Store {
-    /// The sandboxes that the runner reported at its newest link, by name.
+    /// The sandboxes that the runner reported at its newest link, the first one first.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -51,12 +55,13 @@ impl Store {
         runner: RunnerId,
     ) -> Result<Vec<SandboxRow>, StoreError> {
         let rows = query_as(
-            "SELECT sandboxes.id, runner_id, sandboxes.name, root, isolation, updated_at
+            "SELECT sandboxes.id, runner_id, sandboxes.name, root, isolation, problem,
+                 updated_at
              FROM sandboxes JOIN runners
                  ON runners.tenant_id = sandboxes.tenant_id AND runners.id = runner_id
              WHERE sandboxes.tenant_id = $1 AND runner_id = $2
                  AND sandboxes.generation = runners.generation
-             ORDER BY sandboxes.name LIMIT $3",
+             ORDER BY position, sandboxes.name LIMIT $3",
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
@@ -67,24 +72,45 @@ impl Store {
     }
 }
 
+impl Store {
+    /// What its runner calls a sandbox, also where it reports it no more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the tenant never had it.
+    pub async fn sandbox_name(
+        &self,
+        tenant: TenantId,
+        sandbox: SandboxId,
+    ) -> Result<String, StoreError> {
+        let row: Row = query("SELECT name FROM sandboxes WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.to_string())
+            .bind(sandbox.to_string())
+            .fetch_one(&mut self.read(tenant).await?)
+            .await?;
+        Ok(row.text("name")?)
+    }
+}
+
 /// Stores what a runner reports with a new link.
 pub(crate) async fn upsert(
     tx: &mut Connection,
     tenant: TenantId,
     runner: RunnerId,
     generation: Generation,
-    sandbox: &NewSandbox,
+    (position, sandbox): (usize, &NewSandbox),
     now: Timestamp,
 ) -> Result<(), StoreError> {
     bounded("the sandbox's name", &sandbox.name, MAX_NAME_BYTES)?;
     bounded("the sandbox's root", &sandbox.root, MAX_PATH_BYTES)?;
+    bounded("the sandbox's problem", &sandbox.problem, MAX_PATH_BYTES)?;
     query(
         "INSERT INTO sandboxes
-             (tenant_id, id, runner_id, name, root, isolation, generation, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+             (tenant_id, id, runner_id, name, root, isolation, generation, updated_at, position, problem)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (tenant_id, id) DO UPDATE SET root = excluded.root,
              isolation = excluded.isolation, generation = excluded.generation,
-             updated_at = excluded.updated_at",
+             updated_at = excluded.updated_at, position = excluded.position,
+             problem = excluded.problem",
     )
     .bind(tenant.to_string())
     .bind(SandboxId::derive(runner, &sandbox.name).to_string())
@@ -94,6 +120,8 @@ pub(crate) async fn upsert(
     .bind(sandbox.isolation.to_string())
     .bind(integer(generation.0))
     .bind(now.as_micros())
+    .bind(integer(position as u64))
+    .bind(&sandbox.problem)
     .execute(tx)
     .await?;
     Ok(())
@@ -107,6 +135,7 @@ impl FromRow for SandboxRow {
             name: row.text("name")?,
             root: row.text("root")?,
             isolation: row.parsed("isolation")?,
+            problem: row.text("problem")?,
             updated_at: row.time("updated_at")?,
         })
     }

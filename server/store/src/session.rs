@@ -2,7 +2,7 @@
 //! newest number it keeps.
 
 use shared_types::{
-    Epoch, Event, RunnerId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    Epoch, Event, RunnerId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
     limits::{MAX_MESSAGE_BYTES, MAX_PATH_BYTES},
 };
 
@@ -29,6 +29,9 @@ macro_rules! select_sessions {
                      AND session_links.session_id = sessions.id) AS links,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = sessions.tenant_id
                      AND runners.id = sessions.pinned_runner_id) AS pinned_runner_name,
+                 (SELECT sandboxes.name FROM sandboxes WHERE sandboxes.tenant_id = sessions.tenant_id
+                     AND sandboxes.runner_id = sessions.pinned_runner_id
+                     AND sandboxes.id = sessions.pinned_sandbox_id) AS pinned_workspace,
                  (SELECT turns.id FROM turns WHERE turns.tenant_id = sessions.tenant_id
                      AND turns.session_id = sessions.id AND turns.state = 'running') AS running_turn
              FROM sessions ",
@@ -48,8 +51,8 @@ pub struct NewSession {
     pub title: String,
     /// The name of the model, as people see it.
     pub model: String,
-    /// The runner on which it works, whatever its user chooses.
-    pub pin: Option<RunnerId>,
+    /// The runner on which it works, whatever its user chooses, and the sandbox where one was chosen with it.
+    pub pin: Option<(RunnerId, Option<SandboxId>)>,
     /// Where its commands start and its paths begin, relative to the root; empty for the root itself.
     pub directory: String,
 }
@@ -70,6 +73,9 @@ pub struct Pin {
     pub runner: RunnerId,
     /// Its name.
     pub name: String,
+    /// What the runner calls the sandbox that was chosen with it; its first one is meant where this is
+    /// absent.
+    pub workspace: Option<String>,
 }
 
 /// A session.
@@ -153,7 +159,7 @@ impl Store {
             let place = next(&mut tx, tenant, session.id, 1, now).await?;
             event::insert(&mut tx, tenant, session.id, place.seq, &created, now).await?;
             let pin = match session.pin {
-                Some(runner) => Some(pin(&mut tx, tenant, session.id, runner, now).await?),
+                Some(place) => Some(pin(&mut tx, tenant, session.id, place, now).await?),
                 None => None,
             };
             tx.commit().await?;
@@ -297,7 +303,7 @@ async fn pin(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-    runner: RunnerId,
+    (runner, sandbox): (RunnerId, Option<SandboxId>),
     now: Timestamp,
 ) -> Result<Pin, StoreError> {
     let row: Row =
@@ -306,18 +312,37 @@ async fn pin(
             .bind(runner.to_string())
             .fetch_one(&mut *tx)
             .await?;
+    let workspace = match sandbox {
+        Some(sandbox) => {
+            let named = query(
+                "SELECT name FROM sandboxes WHERE tenant_id = $1 AND runner_id = $2 AND id = $3",
+            )
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .bind(sandbox.to_string())
+            .fetch_one(&mut *tx)
+            .await?;
+            Some(named.text("name")?)
+        }
+        None => None,
+    };
     query(
-        "UPDATE sessions SET pinned_runner_id = $1, pinned_runner_at = $2
-         WHERE tenant_id = $3 AND id = $4",
+        "UPDATE sessions SET pinned_runner_id = $1, pinned_runner_at = $2, pinned_sandbox_id = $3
+         WHERE tenant_id = $4 AND id = $5",
     )
     .bind(runner.to_string())
     .bind(now.as_micros())
+    .bind(sandbox.map(|id| id.to_string()))
     .bind(tenant.to_string())
     .bind(session.to_string())
     .execute(tx)
     .await?;
     let name = row.text("name")?;
-    Ok(Pin { runner, name })
+    Ok(Pin {
+        runner,
+        name,
+        workspace,
+    })
 }
 
 async fn require_room(
@@ -441,6 +466,7 @@ fn pinned(row: &Row) -> Result<Option<Pin>, sqlx::Error> {
         Some(runner) => Some(Pin {
             runner,
             name: row.text("pinned_runner_name")?,
+            workspace: row.maybe_text("pinned_workspace")?,
         }),
         None => None,
     })

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use shared_types::{RunnerId, SessionId, TenantId, Timestamp, UserId, event::TurnSettings};
+use shared_types::{
+    RunnerId, SandboxId, SessionId, TenantId, Timestamp, UserId, event::TurnSettings,
+};
 
 use crate::{
     AuditEntry, By, Store, StoreError, audit,
@@ -122,6 +124,8 @@ pub enum SettingsChanged {
 pub struct RunnerInUse {
     /// The runner. It may have been revoked since.
     pub id: RunnerId,
+    /// The sandbox that was chosen with it; its first one is meant where this is absent.
+    pub sandbox: Option<SandboxId>,
     /// Whether it is the tenant's default, because the user has chosen none.
     pub is_default: bool,
 }
@@ -167,7 +171,13 @@ impl Store {
         let session = session.map(|id| id.to_string());
         let own: Row = query(
             "SELECT settings_generation, users.name AS user_name, active_runner_id, active_runner_at,
-                 pinned_runner_id, pinned_runner_at
+                 pinned_runner_id, pinned_runner_at,
+                 (SELECT sandboxes.id FROM sandboxes WHERE sandboxes.tenant_id = users.tenant_id
+                     AND sandboxes.runner_id = active_runner_id
+                     AND sandboxes.id = active_sandbox_id) AS active_sandbox_id,
+                 (SELECT sandboxes.id FROM sandboxes WHERE sandboxes.tenant_id = users.tenant_id
+                     AND sandboxes.runner_id = pinned_runner_id
+                     AND sandboxes.id = pinned_sandbox_id) AS pinned_sandbox_id
              FROM users JOIN tenants ON tenants.id = users.tenant_id
              LEFT JOIN sessions ON sessions.tenant_id = users.tenant_id
                  AND sessions.user_id = users.id AND sessions.id = $3
@@ -279,7 +289,9 @@ impl Store {
         user: UserId,
     ) -> Result<Option<RunnerInUse>, StoreError> {
         let row: Row = query(
-            "SELECT active_runner_id, value AS default_runner_id FROM users
+            "SELECT active_runner_id, value AS default_runner_id, sandboxes.id AS sandbox_id FROM users
+             LEFT JOIN sandboxes ON sandboxes.tenant_id = users.tenant_id
+                 AND sandboxes.runner_id = active_runner_id AND sandboxes.id = active_sandbox_id
              LEFT JOIN settings ON settings.tenant_id = users.tenant_id
                  AND subject = users.tenant_id AND settings.name = 'runner'
              WHERE users.tenant_id = $1 AND users.id = $2",
@@ -292,7 +304,12 @@ impl Store {
         let default = row.maybe_parsed("default_runner_id")?;
         let is_default = own.is_none();
         let id = own.or(default);
-        Ok(id.map(|id| RunnerInUse { id, is_default }))
+        let sandbox = row.maybe_parsed("sandbox_id")?;
+        Ok(id.map(|id| RunnerInUse {
+            id,
+            sandbox,
+            is_default,
+        }))
     }
 }
 
@@ -331,19 +348,22 @@ pub(crate) async fn of_turn(
 /// The runners in the rows of a user and of a session.
 fn runners(row: &Row) -> Result<Vec<SettingRow>, sqlx::Error> {
     let columns = [
-        (SettingLayer::User, "active_runner_id", "active_runner_at"),
+        (
+            SettingLayer::User,
+            ["active_runner_id", "active_sandbox_id", "active_runner_at"],
+        ),
         (
             SettingLayer::Session,
-            "pinned_runner_id",
-            "pinned_runner_at",
+            ["pinned_runner_id", "pinned_sandbox_id", "pinned_runner_at"],
         ),
     ];
     let mut rows = Vec::new();
-    for (layer, id, at) in columns {
-        if let Some(value) = row.maybe_text(id)? {
+    for (layer, [runner, sandbox, at]) in columns {
+        if let Some(runner) = row.maybe_text(runner)? {
+            let sandbox = row.maybe_text(sandbox)?;
             rows.push(SettingRow {
                 name: SettingName::Runner,
-                value,
+                value: place_value(&runner, sandbox.as_deref()),
                 layer,
                 by: row.text("user_name")?,
                 at: row.maybe_time(at)?,
@@ -418,14 +438,48 @@ async fn require_runner(
     tenant: TenantId,
     value: &str,
 ) -> Result<(), StoreError> {
-    let runner: RunnerId = value.parse().map_err(|_| StoreError::NotFound)?;
+    let (runner, sandbox) = place_of(value)?;
     lock_runner(tx, tenant, runner).await?;
     query("SELECT id FROM runners WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
         .bind(tenant.to_string())
         .bind(runner.to_string())
-        .fetch_one(tx)
+        .fetch_one(&mut *tx)
         .await?;
+    if let Some(sandbox) = sandbox {
+        query("SELECT id FROM sandboxes WHERE tenant_id = $1 AND runner_id = $2 AND id = $3")
+            .bind(tenant.to_string())
+            .bind(runner.to_string())
+            .bind(sandbox.to_string())
+            .fetch_one(tx)
+            .await?;
+    }
     Ok(())
+}
+
+/// The runner in the value of its setting, and the sandbox where one was chosen with it.
+///
+/// # Errors
+/// [`StoreError::NotFound`] where the value names none.
+pub fn place_of(value: &str) -> Result<(RunnerId, Option<SandboxId>), StoreError> {
+    let (runner, sandbox) = match value.split_once('/') {
+        Some((runner, sandbox)) => (runner, Some(sandbox)),
+        None => (value, None),
+    };
+    let sandbox = sandbox.map(str::parse).transpose();
+    let runner = runner.parse().map_err(|_| StoreError::NotFound)?;
+    Ok((runner, sandbox.map_err(|_| StoreError::NotFound)?))
+}
+
+/// The value of the setting of a runner: its id, and behind a `/` the id of a sandbox that was chosen with
+/// it.
+pub fn place_value(
+    runner: &(impl fmt::Display + ?Sized),
+    sandbox: Option<impl fmt::Display>,
+) -> String {
+    match sandbox {
+        Some(sandbox) => format!("{runner}/{sandbox}"),
+        None => runner.to_string(),
+    }
 }
 
 /// Sets or unsets one value; says whether that changed anything.
@@ -438,24 +492,31 @@ async fn put(
 ) -> Result<bool, StoreError> {
     let runner_of = match (change.name, of) {
         (SettingName::Runner, SettingsOf::User(_)) => Some(
-            "UPDATE users SET active_runner_id = $3, active_runner_at = $4
+            "UPDATE users SET active_runner_id = $3, active_runner_at = $4, active_sandbox_id = $5
              WHERE tenant_id = $1 AND id = $2
-                 AND COALESCE(active_runner_id, '') <> COALESCE($3, '')",
+                 AND (COALESCE(active_runner_id, '') <> COALESCE($3, '')
+                     OR COALESCE(active_sandbox_id, '') <> COALESCE($5, ''))",
         ),
         (SettingName::Runner, SettingsOf::Session(_)) => Some(
-            "UPDATE sessions SET pinned_runner_id = $3, pinned_runner_at = $4
+            "UPDATE sessions SET pinned_runner_id = $3, pinned_runner_at = $4, pinned_sandbox_id = $5
              WHERE tenant_id = $1 AND id = $2
-                 AND COALESCE(pinned_runner_id, '') <> COALESCE($3, '')",
+                 AND (COALESCE(pinned_runner_id, '') <> COALESCE($3, '')
+                     OR COALESCE(pinned_sandbox_id, '') <> COALESCE($5, ''))",
         ),
         _ => None,
     };
     let (tenant, subject) = (tenant.to_string(), of.subject(tenant));
     let statement = match (runner_of, &change.value) {
-        (Some(statement), value) => query(statement)
-            .bind(tenant)
-            .bind(subject)
-            .bind(value.as_deref())
-            .bind(value.as_ref().map(|_| now.as_micros())),
+        (Some(statement), value) => {
+            let place = value.as_deref().map(place_of).transpose()?;
+            let sandbox = place.and_then(|(_, sandbox)| sandbox);
+            query(statement)
+                .bind(tenant)
+                .bind(subject)
+                .bind(place.map(|(runner, _)| runner.to_string()))
+                .bind(place.map(|_| now.as_micros()))
+                .bind(sandbox.map(|id| id.to_string()))
+        }
         (None, Some(value)) => query(
             "INSERT INTO settings (tenant_id, subject, name, value, set_by, set_at)
              VALUES ($1, $2, $3, $4, $5, $6)

@@ -2,7 +2,7 @@
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
 use shared_types::{
-    CallWait, Epoch, Event, ReplicaId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
     event::{Choice, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -40,7 +40,10 @@ macro_rules! select_turns {
                  claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
                  chosen_runner_id, settings,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
-                     AND runners.id = turns.chosen_runner_id) AS chosen_runner_name
+                     AND runners.id = turns.chosen_runner_id) AS chosen_runner_name,
+                 (SELECT sandboxes.name FROM sandboxes WHERE sandboxes.tenant_id = turns.tenant_id
+                     AND sandboxes.runner_id = turns.chosen_runner_id
+                     AND sandboxes.id = turns.chosen_sandbox_id) AS chosen_workspace
              FROM turns ",
             $rest
         )
@@ -501,6 +504,7 @@ async fn chosen_now(
 ) -> Result<Choice, StoreError> {
     let row: Row = query(
         "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
+             sandboxes.name AS chosen_workspace,
              CASE WHEN runners.id IS NULL THEN 'none'
                  WHEN runners.id = pinned_runner_id THEN 'session'
                  WHEN runners.id = active_runner_id THEN 'user'
@@ -511,6 +515,10 @@ async fn chosen_now(
              AND settings.subject = sessions.tenant_id AND settings.name = 'runner'
          LEFT JOIN runners ON runners.tenant_id = sessions.tenant_id
              AND runners.id = COALESCE(pinned_runner_id, active_runner_id, settings.value)
+         LEFT JOIN sandboxes ON sandboxes.tenant_id = sessions.tenant_id
+             AND sandboxes.runner_id = runners.id
+             AND sandboxes.id = CASE WHEN runners.id = pinned_runner_id THEN pinned_sandbox_id
+                 WHEN runners.id = active_runner_id THEN active_sandbox_id END
          WHERE sessions.tenant_id = $1 AND sessions.id = $2",
     )
     .bind(tenant.to_string())
@@ -540,10 +548,14 @@ async fn raise(
     .execute(&mut *tx)
     .await?;
     let runner = turn.choice.as_ref().and_then(Choice::runner);
+    let workspace = turn.choice.as_ref().and_then(Choice::workspace);
+    let sandbox = runner.zip(workspace);
+    let sandbox = sandbox.map(|((id, _), workspace)| SandboxId::derive(id, workspace).to_string());
     query(
         "UPDATE turns SET state = 'running', claimed_at = $1, claimed_by = $2, claimed_epoch = $3,
-             chosen_by = $4, chosen_runner_id = $5, settings = $6, waits_until = NULL
-         WHERE tenant_id = $7 AND id = $8",
+             chosen_by = $4, chosen_runner_id = $5, settings = $6, chosen_sandbox_id = $7,
+             waits_until = NULL
+         WHERE tenant_id = $8 AND id = $9",
     )
     .bind(now.as_micros())
     .bind(replica.to_string())
@@ -551,6 +563,7 @@ async fn raise(
     .bind(turn.choice.as_ref().map(row::chosen_by))
     .bind(runner.map(|(id, _)| id.to_string()))
     .bind(turn.settings.as_ref().map(json))
+    .bind(sandbox)
     .bind(tenant.to_string())
     .bind(turn.id.to_string())
     .execute(tx)

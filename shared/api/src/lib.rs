@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    CredentialId, JoinTokenId, OperationId, RunnerId, SessionEvent, SessionId, Timestamp, TurnId,
-    UserId,
+    CredentialId, JoinTokenId, OperationId, RunnerId, SandboxId, SessionEvent, SessionId,
+    Timestamp, TurnId, UserId,
 };
 
 macro_rules! messages {
@@ -125,6 +125,9 @@ messages! {
         /// The name of that runner, also once it was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub active_runner_name: Option<String>,
+        /// The workspace that the person chose with it; absent for its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub active_workspace: Option<String>,
         /// Whether that runner was removed: work goes to no other one.
         #[serde(default)]
         pub active_runner_removed: bool,
@@ -149,8 +152,8 @@ messages! {
         #[serde(default)]
         #[cfg_attr(feature = "openapi", schema(max_length = 252))]
         pub title: String,
-        /// The name or id of the runner to which the session is pinned; without one, its turns work
-        /// on the runner that the user chose.
+        /// The name or id of the runner to which the session is pinned, alone or with one of its
+        /// workspaces (`laptop/api`); without one, its turns work where the user chose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub runner: Option<String>,
         /// The directory in which it works, relative to the root of the workspace: commands start there,
@@ -243,6 +246,9 @@ messages! {
         pub id: RunnerId,
         /// Its name.
         pub name: String,
+        /// The workspace on it; absent for its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub workspace: Option<String>,
     }
 
     /// A page of a user's sessions, the most recently used first.
@@ -379,8 +385,11 @@ messages! {
         /// Whether the server's operator lets its word on that count.
         #[serde(default)]
         pub isolation_believed: bool,
-        /// The directory that it works in, for people.
+        /// The directory of its first workspace, for people.
         pub workspace: String,
+        /// All its workspaces as it reported them at its newest connect, the first one first.
+        #[serde(default)]
+        pub sandboxes: Vec<Workspace>,
         /// Its host's name.
         pub hostname: String,
         /// Its host's system, such as `linux/x86_64`.
@@ -401,6 +410,21 @@ messages! {
         pub shared_with: Vec<String>,
     }
 
+    /// A folder of a runner in which operations happen.
+    pub struct Workspace {
+        /// Its id.
+        pub id: SandboxId,
+        /// What it is called on its runner; the two are chosen together as `RUNNER/WORKSPACE`.
+        pub name: String,
+        /// The folder, for people.
+        pub root: String,
+        /// What its runner reports that it keeps apart: `none`, or properties joined by `+`.
+        pub isolation: String,
+        /// Why nothing can happen there; absent where it can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub problem: Option<String>,
+    }
+
     /// A page of the runners that the user may choose.
     pub struct Runners {
         /// The runners, by name.
@@ -413,8 +437,8 @@ messages! {
     /// Chooses the active runner.
     #[serde(deny_unknown_fields)]
     pub struct UseRunner {
-        /// Its name or its id.
-        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
+        /// Its name or its id, alone or with one of its workspaces (`laptop/api`).
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 127))]
         pub runner: String,
     }
 

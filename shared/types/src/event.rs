@@ -414,6 +414,9 @@ pub enum Choice {
         runner: RunnerId,
         /// Its name.
         name: String,
+        /// The workspace that was chosen with it; absent for its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
     /// The session's user works on this runner.
     User {
@@ -421,6 +424,9 @@ pub enum Choice {
         runner: RunnerId,
         /// Its name.
         name: String,
+        /// The workspace that was chosen with it; absent for its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
     /// The session's user has chosen no runner, and this one is the tenant's default.
     Tenant {
@@ -428,6 +434,9 @@ pub enum Choice {
         runner: RunnerId,
         /// Its name.
         name: String,
+        /// The workspace that was chosen with it; absent for its first one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace: Option<String>,
     },
 }
 
@@ -436,10 +445,29 @@ impl Choice {
     pub fn runner(&self) -> Option<(RunnerId, &str)> {
         match self {
             Self::None => None,
-            Self::Session { runner, name }
-            | Self::User { runner, name }
-            | Self::Tenant { runner, name } => Some((*runner, name)),
+            Self::Session { runner, name, .. }
+            | Self::User { runner, name, .. }
+            | Self::Tenant { runner, name, .. } => Some((*runner, name)),
         }
+    }
+
+    /// The workspace, where one was chosen with the runner; else its first one is meant.
+    pub fn workspace(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Session { workspace, .. }
+            | Self::User { workspace, .. }
+            | Self::Tenant { workspace, .. } => workspace.as_deref(),
+        }
+    }
+
+    /// As people write it: `RUNNER`, or `RUNNER/WORKSPACE`.
+    pub fn words(&self) -> Option<String> {
+        let (_, name) = self.runner()?;
+        Some(match self.workspace() {
+            None => name.to_owned(),
+            Some(workspace) => format!("{name}/{workspace}"),
+        })
     }
 }
 

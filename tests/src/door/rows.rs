@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use server_router::ports::{
-    Fleet, FleetRunner, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity, LinkRows,
-    NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, Seen, Settled,
+    Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
+    LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, Seen, Settled,
     StoredIntent, TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, Request};
@@ -67,6 +67,7 @@ impl Fleet for Rows {
             choice: runner.as_ref().map_or(Choice::None, |runner| Choice::User {
                 runner: runner.id,
                 name: runner.name.clone(),
+                workspace: None,
             }),
             demanded: Isolation::none(),
             runners: runner.into_iter().collect(),
@@ -137,13 +138,18 @@ impl LinkRows for Rows {
 
     async fn claim(&self, who: &LinkIdentity, hello: &HelloFacts) -> Result<Generation, PortError> {
         let mut kept = self.kept();
-        let sandbox = hello.sandboxes.first();
+        let sandboxes = hello.sandboxes.iter().map(|sandbox| FleetSandbox {
+            id: sandbox.id,
+            name: sandbox.name.clone(),
+            isolation: sandbox.isolation.clone(),
+            problem: None,
+        });
         kept.runner = Some(FleetRunner {
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,
             locked: false,
-            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            sandboxes: sandboxes.collect(),
             believed: false,
             incarnation: Some(hello.incarnation.clone()),
         });

@@ -86,6 +86,7 @@ fn records() -> Vec<Record> {
     let accepted = |number| {
         Record::Accepted(Accepted {
             operation: operation(number),
+            sandbox: None,
             digest: Digest::of(b"request"),
             owner,
             epoch: Epoch(1),

@@ -42,6 +42,7 @@ fn accepted(number: u128, request: &Request) -> Entry {
     let incoming = incoming(number, request.clone());
     Entry::Table(Record::Accepted(Accepted {
         operation: incoming.id,
+        sandbox: None,
         digest: incoming.digest,
         owner: OWNER,
         epoch: incoming.epoch,
@@ -159,4 +160,62 @@ async fn a_command_that_is_accepted_again_is_not_looked_for_where_it_was_before(
         let effects = std::fs::read_to_string(bench.path("effects"));
         assert_eq!(effects.expect("the effect"), "ran\n");
     }
+}
+
+#[tokio::test]
+async fn a_change_in_a_workspace_that_is_not_served_any_more_is_lost_and_never_made_anew() {
+    let gone = SandboxId::from_u128(99);
+    let request = write("file", FIRST);
+    let in_gone = |entry: Entry| match entry {
+        Entry::Table(Record::Accepted(accepted)) => Entry::Table(Record::Accepted(Accepted {
+            sandbox: Some(gone),
+            ..accepted
+        })),
+        Entry::Changing {
+            operation, change, ..
+        } => Entry::Changing {
+            operation,
+            sandbox: Some(gone),
+            change,
+        },
+        other => other,
+    };
+    let entries = [accepted(1, &request), changing(1, None, FIRST)].map(in_gone);
+    let mut bench = after(&entries, Some(SECOND)).await;
+    let mut again = incoming(1, request);
+    again.sandbox = gone;
+    bench.order(again).await;
+    let (_, outcome) = bench.read_all().await;
+    let v1::ended::Outcome::Refused(refusal) = outcome else {
+        panic!("it is told as done: {outcome:?}");
+    };
+    assert_eq!(refusal.code(), v1::refusal::Code::Lost);
+    let content = std::fs::read(bench.path("file")).expect("a file");
+    assert_eq!(
+        content, SECOND,
+        "the same path of another workspace is untouched"
+    );
+}
+
+#[tokio::test]
+async fn what_another_workspace_found_at_the_same_path_tells_nothing_of_a_change() {
+    let other = |entry: Entry| match entry {
+        Entry::Changing {
+            operation, change, ..
+        } => Entry::Changing {
+            operation,
+            sandbox: Some(SandboxId::from_u128(99)),
+            change,
+        },
+        entry => entry,
+    };
+    let entries = [
+        accepted(1, &write("file", FIRST)),
+        changing(1, None, FIRST),
+        other(changing(2, Some(FIRST), SECOND)),
+    ];
+    let mut bench = after(&entries, None).await;
+    assert_eq!(found_by(&mut bench).await, None);
+    let content = std::fs::read(bench.path("file")).expect("a file");
+    assert_eq!(content, FIRST, "it was not made before, so it is made now");
 }

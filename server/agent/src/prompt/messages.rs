@@ -62,21 +62,24 @@ fn another_day(before: &TurnLog, now: &TurnLog) -> Option<String> {
 /// Where the tools work from this input on, where that is another place than before. Nothing is said
 /// of the place before where an earlier release recorded none.
 fn moved(before: Option<&Choice>, now: &Choice) -> Option<String> {
-    let (before, now) = (before.map(Choice::runner), now.runner());
-    let id = |(runner, _)| runner;
-    if before.is_some_and(|before| before.map(id) == now.map(id)) {
+    let place = |choice: &Choice| {
+        let (runner, _) = choice.runner()?;
+        Some((runner, choice.workspace().map(str::to_owned)))
+    };
+    if before.is_some_and(|before| place(before) == place(now)) {
         return None;
     }
-    let here = match now {
-        Some((_, name)) => format!("your tools now work on runner {name}"),
+    let (before, now) = (before.map(Choice::words), now.words());
+    let here = match &now {
+        Some(name) => format!("your tools now work on runner {name}"),
         None => "no runner is chosen now, so your tools cannot run".to_owned(),
     };
     let there = match before {
         None => String::new(),
         Some(None) => "; before this message no runner was chosen".to_owned(),
-        Some(Some((_, name))) => {
+        Some(Some(name)) => {
             let which = match now {
-                Some((_, same)) if same == name => "another runner of the same name".to_owned(),
+                Some(same) if same == name => "another runner of the same name".to_owned(),
                 _ => format!("runner {name}"),
             };
             format!(

@@ -62,6 +62,7 @@ pub(crate) async fn me(
         active_runner: runner.map(|runner| runner.id),
         active_runner_removed: runner.is_some_and(|runner| runner.removed),
         active_runner_is_default: runner.is_some_and(|runner| runner.is_default),
+        active_workspace: runner.and_then(|runner| runner.workspace.clone()),
         active_runner_name: me.active_runner.map(|runner| runner.name),
         tenant: me.tenant,
         user: to_user(me.user),

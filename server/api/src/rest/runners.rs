@@ -9,6 +9,7 @@ use proto::PROTOCOL_VERSION;
 use server_app::{AppError, JoinTerms, Page};
 use shared_api::{
     CreateJoinToken, JoinToken, Problem, Runner, Runners, ShareRunner, UnshareRunner, UseRunner,
+    Workspace,
 };
 use shared_types::{RunnerId, address::NotARange};
 
@@ -153,6 +154,16 @@ fn too_old(version: u32) -> String {
     format!("it speaks version {version}, this server {PROTOCOL_VERSION}: upgrade gantry-runner")
 }
 
+fn to_workspace(sandbox: server_app::SandboxRow) -> Workspace {
+    Workspace {
+        id: sandbox.id,
+        name: sandbox.name,
+        root: sandbox.root,
+        isolation: sandbox.isolation.to_string(),
+        problem: Some(sandbox.problem).filter(|problem| !problem.is_empty()),
+    }
+}
+
 fn to_runner(runner: server_app::Runner) -> Runner {
     Runner {
         id: runner.id,
@@ -166,7 +177,11 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
         isolation_believed: runner.believed,
-        workspace: runner.workspace,
+        workspace: runner
+            .sandboxes
+            .first()
+            .map_or_else(String::new, |first| first.root.clone()),
+        sandboxes: runner.sandboxes.into_iter().map(to_workspace).collect(),
         hostname: runner.hostname,
         platform: runner.platform,
         version: runner.version,

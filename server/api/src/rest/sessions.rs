@@ -313,6 +313,7 @@ fn to_session(session: server_app::Session) -> Session {
         runner: session.pin.map(|pin| PinnedRunner {
             id: pin.runner,
             name: pin.name,
+            workspace: pin.workspace,
         }),
         archived_at: session.archived_at,
         links: session.links,

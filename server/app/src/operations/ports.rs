@@ -10,7 +10,7 @@ use server_router::{
 };
 use server_store::{NewCallerOperation, Placed, Store, StoreError};
 use shared_sandbox::Request;
-use shared_types::{Clock, RunnerId, TenantId, UserId, event::Choice};
+use shared_types::{Clock, RunnerId, SandboxId, TenantId, UserId, event::Choice};
 use tokio::time::timeout_at;
 
 use crate::{
@@ -26,6 +26,7 @@ pub(super) struct CallerFleet {
     pub(super) isolation: Arc<IsolationPolicy>,
     pub(super) tenant: TenantId,
     pub(super) runner: RunnerId,
+    pub(super) sandbox: SandboxId,
 }
 
 #[async_trait]
@@ -37,9 +38,16 @@ impl Fleet for CallerFleet {
             let _ = timeout_at(self.started.until(), presence.until(true)).await;
             place = self.read().await?;
         }
-        let (runner, name) = (self.runner, place.runner.name.clone());
+        let mut sandboxes = place.runner.sandboxes.iter();
+        let meant = sandboxes.find(|sandbox| sandbox.id == self.sandbox);
+        // One that is gone is named by its id, so that no other one is taken for it.
+        let workspace = meant.map_or_else(|| self.sandbox.to_string(), |meant| meant.name.clone());
         Ok(FleetSnapshot {
-            choice: Choice::User { runner, name },
+            choice: Choice::User {
+                runner: self.runner,
+                name: place.runner.name.clone(),
+                workspace: Some(workspace),
+            },
             demanded: place.demanded.and(&self.isolation.at_least),
             runners: vec![shown(place.runner, &self.isolation)],
         })

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use server_agent::Live;
 use server_router::{
     links::Links,
-    ports::{Fleet, FleetRunner, FleetSnapshot, PortError, RunnerState},
+    ports::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState},
 };
 use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
 use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
@@ -132,7 +132,16 @@ pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetR
         state: state(runner.revoked, runner.online, runner.last_seen_at),
         locked: runner.locked,
         name: runner.name,
-        sandbox: runner.sandbox,
+        sandboxes: runner
+            .sandboxes
+            .into_iter()
+            .map(|sandbox| FleetSandbox {
+                id: sandbox.id,
+                name: sandbox.name,
+                isolation: sandbox.isolation,
+                problem: Some(sandbox.problem).filter(|problem| !problem.is_empty()),
+            })
+            .collect(),
         incarnation: runner.incarnation,
     }
 }
@@ -144,7 +153,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
         state: state_of(&row),
         locked: row.locked_at.is_some(),
         name: row.name,
-        sandbox: None,
+        sandboxes: Vec::new(),
         believed: false,
         incarnation: row.incarnation,
     }

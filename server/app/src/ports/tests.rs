@@ -349,6 +349,7 @@ fn link_claim() -> LinkClaim {
             name: "workspace".to_owned(),
             root: "/work".to_owned(),
             isolation: Isolation::none(),
+            problem: String::new(),
         }],
         remembered: Vec::new(),
         lost: lost.clone(),

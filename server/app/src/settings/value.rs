@@ -1,6 +1,6 @@
 //! What a value may be. Each refusal says what is allowed.
 
-use server_store::{SettingName, SettingsOf};
+use server_store::{SettingName, SettingsOf, place_value};
 use shared_types::{
     clean::is_clean_line,
     limits::{MAX_LANGUAGE_LETTERS, MAX_STEPS},
@@ -71,11 +71,19 @@ impl Settings {
         of: SettingsOf,
         name_or_id: &str,
     ) -> Result<String, AppError> {
-        let row = match self.gate.runner(ctx, Action::UseRunner, name_or_id).await {
+        let place = match self.gate.place(ctx, Action::UseRunner, name_or_id).await {
             Err(AppError::NotFound(_)) => return Err(self.no_such_runner(ctx).await),
             found => found?,
         };
+        let (id, sandbox) = place.ids();
+        let row = place.runner;
         if of == SettingsOf::Tenant {
+            if sandbox.is_some() {
+                return Err(AppError::Invalid(format!(
+                    "the tenant's runner is set without a workspace: {}",
+                    row.name
+                )));
+            }
             let shares = self.store.shares_of_runner(ctx.tenant, row.id).await?;
             if !shares.everyone {
                 let name = row.name;
@@ -85,7 +93,7 @@ impl Settings {
                 )));
             }
         }
-        Ok(row.id.to_string())
+        Ok(place_value(&id, sandbox))
     }
 
     async fn no_such_runner(&self, ctx: &OpContext) -> AppError {

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use shared_types::{JournalId, RunnerId, SandboxId, Timestamp, isolation::Property};
 
 use super::*;
+use crate::ports::FleetSandbox;
 
 /// Few ids, so that choices meet runners, and twice the same runner is generated as well.
 fn runner_id() -> impl Strategy<Value = RunnerId> {
@@ -28,16 +29,25 @@ fn state() -> impl Strategy<Value = RunnerState> {
 }
 
 fn runner() -> impl Strategy<Value = FleetRunner> {
-    let sandbox = prop::option::of(isolation());
+    let sandboxes = prop::collection::vec((isolation(), any::<bool>()), 0..3);
     let locked = prop::bool::weighted(0.2);
-    let parts = (runner_id(), state(), locked, sandbox, any::<[bool; 2]>());
+    let parts = (runner_id(), state(), locked, sandboxes, any::<[bool; 2]>());
     parts.prop_map(
-        |(id, state, locked, isolation, [linked, believed])| FleetRunner {
+        |(id, state, locked, sandboxes, [linked, believed])| FleetRunner {
             id,
             name: format!("runner-{}", id.as_u128()),
             state,
             locked,
-            sandbox: isolation.map(|isolation| (SandboxId::derive(id, "workspace"), isolation)),
+            sandboxes: WORKSPACES
+                .into_iter()
+                .zip(sandboxes)
+                .map(|(name, (isolation, usable))| FleetSandbox {
+                    id: SandboxId::derive(id, name),
+                    name: name.to_owned(),
+                    isolation,
+                    problem: (!usable).then(|| "its folder is gone".to_owned()),
+                })
+                .collect(),
             believed,
             incarnation: linked.then(|| Incarnation {
                 journal: JournalId::from_u128(id.as_u128()),
@@ -60,20 +70,41 @@ fn fleet() -> impl Strategy<Value = FleetSnapshot> {
     })
 }
 
+/// What runners call their workspaces, the first one first.
+const WORKSPACES: [&str; 2] = ["workspace", "api"];
+
 fn choice() -> impl Strategy<Value = Choice> {
-    let named = |runner: RunnerId| (runner, format!("runner-{}", runner.as_u128()));
-    prop_oneof![
-        Just(Choice::None),
-        runner_id()
-            .prop_map(named)
-            .prop_map(|(runner, name)| Choice::User { runner, name }),
-        runner_id()
-            .prop_map(named)
-            .prop_map(|(runner, name)| Choice::Tenant { runner, name }),
-        runner_id()
-            .prop_map(named)
-            .prop_map(|(runner, name)| Choice::Session { runner, name }),
-    ]
+    let workspace = prop::option::of(prop::sample::select(&WORKSPACES[..]));
+    (0..4, runner_id(), workspace).prop_map(|(by, runner, workspace)| {
+        let name = format!("runner-{}", runner.as_u128());
+        let workspace = workspace.map(str::to_owned);
+        match by {
+            0 => Choice::None,
+            1 => Choice::User {
+                runner,
+                name,
+                workspace,
+            },
+            2 => Choice::Tenant {
+                runner,
+                name,
+                workspace,
+            },
+            _ => Choice::Session {
+                runner,
+                name,
+                workspace,
+            },
+        }
+    })
+}
+
+/// The workspace that is meant, where the runner has it.
+fn meant<'a>(choice: &Choice, chosen: &'a FleetRunner) -> Option<&'a FleetSandbox> {
+    match choice.workspace() {
+        None => chosen.sandboxes.first(),
+        Some(name) => chosen.sandboxes.iter().find(|one| one.name == name),
+    }
 }
 
 /// Within the range of what the runners were last heard of.
@@ -100,10 +131,11 @@ proptest! {
                 prop_assert_eq!(&placement.place.runner_name, &chosen.name);
                 let missing = placement.place.isolation.missing(&fleet.demanded);
                 prop_assert_eq!(missing, Isolation::none());
-                let (sandbox, reported) = chosen.sandbox.as_ref().expect("a sandbox");
-                prop_assert_eq!(&placement.place.sandbox, sandbox);
+                let sandbox = meant(&fleet.choice, chosen).expect("a sandbox");
+                prop_assert_eq!(&sandbox.problem, &None);
+                prop_assert_eq!(placement.place.sandbox, sandbox.id);
                 let none = Isolation::none();
-                let proved = if chosen.believed { reported } else { &none };
+                let proved = if chosen.believed { &sandbox.isolation } else { &none };
                 prop_assert_eq!(&placement.place.isolation, proved);
                 prop_assert_eq!(&Some(placement.incarnation), &chosen.incarnation);
             }
@@ -149,15 +181,21 @@ fn says_why(
         }
         RunnerState::Offline { since: None } => prop_assert!(says("never")),
         RunnerState::Online => {
-            let Some((_, isolation)) = &chosen.sandbox else {
-                prop_assert!(says("no workspace"));
-                return Ok(());
-            };
-            if chosen.incarnation.is_none() {
+            if chosen.sandboxes.is_empty() || chosen.incarnation.is_none() {
                 prop_assert!(says("no workspace"));
                 return Ok(());
             }
-            let missing = isolation.missing(&fleet.demanded);
+            let Some(sandbox) = meant(&fleet.choice, chosen) else {
+                let named = fleet.choice.workspace().expect("the first one is there");
+                let gone = format!("no workspace {named:?} any more");
+                prop_assert!(says(&gone));
+                return Ok(());
+            };
+            if sandbox.problem.is_some() {
+                prop_assert!(says("its folder is gone") && says(&sandbox.name));
+                return Ok(());
+            }
+            let missing = sandbox.isolation.missing(&fleet.demanded);
             prop_assert_ne!(&fleet.demanded, &Isolation::none());
             prop_assert_eq!(refusal.code, RefusalCode::ForbiddenByRunnerPolicy);
             if missing == Isolation::none() {

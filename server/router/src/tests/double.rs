@@ -208,6 +208,7 @@ impl Runner {
                     name: "workspace".to_owned(),
                     root: "/w".to_owned(),
                     isolation: "none".to_owned(),
+                    problem: String::new(),
                 }],
                 features: Vec::new(),
             }),

@@ -114,7 +114,7 @@ impl Store {
             // than that: also where this database is an older copy, and does not know of all of them.
             let generation = Generation((before.generation.0 + 1).max(before.join_state));
             take(&mut tx, &before, generation, claim, now).await?;
-            for sandbox in &claim.sandboxes {
+            for sandbox in claim.sandboxes.iter().enumerate() {
                 sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
             }
             let late = operation::lose_forgotten(&mut tx, &before, claim, now).await?;

@@ -57,12 +57,20 @@ impl Tenant {
 
 fn users(runner: RunnerId, name: &str) -> Choice {
     let name = name.to_owned();
-    Choice::User { runner, name }
+    Choice::User {
+        runner,
+        name,
+        workspace: None,
+    }
 }
 
 fn pinned(runner: RunnerId, name: &str) -> Choice {
     let name = name.to_owned();
-    Choice::Session { runner, name }
+    Choice::Session {
+        runner,
+        name,
+        workspace: None,
+    }
 }
 
 async fn a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one(
@@ -133,7 +141,11 @@ async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixtu
     let set = ours.set(SettingsOf::Tenant, SettingName::Runner, Some(&id));
     set.await.expect("it is there");
     let name = "pool".to_owned();
-    let default = Choice::Tenant { runner: pool, name };
+    let default = Choice::Tenant {
+        runner: pool,
+        name,
+        workspace: None,
+    };
     assert_eq!(ours.next_choice(session).await, default);
     let in_use = async || {
         let in_use = db.runner_in_use(ours.id, ours.owner).await;

@@ -391,6 +391,7 @@ pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
             name: "workspace".to_owned(),
             root: "/home/me/work".to_owned(),
             isolation: Isolation::none(),
+            problem: String::new(),
         }],
         remembered: Vec::new(),
         lost: LostOutcome {

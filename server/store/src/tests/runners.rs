@@ -3,7 +3,7 @@ use std::time::Duration;
 use shared_types::{Generation, JoinTokenId, ReplicaId, SandboxId, token::TokenHash};
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, new_runner, token_hash};
-use crate::{EnrolRefusal, LinkHolds, LinkRow, NewJoinToken, NewRunner, StoreError};
+use crate::{ChosenRunner, EnrolRefusal, LinkHolds, LinkRow, NewJoinToken, NewRunner, StoreError};
 
 on_every_backend!(
     a_join_token_enrols_one_runner_also_when_many_race,
@@ -39,7 +39,7 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
     let before = chosen().await;
     assert_eq!((before.id, before.name.as_str()), (runner, "b"));
     assert!(!before.online && !before.revoked);
-    assert_eq!((before.incarnation, before.sandbox), (None, None));
+    assert_eq!((before.incarnation, before.sandboxes), (None, Vec::new()));
 
     let mut claim = link_claim(1, 0);
     let mut first = claim.sandboxes[0].clone();
@@ -50,8 +50,24 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
     let linked = chosen().await;
     assert!(linked.online);
     assert_eq!(linked.incarnation, Some(claim.incarnation.clone()));
-    let sandbox = SandboxId::derive(runner, "another");
-    assert_eq!(linked.sandbox, Some((sandbox, first.isolation)));
+    let ids = |runner: ChosenRunner| {
+        let sandboxes = runner.sandboxes.into_iter();
+        sandboxes
+            .map(|one| (one.id, one.isolation))
+            .collect::<Vec<_>>()
+    };
+    let (workspace, another) = (
+        SandboxId::derive(runner, "workspace"),
+        SandboxId::derive(runner, "another"),
+    );
+    assert_eq!(
+        ids(linked),
+        [
+            (workspace, claim.sandboxes[0].isolation.clone()),
+            (another, first.isolation)
+        ],
+        "in the order in which the runner named them"
+    );
 
     claim.sandboxes.pop();
     let link = link.expect("it is there").generation;
@@ -64,9 +80,8 @@ async fn a_turns_fleet_is_the_chosen_runner_as_its_newest_link_reported_it(fixtu
         .await
         .expect("it answers");
     let gone = chosen().await;
-    let workspace = SandboxId::derive(runner, "workspace");
     assert_eq!(
-        gone.sandbox.map(|(sandbox, _)| sandbox),
+        gone.sandboxes.first().map(|one| one.id),
         Some(workspace),
         "what was reported before is not there any more"
     );
@@ -234,7 +249,7 @@ async fn a_sandbox_that_is_reported_no_more_is_not_listed(fixture: Fixture) {
     db.link_claim(ours.id, runner, &claim, at(1))
         .await
         .expect("the runner is there");
-    assert_eq!(names().await, [named("another"), named("workspace")]);
+    assert_eq!(names().await, [named("workspace"), named("another")]);
     claim.sandboxes.remove(0);
     db.link_claim(ours.id, runner, &claim, at(2))
         .await

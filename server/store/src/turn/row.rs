@@ -135,23 +135,27 @@ enum ChosenBy {
     Tenant,
 }
 
-/// The choice in the columns `chosen_by`, `chosen_runner_id` and `chosen_runner_name`.
+/// The choice in the columns `chosen_by`, `chosen_runner_id`, `chosen_runner_name` and `chosen_workspace`.
 pub(crate) fn choice(row: &Row) -> Result<Choice, sqlx::Error> {
     let runner = || row.parsed("chosen_runner_id");
     let name = || row.text("chosen_runner_name");
+    let workspace = row.maybe_text("chosen_workspace")?;
     Ok(match row.word("chosen_by")? {
         ChosenBy::None => Choice::None,
         ChosenBy::Session => Choice::Session {
             runner: runner()?,
             name: name()?,
+            workspace,
         },
         ChosenBy::User => Choice::User {
             runner: runner()?,
             name: name()?,
+            workspace,
         },
         ChosenBy::Tenant => Choice::Tenant {
             runner: runner()?,
             name: name()?,
+            workspace,
         },
     })
 }

@@ -34,13 +34,14 @@ pub(super) const TOO_MANY_OWNERS: &str =
 #[derive(Debug, Clone)]
 pub(super) struct View<'a> {
     pub(super) incarnation: &'a Incarnation,
-    pub(super) sandbox: SandboxId,
+    /// Whether something new may happen in the sandbox that the operation names.
+    pub(super) has_sandbox: bool,
     /// The highest epoch that was seen of the operation's owner.
     pub(super) epoch: Epoch,
     /// Whether the owner's epoch is known, or can be noted.
     pub(super) has_room_for_owner: bool,
-    /// The digest under which the operation is known already.
-    pub(super) known: Option<Digest>,
+    /// The sandbox and the digest under which the operation is known already.
+    pub(super) known: Option<(SandboxId, Digest)>,
     /// Whether it was cancelled before it came, or has ended and was forgotten.
     pub(super) over: bool,
     pub(super) draining: bool,
@@ -81,8 +82,12 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
             "the runner was started anew since: what it did before is not known to it",
         );
     }
-    if operation.sandbox != view.sandbox {
-        return refuse(NotFound, "the runner has no such sandbox");
+    // What was begun in a sandbox that is gone by now is still attached to.
+    if !view.has_sandbox && view.known.is_none() && !view.over {
+        return refuse(
+            NotFound,
+            "the runner does not serve this workspace (any more): choose one that `gantry runners` lists",
+        );
     }
     if operation.epoch < view.epoch {
         return refuse(StaleEpoch, "a newer holder of the operation's owner exists");
@@ -91,7 +96,12 @@ pub(super) fn admit(view: &View<'_>, operation: &Incoming) -> Admission {
         return refuse_for_now(ResourceExhausted, TOO_MANY_OWNERS);
     }
     match view.known {
-        Some(digest) if digest == operation.digest => return Admission::Attach,
+        Some(known) if known == (operation.sandbox, operation.digest) => {
+            return Admission::Attach;
+        }
+        Some((sandbox, _)) if sandbox != operation.sandbox => {
+            return refuse(Conflict, "the same operation came for another sandbox");
+        }
         Some(_) => return refuse(Conflict, "the same operation came with another request"),
         None => {}
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::v1::cancel_answer::Answer;
 use serde::{Deserialize, Serialize};
 use shared_sandbox::{Outcome, Request};
-use shared_types::{Digest, Epoch, OperationId, Owner};
+use shared_types::{Digest, Epoch, OperationId, Owner, SandboxId};
 
 /// One thing that must outlive the daemon. Reading all of them again gives the same memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,9 @@ impl FromIterator<Record> for Records {
 pub struct Accepted {
     /// Which one.
     pub operation: OperationId,
+    /// Where it happens; absent in what a runner with one sandbox wrote, and then its first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxId>,
     /// Of its canonical request.
     pub digest: Digest,
     /// What it belongs to.

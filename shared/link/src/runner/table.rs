@@ -10,7 +10,7 @@
 //! what the table says and before it sends any frame: nothing is promised that a restart forgets.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -39,6 +39,8 @@ pub enum Act {
     Start {
         /// Which one.
         operation: OperationId,
+        /// Where: one of the runner's sandboxes.
+        sandbox: SandboxId,
         /// What is asked.
         request: Request,
         /// From now on it may wait this long to be started.
@@ -103,7 +105,10 @@ pub struct Unfinished {
 #[derive(Debug, Clone)]
 pub struct Table {
     incarnation: Incarnation,
-    sandbox: SandboxId,
+    /// That of records which name none.
+    first_sandbox: SandboxId,
+    /// Where something new may happen.
+    sandboxes: HashSet<SandboxId>,
     entries: HashMap<OperationId, Entry>,
     epochs: Epochs,
     receipts: Receipts,
@@ -131,6 +136,7 @@ pub struct Table {
 
 #[derive(Debug, Clone)]
 struct Entry {
+    sandbox: SandboxId,
     digest: Digest,
     owner: Owner,
     epoch: Epoch,
@@ -158,11 +164,12 @@ struct End {
 }
 
 impl Table {
-    /// A table that knows nothing.
-    pub fn new(incarnation: Incarnation, sandbox: SandboxId) -> Self {
+    /// A table that knows nothing, of a runner with one sandbox.
+    pub fn new(incarnation: Incarnation, first_sandbox: SandboxId) -> Self {
         Self {
             incarnation,
-            sandbox,
+            first_sandbox,
+            sandboxes: HashSet::from([first_sandbox]),
             entries: HashMap::new(),
             epochs: Epochs::default(),
             receipts: Receipts::default(),
@@ -203,6 +210,7 @@ impl Table {
         let entry = self.entries.get(&id).filter(|entry| !entry.only_reads)?;
         Some(Accepted {
             operation: id,
+            sandbox: Some(entry.sandbox),
             digest: entry.digest,
             owner: entry.owner,
             epoch: entry.epoch,
@@ -216,9 +224,25 @@ impl Table {
         &self.incarnation
     }
 
-    /// Where its operations happen.
-    pub fn sandbox(&self) -> SandboxId {
-        self.sandbox
+    /// The runner has one more sandbox, in which operations may start from now on.
+    pub fn add_sandbox(&mut self, sandbox: SandboxId) {
+        self.sandboxes.insert(sandbox);
+    }
+
+    /// Nothing new starts in this sandbox any more. What is remembered of it stays: it is attached to,
+    /// ends and is forgotten as everything else.
+    pub fn remove_sandbox(&mut self, sandbox: SandboxId) {
+        self.sandboxes.remove(&sandbox);
+    }
+
+    /// Whether operations may start in this sandbox.
+    pub fn has_sandbox(&self, sandbox: SandboxId) -> bool {
+        self.sandboxes.contains(&sandbox)
+    }
+
+    /// Where a remembered operation happens.
+    pub fn sandbox_of(&self, id: OperationId) -> Option<SandboxId> {
+        self.entries.get(&id).map(|entry| entry.sandbox)
     }
 
     /// Forgets everything and begins a new journal: what is remembered is not what happened.
@@ -228,7 +252,8 @@ impl Table {
             journal,
             boot: self.incarnation.boot.clone(),
         };
-        let before = std::mem::replace(self, Self::new(incarnation, self.sandbox));
+        let before = std::mem::replace(self, Self::new(incarnation, self.first_sandbox));
+        self.sandboxes = before.sandboxes;
         self.link = before.link;
         self.draining = before.draining;
         before.entries.into_keys().collect()
@@ -351,6 +376,7 @@ impl Table {
     fn remember(&mut self, accepted: Accepted, only_reads: bool, passing: Passing, now: Duration) {
         self.epochs.see(accepted.owner, accepted.epoch, now);
         let entry = Entry {
+            sandbox: accepted.sandbox.unwrap_or(self.first_sandbox),
             digest: accepted.digest,
             owner: accepted.owner,
             epoch: accepted.epoch,

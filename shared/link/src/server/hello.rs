@@ -54,6 +54,8 @@ pub struct SandboxFacts {
     pub root: String,
     /// What it is proved to keep apart.
     pub isolation: Isolation,
+    /// Why nothing can happen there; empty where it can.
+    pub problem: String,
 }
 
 /// An operation that a runner remembers.
@@ -188,6 +190,7 @@ fn sandbox(runner: RunnerId, wire: v1::Sandbox) -> Result<SandboxFacts, Malforme
             .map_err(|error| Malformed(format!("a sandbox's isolation is unknown: {error}")))?,
         name: wire.name,
         root: clean_line(&wire.root, MAX_PATH_BYTES),
+        problem: words(&wire.problem),
     })
 }
 

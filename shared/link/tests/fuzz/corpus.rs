@@ -189,6 +189,7 @@ fn hello() -> v1::RunnerFrame {
                 name: PLACE_NAME.to_owned(),
                 root: "/work".to_owned(),
                 isolation: "none".to_owned(),
+                problem: String::new(),
             }],
             features: vec!["later".to_owned()],
         }),

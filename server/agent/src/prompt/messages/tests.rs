@@ -73,6 +73,7 @@ fn works_on(runner: u128, name: &str) -> Option<Choice> {
     Some(Choice::User {
         runner: RunnerId::from_u128(runner),
         name: name.to_owned(),
+        workspace: None,
     })
 }
 
@@ -131,6 +132,7 @@ fn the_model_hears_nothing_where_its_tools_work_as_before() {
     let pinned = Some(Choice::Session {
         runner: RunnerId::from_u128(1),
         name: "laptop".to_owned(),
+        workspace: None,
     });
     let none = Some(Choice::None);
     for (before, now) in [

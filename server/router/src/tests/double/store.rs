@@ -93,18 +93,27 @@ impl Store {
 
     pub(in crate::tests) fn choose(&self, runner: &Runner) {
         let (runner, name) = (runner.id, runner.name.clone());
-        self.rows().choice = Choice::User { runner, name };
+        self.rows().choice = Choice::User {
+            runner,
+            name,
+            workspace: None,
+        };
     }
 
     /// A runner that has never linked.
     pub(in crate::tests) fn enrol(&self, runner: &Runner, since: Timestamp) {
-        let sandbox = (SandboxId::derive(runner.id, "workspace"), Isolation::none());
+        let sandbox = FleetSandbox {
+            id: SandboxId::derive(runner.id, "workspace"),
+            name: "workspace".to_owned(),
+            isolation: Isolation::none(),
+            problem: None,
+        };
         let row = FleetRunner {
             id: runner.id,
             name: runner.name.clone(),
             state: RunnerState::Offline { since: Some(since) },
             locked: false,
-            sandbox: Some(sandbox),
+            sandboxes: vec![sandbox],
             believed: false,
             incarnation: Some(runner.incarnation.clone()),
         };
@@ -272,13 +281,18 @@ impl Rows {
             .runners
             .get(&who.runner)
             .map_or(Generation(1), |(_, last)| Generation(last.0 + 1));
-        let sandbox = hello.sandboxes.first();
+        let sandboxes = hello.sandboxes.iter().map(|sandbox| FleetSandbox {
+            id: sandbox.id,
+            name: sandbox.name.clone(),
+            isolation: sandbox.isolation.clone(),
+            problem: None,
+        });
         let row = FleetRunner {
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,
             locked: false,
-            sandbox: sandbox.map(|sandbox| (sandbox.id, sandbox.isolation.clone())),
+            sandboxes: sandboxes.collect(),
             believed: false,
             incarnation: Some(hello.incarnation.clone()),
         };

@@ -378,6 +378,7 @@ fn hello(opened: &Opened) -> v1::RunnerFrame {
                 name: "workspace".into(),
                 root: "/w".into(),
                 isolation: "none".into(),
+                problem: String::new(),
             }],
             ..v1::Capabilities::default()
         }),

@@ -77,6 +77,7 @@ impl World {
         store.rows().choice = Choice::User {
             runner: RUNNER,
             name: "runner".to_owned(),
+            workspace: None,
         };
         store.rows().epoch.0 = 1;
         let operations = plan::operations(&mut dice).into_iter();

@@ -8,7 +8,7 @@ use crate::testing::{PLACE, incarnation, incoming, shell};
 fn view(incarnation: &Incarnation) -> View<'_> {
     View {
         incarnation,
-        sandbox: PLACE,
+        has_sandbox: true,
         epoch: Epoch(1),
         has_room_for_owner: true,
         known: None,
@@ -46,7 +46,7 @@ fn an_operation_that_nothing_speaks_against_starts() {
 fn each_rule_refuses_with_its_own_code() {
     use RefusalCode::*;
     type Change = (fn(&mut View<'_>), fn(&mut Incoming), RefusalCode);
-    let rules: [Change; 15] = [
+    let rules: [Change; 16] = [
         (|v| v.load.disk_short = true, |_| {}, SpoolFull),
         (|_| {}, |o| o.incarnation = None, Fenced),
         (
@@ -57,10 +57,19 @@ fn each_rule_refuses_with_its_own_code() {
             },
             Fenced,
         ),
-        (|v| v.sandbox = SandboxId::from_u128(99), |_| {}, NotFound),
+        (|v| v.has_sandbox = false, |_| {}, NotFound),
         (|v| v.epoch = Epoch(2), |_| {}, StaleEpoch),
         (|v| v.has_room_for_owner = false, |_| {}, ResourceExhausted),
-        (|v| v.known = Some(Digest::of(b"other")), |_| {}, Conflict),
+        (
+            |v| v.known = Some((PLACE, Digest::of(b"other"))),
+            |_| {},
+            Conflict,
+        ),
+        (
+            |v| v.known = Some((SandboxId::from_u128(99), incoming(1, shell("true")).digest)),
+            |_| {},
+            Conflict,
+        ),
         (|v| v.over = true, |_| {}, Fenced),
         (|_| {}, |o| o.request = None, NotFound),
         (|_| {}, |o| o.start_within = Duration::ZERO, Expired),
@@ -93,7 +102,7 @@ fn each_rule_refuses_with_its_own_code() {
 fn what_is_known_is_attached_to_even_when_nothing_new_would_start() {
     let admission = decide(
         |v| {
-            v.known = Some(shell("true").digest());
+            v.known = Some((PLACE, shell("true").digest()));
             v.draining = true;
             v.load.running = MAX_RUNNING;
         },
@@ -109,7 +118,7 @@ fn what_is_known_is_attached_to_even_when_nothing_new_would_start() {
 fn an_older_epoch_is_refused_even_for_what_is_known() {
     let admission = decide(
         |v| {
-            v.known = Some(shell("true").digest());
+            v.known = Some((PLACE, shell("true").digest()));
             v.epoch = Epoch(2);
         },
         |_| {},

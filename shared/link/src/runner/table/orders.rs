@@ -79,10 +79,13 @@ impl Table {
         let is_patient = incoming.request.as_ref().is_some_and(Self::is_patient);
         let view = View {
             incarnation: &self.incarnation,
-            sandbox: self.sandbox,
+            has_sandbox: self.sandboxes.contains(&incoming.sandbox),
             epoch: self.epochs.of(&incoming.owner),
             has_room_for_owner: self.epochs.has_room_for(&incoming.owner),
-            known: self.entries.get(&id).map(|entry| entry.digest),
+            known: self
+                .entries
+                .get(&id)
+                .map(|entry| (entry.sandbox, entry.digest)),
             over: self.receipts.contains(id),
             draining: self.draining,
             load: self.load(),
@@ -96,6 +99,7 @@ impl Table {
                 let only_reads = request.only_reads();
                 let accepted = Accepted {
                     operation: id,
+                    sandbox: Some(incoming.sandbox),
                     digest: incoming.digest,
                     owner: incoming.owner,
                     epoch: incoming.epoch,
@@ -112,6 +116,7 @@ impl Table {
                 self.remember(accepted, only_reads, passing, now);
                 Some(Act::Start {
                     operation: id,
+                    sandbox: incoming.sandbox,
                     request,
                     start_within: incoming.start_within,
                     run_for: incoming.run_for,

@@ -14,14 +14,15 @@ use crate::runner::{
 impl Table {
     /// The table that wrote these records, in this order, and what it does not know the end of:
     /// the driver finds out, and says so with [`Table::output`], [`Table::ended`] or
-    /// [`Table::release`]. It is `now` on the clock of [`Table::order`].
+    /// [`Table::release`]. Records that name no sandbox are of the first one, which is also the only one
+    /// until others are added. It is `now` on the clock of [`Table::order`].
     pub fn restore(
         incarnation: Incarnation,
-        sandbox: SandboxId,
+        first_sandbox: SandboxId,
         records: Records,
         now: Duration,
     ) -> (Self, Vec<OperationId>) {
-        let mut table = Self::new(incarnation, sandbox);
+        let mut table = Self::new(incarnation, first_sandbox);
         let (of_earlier_boots, of_this_boot) = records.into_parts();
         for record in of_earlier_boots {
             table.replay(record, now);

@@ -2,6 +2,7 @@ mod cancels;
 mod epochs;
 mod passing;
 mod restarts;
+mod sandboxes;
 mod unread;
 
 use proto::v1::runner_frame::Kind;

@@ -1,0 +1,229 @@
+//! Which workspaces the daemon serves: those of its home that can be used, from its start on and
+//! whenever the home says something else.
+//!
+//! A workspace that cannot be used is named all the same, with the reason: nobody who chose it is to
+//! end up in another one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use proto::v1;
+use runner_host::{Host, HostOptions, OpenError};
+use shared_types::{Clock, RunnerId, SandboxId, limits::FILE_OPERATION_WITHIN};
+use tokio::sync::watch;
+
+use super::HostFacts;
+use crate::{
+    home::{Enrolled, Home, HomeError, Served, Watch, Workspace},
+    operations::Operations,
+    sandboxes::Sandbox,
+    workspaces,
+};
+
+/// The workspaces of a daemon.
+pub(super) struct Serving {
+    runner: RunnerId,
+    facts: HostFacts,
+    environment: BTreeMap<String, String>,
+    clock: Arc<dyn Clock>,
+    known: Vec<Known>,
+}
+
+struct Known {
+    workspace: Workspace,
+    host: Result<Host, String>,
+}
+
+impl Serving {
+    /// Opens the workspaces of a home.
+    ///
+    /// # Errors
+    /// None of them can be used; it says why the first one cannot.
+    pub(super) fn open(
+        enrolled: &Enrolled,
+        facts: HostFacts,
+        environment: BTreeMap<String, String>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let mut serving = Self {
+            runner: enrolled.runner,
+            facts,
+            environment,
+            clock,
+            known: Vec::new(),
+        };
+        let mut first_error = None;
+        for workspace in workspaces::usable_of(enrolled) {
+            let opened = serving.open_one(&workspace);
+            let host = opened.map_err(|error| {
+                let problem = error.to_string();
+                first_error.get_or_insert(error);
+                problem
+            });
+            serving.add(workspace, host);
+        }
+        match first_error {
+            Some(error) if serving.hosts().next().is_none() => Err(error),
+            _ => Ok(serving),
+        }
+    }
+
+    /// What the operations of the first workspace name.
+    pub(super) fn first(&self) -> SandboxId {
+        self.id(crate::home::FIRST_WORKSPACE)
+    }
+
+    /// All that can be used.
+    pub(super) fn sandboxes(&self) -> impl Iterator<Item = (SandboxId, Sandbox)> {
+        let usable = self.known.iter().filter_map(|known| {
+            let host = known.host.as_ref().ok()?;
+            Some((&known.workspace, host))
+        });
+        usable.map(|(workspace, host)| (self.id(&workspace.name), Sandbox::Workspace(host.clone())))
+    }
+
+    /// What the runner says of itself.
+    pub(super) fn capabilities(&self) -> v1::Capabilities {
+        let sandbox = |known: &Known| v1::Sandbox {
+            sandbox: self.id(&known.workspace.name).to_string(),
+            name: known.workspace.name.clone(),
+            root: known.workspace.folder.display().to_string(),
+            isolation: match &known.host {
+                Ok(host) => host.isolation().to_string(),
+                Err(_) => shared_types::Isolation::none().to_string(),
+            },
+            problem: known.host.as_ref().err().cloned().unwrap_or_default(),
+        };
+        v1::Capabilities {
+            os: std::env::consts::OS.to_owned(),
+            architecture: std::env::consts::ARCH.to_owned(),
+            hostname: self.facts.hostname.clone(),
+            sandboxes: self.known.iter().map(sandbox).collect(),
+            features: Vec::new(),
+        }
+    }
+
+    /// As it is noted for people.
+    pub(super) fn served(&self) -> Vec<Served> {
+        let served = |known: &Known| Served {
+            name: known.workspace.name.clone(),
+            folder: known.workspace.folder.clone(),
+            problem: known.host.as_ref().err().cloned(),
+        };
+        self.known.iter().map(served).collect()
+    }
+
+    /// Takes up what the home says whenever it says something else: first the operations know, then the
+    /// server is told. Ends where the kernel tells of no more changes.
+    pub(super) async fn follow(
+        mut self,
+        (home, mut watch): (Home, Watch),
+        operations: Operations,
+        said: watch::Sender<v1::Capabilities>,
+    ) {
+        while let Ok(()) = watch.changed().await {
+            match home.enrolled() {
+                Ok(Some(enrolled)) if enrolled.runner == self.runner => {
+                    self.take_up(&enrolled, &operations).await;
+                    let now = self.capabilities();
+                    said.send_if_modified(|before| {
+                        let changed = *before != now;
+                        *before = now;
+                        changed
+                    });
+                    home.note_serving(&self.served());
+                }
+                // A home that is being enrolled anew is no business of this daemon's.
+                Ok(_) => {}
+                Err(error) => untold(&error),
+            }
+        }
+    }
+
+    async fn take_up(&mut self, enrolled: &Enrolled, operations: &Operations) {
+        let wanted = workspaces::usable_of(enrolled);
+        for before in std::mem::take(&mut self.known) {
+            let id = self.id(&before.workspace.name);
+            match (wanted.contains(&before.workspace), before.host.is_ok()) {
+                (true, true) => self.known.push(before),
+                (true, false) => {}
+                (false, _) => {
+                    operations.remove_sandbox(id).await;
+                    let Workspace { name, folder } = &before.workspace;
+                    tracing::info!(workspace.name = name, workspace = %folder.display(), "a workspace is not served any more");
+                }
+            }
+        }
+        let mut kept = std::mem::take(&mut self.known);
+        for workspace in wanted {
+            match kept.iter().position(|known| known.workspace == workspace) {
+                Some(at) => {
+                    let known = kept.swap_remove(at);
+                    self.known.push(known);
+                }
+                None => {
+                    // One that is kept may be needed to open another beside it.
+                    let beside = self.hosts().chain(hosts(&kept)).next().cloned();
+                    let opened = self.open_beside(beside.as_ref(), &workspace);
+                    let host = opened.map_err(|error| error.to_string());
+                    if let Ok(host) = &host {
+                        let id = self.id(&workspace.name);
+                        let sandbox = Sandbox::Workspace(host.clone());
+                        operations.add_sandbox(id, sandbox).await;
+                    }
+                    self.add(workspace, host);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, workspace: Workspace, host: Result<Host, String>) {
+        let Workspace { name, folder } = &workspace;
+        match &host {
+            Ok(host) => tracing::info!(
+                workspace.name = name,
+                workspace = %folder.display(),
+                isolation = %host.isolation(),
+                "a workspace is served"
+            ),
+            Err(error) => tracing::error!(
+                workspace.name = name,
+                workspace = %folder.display(),
+                error,
+                "a workspace is not served; once it can be used, start the daemon anew"
+            ),
+        }
+        self.known.push(Known { workspace, host });
+    }
+
+    fn open_one(&self, workspace: &Workspace) -> Result<Host, OpenError> {
+        self.open_beside(self.hosts().next(), workspace)
+    }
+
+    fn open_beside(&self, beside: Option<&Host>, workspace: &Workspace) -> Result<Host, OpenError> {
+        if let Some(host) = beside {
+            return host.beside(&workspace.folder);
+        }
+        let options = HostOptions {
+            root: workspace.folder.clone(),
+            environment: self.environment.clone(),
+            file_operation_within: FILE_OPERATION_WITHIN,
+        };
+        Host::open(options, Arc::clone(&self.clock))
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &Host> {
+        hosts(&self.known)
+    }
+
+    fn id(&self, name: &str) -> SandboxId {
+        SandboxId::derive(self.runner, name)
+    }
+}
+
+fn hosts(known: &[Known]) -> impl Iterator<Item = &Host> {
+    known.iter().filter_map(|known| known.host.as_ref().ok())
+}
+
+fn untold(error: &HomeError) {
+    tracing::error!(%error, "the home has changed and cannot be read; what was served stays so");
+}

@@ -1,0 +1,106 @@
+//! A runner with several sandboxes.
+
+use shared_types::{Refusal, RefusalCode};
+
+use super::*;
+use crate::runner::orders::Incoming;
+
+const OTHER: SandboxId = SandboxId::from_u128(20);
+
+fn start_in(table: &mut Table, sandbox: SandboxId, number: u128) -> Option<Act> {
+    let incoming = Incoming {
+        sandbox,
+        ..incoming(number, shell("true"))
+    };
+    order(table, Order::Operation(Box::new(incoming)))
+}
+
+/// The code with which the only answer that waits refuses the operation.
+fn refusal(scene: &mut Scene) -> Option<RefusalCode> {
+    let answer = scene.table.answers.pop_front()?;
+    match answer.kind? {
+        runner_frame::Kind::Ended(ended) => match ended.outcome? {
+            v1::ended::Outcome::Refused(refusal) => Some(Refusal::from(refusal).code),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[test]
+fn an_operation_starts_in_the_sandbox_that_it_names_and_only_where_the_runner_has_it() {
+    let mut scene = linked();
+    assert_eq!(start_in(&mut scene.table, OTHER, 1), None);
+    assert_eq!(refusal(&mut scene), Some(RefusalCode::NotFound));
+    scene.table.add_sandbox(OTHER);
+    let started = start_in(&mut scene.table, OTHER, 1);
+    assert!(matches!(started, Some(Act::Start { sandbox: OTHER, .. })));
+    assert!(
+        start(&mut scene.table, 2, "true").is_some(),
+        "the first one stays"
+    );
+}
+
+#[test]
+fn what_was_begun_in_a_sandbox_that_is_gone_is_attached_to_and_nothing_new_starts_there() {
+    let mut scene = linked();
+    scene.table.add_sandbox(OTHER);
+    start_in(&mut scene.table, OTHER, 1);
+    scene.table.answers.clear();
+    scene.table.remove_sandbox(OTHER);
+    assert_eq!(start_in(&mut scene.table, OTHER, 2), None);
+    assert_eq!(refusal(&mut scene), Some(RefusalCode::NotFound));
+    start_in(&mut scene.table, OTHER, 1);
+    assert_eq!(refusal(&mut scene), None, "it is accepted again");
+    scene.exit(id(1), ExitCause::Exited);
+    assert!(!scene.table.is_open(id(1)));
+}
+
+#[test]
+fn an_id_that_is_known_under_another_sandbox_is_a_conflict() {
+    let mut scene = linked();
+    scene.table.add_sandbox(OTHER);
+    start(&mut scene.table, 1, "true");
+    scene.table.answers.clear();
+    assert_eq!(start_in(&mut scene.table, OTHER, 1), None);
+    assert_eq!(refusal(&mut scene), Some(RefusalCode::Conflict));
+}
+
+#[test]
+fn a_restarted_runner_knows_the_sandbox_of_each_operation() {
+    let mut scene = linked();
+    scene.table.add_sandbox(OTHER);
+    start(&mut scene.table, 1, "true");
+    start_in(&mut scene.table, OTHER, 2);
+    let mut open = restarted(&mut scene);
+    open.sort();
+    assert_eq!(open, [id(1), id(2)]);
+    assert_eq!(scene.table.sandbox_of(id(1)), Some(PLACE));
+    assert_eq!(scene.table.sandbox_of(id(2)), Some(OTHER));
+}
+
+#[test]
+fn a_record_of_a_runner_with_one_sandbox_is_read_as_of_its_first() {
+    let mut scene = linked();
+    start(&mut scene.table, 1, "true");
+    let records = scene.table.take_records().into_iter();
+    let older: Records = records
+        .map(|record| match record {
+            Record::Accepted(accepted) => Record::Accepted(Accepted {
+                sandbox: None,
+                ..accepted
+            }),
+            other => other,
+        })
+        .collect();
+    restarted_at(&mut scene, older, Duration::ZERO);
+    assert_eq!(scene.table.sandbox_of(id(1)), Some(PLACE));
+}
+
+#[test]
+fn a_new_journal_keeps_the_sandboxes() {
+    let mut scene = linked();
+    scene.table.add_sandbox(OTHER);
+    scene.table.begin_journal(JournalId::from_u128(9));
+    assert!(scene.table.has_sandbox(OTHER) && scene.table.has_sandbox(PLACE));
+}
