@@ -220,6 +220,15 @@ pub(crate) enum Runners {
     },
     /// Create a join token, with which a machine enrols as a runner
     Add(AddRunner),
+    /// Let operations happen in one more folder of this machine, where it is a runner
+    AddWorkspace {
+        /// The folder
+        #[arg(value_name = "FOLDER", default_value = ".")]
+        folder: PathBuf,
+        /// What it is called on its runner [default: the folder's own name]
+        #[arg(long)]
+        name: Option<String>,
+    },
     /// Remove a runner: it can never connect again
     Remove {
         /// The runner's name or id

@@ -19,7 +19,7 @@ use crate::{
 };
 
 mod conversation;
-mod here;
+pub(crate) mod here;
 mod pin;
 mod piped;
 mod prompt;

@@ -180,7 +180,9 @@ async fn run(
             let operation = pick::operation(&client, &operation).await?;
             output::run(&client, screen, operation, stream, offset, follow).await?;
         }
-        Command::Runners { json, command } => runners::run(&client, screen, json, command).await?,
+        Command::Runners { json, command } => {
+            runners::run(&client, screen, json, (command, settings.home())).await?;
+        }
         Command::Config { list, command } => match command {
             None => config::list(&client, screen, &list).await?,
             Some(command) => config::run(&client, screen, command).await?,

@@ -1,5 +1,7 @@
 //! Runners: listing, choosing, adding, sharing and removing them.
 
+use std::path::Path;
+
 use serde::Serialize;
 use shared_api::{CreateJoinToken, JoinToken, Me, Runner, Workspace};
 use shared_client::Client;
@@ -11,18 +13,21 @@ use shared_types::{
 
 use crate::{args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table};
 
+mod workspace;
+
 /// Longest words about one runner, in characters.
 const MAX_WORDS: usize = 120;
 
 /// What to do where no runner can be used.
 const CHOOSE: &str = "choose one with: gantry runners use NAME";
 
-/// Does what was asked; without a command, lists them.
+/// Does what was asked; without a command, lists them. `home` is where a runner of this machine has its
+/// enrolment.
 pub(crate) async fn run(
     client: &Client,
     screen: Screen,
     json: bool,
-    command: Option<Runners>,
+    (command, home): (Option<Runners>, &Path),
 ) -> anyhow::Result<()> {
     match command {
         None => list(client, screen, json).await,
@@ -31,6 +36,10 @@ pub(crate) async fn run(
         Some(Runners::Add(terms)) => {
             let json = json || terms.json;
             add(client, screen, &terms.terms(), json).await
+        }
+        Some(Runners::AddWorkspace { folder, name }) => {
+            let wanted = (folder.as_path(), name.as_deref());
+            workspace::add(client, screen, wanted, home).await
         }
         Some(Runners::Remove { name }) => remove(client, screen, &name).await,
         Some(Runners::Share { name, with }) => share(client, screen, &name, &with).await,

@@ -71,4 +71,5 @@ mod scenarios {
     mod wire;
     mod wire_abuse;
     mod wire_seals;
+    mod workspaces;
 }

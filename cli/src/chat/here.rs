@@ -44,11 +44,20 @@ pub(super) fn find(home: &Path) -> Option<Here> {
     of(home, &env::current_dir().ok()?)
 }
 
-fn of(home: &Path, folder: &Path) -> Option<Here> {
+/// The runner with this home, whose enrolment can be read.
+pub(crate) fn runner(home: &Path) -> Option<RunnerId> {
+    Some(enrolled(home)?.runner)
+}
+
+fn enrolled(home: &Path) -> Option<Enrolled> {
     let mut text = String::new();
     let file = fs::File::open(home.join("runner/runner.toml")).ok()?;
     file.take(MAX_FILE_BYTES).read_to_string(&mut text).ok()?;
-    let enrolled: Enrolled = toml::from_str(&text).ok()?;
+    toml::from_str(&text).ok()
+}
+
+fn of(home: &Path, folder: &Path) -> Option<Here> {
+    let enrolled = enrolled(home)?;
     let folder = folder.canonicalize().ok()?;
     let further = enrolled.workspaces.into_iter();
     let further = further.map(|workspace| (Some(workspace.name), workspace.folder));

@@ -155,7 +155,8 @@ impl Runner {
         self.say(&["status"]).await
     }
 
-    async fn say(&self, words: &[&str]) -> std::process::Output {
+    /// Runs the program in its home with these words, and returns what it said.
+    pub async fn say(&self, words: &[&str]) -> std::process::Output {
         let said = program(&self.launcher, "gantry-runner")
             .args(words)
             .env_clear()
