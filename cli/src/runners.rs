@@ -101,10 +101,11 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
 
 /// A line below a runner's own, of a workspace beside its first one.
 fn of_workspace(runner: &Runner, workspace: &Workspace) -> [String; 9] {
-    let state = workspace.problem.clone().unwrap_or_default();
     let mut cells = [const { String::new() }; 9];
     cells[1] = format!("{}/{}", runner.name, workspace.name);
-    cells[2] = clean_line(&state, MAX_WORDS);
+    if workspace.problem.is_some() {
+        cells[2] = "not served".to_owned();
+    }
     cells[8] = format!("{}:{}", runner.hostname, workspace.root);
     cells
 }

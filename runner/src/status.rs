@@ -38,6 +38,10 @@ impl fmt::Display for Status {
             writeln!(f, "{label:<9}  {server}")?;
         }
         writeln!(f, "workspace  {}", enrolled.workspace.display())?;
+        for further in &enrolled.workspaces {
+            let (name, folder) = (&further.name, further.folder.display());
+            writeln!(f, "      and  {name}, {folder}")?;
+        }
         write!(f, "daemon     {daemon}")
     }
 }

@@ -3,12 +3,21 @@
 //! A runner alone decides which of its folders are served, so this asks `gantry-runner`, and the server
 //! takes no part.
 
-use std::{env, path::Path, process::Command};
+use std::{env, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context as _, bail};
 use shared_client::Client;
+use shared_types::RunnerId;
+use tokio::time::{Instant, sleep};
 
-use crate::{chat::here, screen::Screen};
+use super::MAX_WORDS;
+use crate::{chat::here, render::clean::clean_line, screen::Screen};
+
+/// How long the server may take to hear of a workspace.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Adds the folder to those of the runner with this home, where the person may use that runner.
 pub(super) async fn add(
@@ -41,9 +50,38 @@ pub(super) async fn add(
     if !added.success() {
         bail!("the workspace was not added");
     }
-    screen.note(&format!(
-        "choose it as {name}/WORKSPACE: gantry runners use, gantry exec -r, gantry chat --runner",
-        name = runner.name
-    ));
-    Ok(())
+    let folder = folder.canonicalize().unwrap_or_default();
+    let place = match known_as(client, runner.id, &folder).await? {
+        Some(workspace) => format!("{}/{workspace}", runner.name),
+        None => {
+            screen.note("the server has not heard of it yet: does the runner run?");
+            return Ok(());
+        }
+    };
+    screen.line(&clean_line(
+        &format!("choose it with: gantry runners use {place}, gantry exec -r {place}"),
+        MAX_WORDS,
+    ))
+}
+
+/// What the runner calls the workspace in this folder, once the server has heard of it.
+async fn known_as(
+    client: &Client,
+    runner: RunnerId,
+    folder: &Path,
+) -> anyhow::Result<Option<String>> {
+    let until = Instant::now() + HEARD_WITHIN;
+    loop {
+        let runners = client.runners().await?;
+        let ours = runners.into_iter().find(|known| known.id == runner);
+        let online = ours.filter(|runner| runner.online);
+        let mut workspaces = online.into_iter().flat_map(|runner| runner.sandboxes);
+        if let Some(known) = workspaces.find(|known| Path::new(&known.root) == folder) {
+            return Ok(Some(known.name));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        sleep(LOOK_EVERY).await;
+    }
 }

@@ -72,6 +72,27 @@ async fn a_command_runs_in_the_workspace_that_is_named_and_the_runner_alone_is_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_adds_a_workspace_on_the_machine_of_its_runner_and_nowhere_else() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let api = runner.home().join("api");
+    std::fs::create_dir(&api).expect("a folder");
+    let folder = api.to_str().expect("text");
+    let words = ["runners", "add-workspace", folder];
+    let elsewhere = gantry.cli(&words).await;
+    let said = text(&elsewhere.stderr);
+    assert_eq!(elsewhere.status.code(), Some(1), "{said}");
+    assert!(said.contains("gantry-runner add-workspace"), "{said}");
+    let mut here = gantry.terminal(&words);
+    // The home of the runner is this terminal's as well.
+    let added = here.env("GANTRY_HOME", runner.home()).output().await;
+    let added = added.expect("it starts");
+    assert_eq!(added.status.code(), Some(0), "{}", text(&added.stderr));
+    let said = text(&added.stdout);
+    assert!(said.ends_with("gantry exec -r laptop/api\n"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_of_both_workspaces_survive_a_killed_daemon_each_with_its_own_output() {
     let gantry = Gantry::practice().await;
     let (mut runner, api) = with_api(&gantry).await;
@@ -165,7 +186,7 @@ async fn a_workspace_whose_folder_is_gone_is_said_to_be_and_the_others_serve() {
     let (code, said, _) = exec(&gantry, "laptop", "echo here").await;
     assert_eq!((code, said.as_str()), (Some(0), "here\n"));
     let listed = text(&gantry.cli(&["runners"]).await.stdout);
-    assert!(listed.contains("it does not exist"), "{listed}");
+    assert!(listed.contains("not served"), "{listed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

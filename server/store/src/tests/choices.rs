@@ -1,18 +1,20 @@
 //! Where a turn's calls go: read once, when the turn is first claimed.
 
 use shared_types::{
-    Event, RunnerId, SessionId, TurnId,
+    Event, RunnerId, SandboxId, SessionId, TurnId,
     event::{Choice, TurnOutcome},
 };
 
 use super::fixture::{Fixture, REPLICA, Tenant, at, link_claim, turn_ended, usual};
-use crate::{ClaimedTurn, IfRunning, SettingName, SettingsOf, StoreError};
+use crate::{ClaimedTurn, IfRunning, SettingName, SettingsOf, StoreError, place_value};
 
 on_every_backend!(
     a_turn_keeps_the_choice_of_its_first_claim_and_the_next_turn_has_the_new_one,
     a_pin_goes_before_the_users_choice_until_it_is_lifted,
     a_pin_means_the_runner_and_not_the_name,
     the_tenants_runner_counts_for_a_user_who_has_chosen_none,
+    a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it,
+    a_workspace_of_another_runner_is_not_taken_for_one,
 );
 
 impl Tenant {
@@ -167,4 +169,83 @@ async fn the_tenants_runner_counts_for_a_user_who_has_chosen_none(fixture: Fixtu
     let first = turns.into_iter().next().expect("a claim");
     let fleet = db.fleet(ours.id, first).await.expect("it was claimed");
     assert_eq!(fleet.choice, default, "it is read back as it was");
+}
+
+/// The setting's value for this workspace of the runner.
+fn place(runner: RunnerId, workspace: &str) -> String {
+    place_value(&runner, Some(SandboxId::derive(runner, workspace)))
+}
+
+async fn a_workspace_is_chosen_with_its_runner_and_a_turn_keeps_it(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let laptop = ours.runner("laptop").await;
+    let mut claim = link_claim(1, 0);
+    let mut api = claim.sandboxes[0].clone();
+    api.name = "api".to_owned();
+    claim.sandboxes.push(api);
+    let linked = db.link_claim(ours.id, laptop, &claim, at(1)).await;
+    linked.expect("it is there");
+    let session = ours.session().await;
+    let user = SettingsOf::User(ours.owner);
+    let set = async |of, value: &str| ours.set(of, SettingName::Runner, Some(value)).await;
+    set(user, &place(laptop, "api")).await.expect("it is there");
+    let with = |workspace: &str| Some(workspace.to_owned());
+    let in_api = Choice::User {
+        runner: laptop,
+        name: "laptop".to_owned(),
+        workspace: with("api"),
+    };
+    let turn = ours.send(session, "run the tests").await;
+    assert_eq!(ours.claim(session).await.turn.choice, Some(in_api.clone()));
+    let in_use = db.runner_in_use(ours.id, ours.owner).await;
+    let in_use = in_use.expect("it answers").expect("one is chosen");
+    let api = SandboxId::derive(laptop, "api");
+    assert_eq!((in_use.id, in_use.sandbox), (laptop, Some(api)));
+
+    set(user, &laptop.to_string()).await.expect("it is there");
+    assert_eq!(
+        ours.take_over(session).await.turn.choice,
+        Some(in_api.clone())
+    );
+    let fleet = db.fleet(ours.id, turn).await.expect("it answers");
+    assert_eq!(fleet.choice, in_api);
+    let ended = [turn_ended(turn, TurnOutcome::Completed)];
+    let epoch = db
+        .session(ours.id, session)
+        .await
+        .expect("it is there")
+        .epoch;
+    let ended = db.append(ours.id, session, epoch, &ended, at(5)).await;
+    ended.expect("it runs");
+    assert_eq!(ours.next_choice(session).await, users(laptop, "laptop"));
+
+    let pin = SettingsOf::Session(session);
+    set(pin, &place(laptop, "api")).await.expect("it is there");
+    let pinned = Choice::Session {
+        runner: laptop,
+        name: "laptop".to_owned(),
+        workspace: with("api"),
+    };
+    assert_eq!(ours.next_choice(session).await, pinned);
+    let row = db.session(ours.id, session).await.expect("it is there");
+    assert_eq!(row.pin.and_then(|pin| pin.workspace), with("api"));
+
+    // What is reported no more stays the choice: placement says that it is gone.
+    claim.sandboxes.pop();
+    let linked = db.link_claim(ours.id, laptop, &claim, at(6)).await;
+    linked.expect("it is there");
+    assert_eq!(ours.next_choice(session).await, pinned);
+}
+
+async fn a_workspace_of_another_runner_is_not_taken_for_one(fixture: Fixture) {
+    let ours = fixture.tenant().await;
+    let (laptop, alpha) = (ours.runner("laptop").await, ours.runner("alpha").await);
+    ours.link(laptop, at(1)).await;
+    ours.link(alpha, at(1)).await;
+    let user = SettingsOf::User(ours.owner);
+    let foreign = place_value(&laptop, Some(SandboxId::derive(alpha, "workspace")));
+    for wrong in [foreign, place(laptop, "nowhere")] {
+        let set = ours.set(user, SettingName::Runner, Some(&wrong)).await;
+        assert!(matches!(set, Err(StoreError::NotFound)), "{wrong}: {set:?}");
+    }
 }
