@@ -3,8 +3,9 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicU32, Ordering},
 };
+
+use shared_types::{Entropy as _, OsEntropy};
 
 /// Says on which database servers of scenarios keep everything, where a test does not say it.
 pub const DATABASE: &str = "GANTRY_TEST_DATABASE";
@@ -77,9 +78,10 @@ pub fn database_of_run() -> Option<String> {
 }
 
 fn database(folder: Option<&Path>) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("scenario_{}_{next}", std::process::id());
+    // At random: on a busy machine the ids of processes come again.
+    let mut random = [0; 8];
+    OsEntropy.fill(&mut random);
+    let name = format!("scenario_{:016x}", u64::from_be_bytes(random));
     script(&["create".as_ref(), name.as_ref()], folder)
 }
 

@@ -1,8 +1,9 @@
 //! The PostgreSQL of `tests/postgres`: an empty database for each test, copied from one that is migrated
 //! once.
 
-use std::{env, sync::OnceLock};
+use std::env;
 
+use shared_types::{Entropy as _, OsEntropy};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
 use tokio::{
     io::copy_bidirectional,
@@ -88,12 +89,11 @@ fn setting(name: &str) -> String {
     env::var(name).expect("run it as: tests/postgres run cargo nextest run -p server-store")
 }
 
-/// Tests run in processes of their own.
+/// At random: on a busy machine the ids of processes come again.
 fn unique() -> String {
-    static NEXT: OnceLock<std::sync::atomic::AtomicU32> = OnceLock::new();
-    let next = NEXT.get_or_init(Default::default);
-    let next = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    format!("test_{}_{next}", std::process::id())
+    let mut random = [0; 8];
+    OsEntropy.fill(&mut random);
+    format!("test_{:016x}", u64::from_be_bytes(random))
 }
 
 /// The schema that this program makes, in a few letters.
