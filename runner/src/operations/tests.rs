@@ -66,12 +66,17 @@ impl Bench {
         }
     }
 
-    /// The daemon dies without a word, and another one comes up.
-    async fn kill(self, boot: &str) -> Self {
+    /// The daemon dies without a word, and nothing of it writes any more.
+    async fn die(&mut self) {
         self.service.abort();
         if !self.service.is_finished() {
-            let _ = self.service.await;
+            let _ = (&mut self.service).await;
         }
+    }
+
+    /// The daemon dies without a word, and another one comes up.
+    async fn kill(mut self, boot: &str) -> Self {
+        self.die().await;
         Self {
             temporary: self.temporary,
             ..Self::in_folder(&self.folder, boot, None).await

@@ -64,7 +64,7 @@ async fn a_day_goes_on_while_no_daemon_runs() {
         (DAY / 2, Some(v1::refusal::Code::Fenced)),
         (DAY + DAY / 2, None),
     ] {
-        bench.service.abort();
+        bench.die().await;
         bench = daemon_after(time, folder.path(), &boot).await;
         assert_eq!(refused(&mut bench).await, expected, "after {time:?}");
     }
