@@ -324,7 +324,7 @@ impl OperationsService {
                     .entry(operation)
                     .and_modify(|work| work.control(id, control));
             }
-            Some(Act::Start { .. }) | None => {}
+            Some(Act::Start { .. } | Act::Sandbox(..)) | None => {}
         }
     }
 

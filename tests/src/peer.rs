@@ -240,6 +240,7 @@ impl Peer {
                     problem: String::new(),
                 }],
                 features: Vec::new(),
+                pool: None,
             }),
             inventory: Vec::new(),
         }

@@ -99,6 +99,7 @@ impl Serving {
             hostname: self.facts.hostname.clone(),
             sandboxes: self.known.iter().map(sandbox).collect(),
             features: Vec::new(),
+            pool: None,
         }
     }
 

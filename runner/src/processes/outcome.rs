@@ -24,6 +24,7 @@ pub(super) fn of(record: runner_supervisor::ExitRecord) -> Outcome {
             Cause::DiskFull => ExitCause::DiskFull,
             Cause::SupervisorLost => ExitCause::SupervisorLost,
             Cause::HostReboot => ExitCause::HostReboot,
+            Cause::SandboxStopped => ExitCause::SandboxStopped,
         },
         stdout: stream_end(record.out),
         stderr: stream_end(record.err),

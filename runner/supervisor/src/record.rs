@@ -188,6 +188,8 @@ pub enum Cause {
     SupervisorLost,
     /// The host restarted.
     HostReboot,
+    /// The container that it ran in was stopped.
+    SandboxStopped,
 }
 
 /// The end of an output stream.

@@ -482,6 +482,8 @@ pub enum ExitCause {
     SupervisorLost,
     /// The runner's host restarted.
     HostReboot,
+    /// Its sandbox was stopped, and it with it.
+    SandboxStopped,
 }
 
 /// What an entry of a directory is.

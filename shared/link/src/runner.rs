@@ -13,8 +13,9 @@ mod record;
 mod session;
 mod table;
 
+pub use crate::wire::{SandboxReport, report as report_frame};
 pub use delivery::{Piece, Spool};
-pub use orders::{Incoming, Order};
+pub use orders::{Incoming, Order, SandboxOrder};
 pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};
 pub use session::{Ended, Session, Todo};
 pub use table::{Act, LinkId, Opened, Table, Unfinished};

@@ -10,6 +10,7 @@ mod failure;
 mod numbers;
 mod outcome;
 mod request;
+mod sandbox;
 
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use numbers::{believed, number};
@@ -17,6 +18,10 @@ pub(crate) use outcome::outcome;
 pub use outcome::{Expects, ended, expected};
 pub(crate) use request::read_request;
 pub use request::request;
+pub use sandbox::{
+    PoolFacts, SandboxReport, ensure_sandbox, read_report, remove_sandbox, report, stop_sandbox,
+};
+pub(crate) use sandbox::{read_ensure, sandbox_id};
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};

@@ -299,6 +299,7 @@ examples! {
         ExitCause::DiskFull => [ExitCause::DiskFull],
         ExitCause::SupervisorLost => [ExitCause::SupervisorLost],
         ExitCause::HostReboot => [ExitCause::HostReboot],
+        ExitCause::SandboxStopped => [ExitCause::SandboxStopped],
     }
 
     /// Everything that an entry of a directory can be.

@@ -20,6 +20,7 @@ pub mod limits;
 mod link_target;
 pub mod operation;
 pub mod refusal;
+pub mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
 pub mod token;
@@ -38,4 +39,5 @@ pub use operation::{
     Digest, Effect, Epoch, Generation, Incarnation, OperationKey, OperationScope, Owner,
 };
 pub use refusal::{Refusal, RefusalCode, Remedy};
+pub use sandbox::{SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, is_sandbox_name};
 pub use token::{Token, TokenKind};

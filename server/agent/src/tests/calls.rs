@@ -307,6 +307,12 @@ async fn the_ends_of_a_command_are_told_apart() {
             CallOutcome::Unknown,
             "the runner's host restarted; it is not known",
         ),
+        (
+            ExitStatus::Unknown,
+            ExitCause::SandboxStopped,
+            CallOutcome::Unknown,
+            "its sandbox was stopped or restarted; it is not known",
+        ),
     ] {
         let world = one_call(SHELL, [ends(exit(0, status, cause))]);
         assert_eq!(world.run().await, Ok(TurnOutcome::Completed));

@@ -135,9 +135,10 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
         (_, ExitCause::Cancelled) => CallOutcome::Cancelled,
         (ExitStatus::Code(_) | ExitStatus::Signal(_), ExitCause::Exited) => CallOutcome::Completed,
         // It may have done all that it was to do.
-        (ExitStatus::Unknown, ExitCause::SupervisorLost | ExitCause::HostReboot) => {
-            CallOutcome::Unknown
-        }
+        (
+            ExitStatus::Unknown,
+            ExitCause::SupervisorLost | ExitCause::HostReboot | ExitCause::SandboxStopped,
+        ) => CallOutcome::Unknown,
         (ExitStatus::NotStarted(_) | ExitStatus::Unknown, ExitCause::Exited)
         | (
             _,
@@ -145,7 +146,8 @@ fn outcome(record: &ExitRecord) -> CallOutcome {
             | ExitCause::OutOfMemory
             | ExitCause::DiskFull
             | ExitCause::SupervisorLost
-            | ExitCause::HostReboot,
+            | ExitCause::HostReboot
+            | ExitCause::SandboxStopped,
         ) => CallOutcome::Failed,
     }
 }
@@ -173,6 +175,9 @@ fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
             "ended because its supervisor on the runner's host was killed; ".to_owned()
         }
         ExitCause::HostReboot => "ended because the runner's host restarted; ".to_owned(),
+        ExitCause::SandboxStopped => {
+            "ended because its sandbox was stopped or restarted; ".to_owned()
+        }
     };
     let took = match record.wall_ms / 1000 {
         0 => String::new(),

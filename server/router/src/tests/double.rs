@@ -211,6 +211,7 @@ impl Runner {
                     problem: String::new(),
                 }],
                 features: Vec::new(),
+                pool: None,
             }),
             inventory: self.inventory.iter().map(entry).collect(),
             ..v1::Hello::default()

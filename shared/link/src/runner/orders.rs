@@ -9,10 +9,11 @@ use std::time::Duration;
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{Control, Input, OutputStream, Request};
 use shared_types::{
-    Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId,
+    Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId, SandboxSpec,
+    SandboxState,
 };
 
-use crate::wire::{self, from_runner, invalid, read_request};
+use crate::wire::{self, SandboxReport, from_runner, invalid, read_request};
 
 /// A frame from the server, understood.
 #[derive(Debug, PartialEq)]
@@ -77,6 +78,24 @@ pub enum Order {
     },
     /// Its end is stored: drop it.
     Forget(OperationId),
+    /// What becomes of a sandbox of the pool.
+    Sandbox(SandboxId, SandboxOrder),
+}
+
+/// What the server wants of a sandbox of the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SandboxOrder {
+    /// It is to be like this, and to start at once where that is said; else with its next operation.
+    Ensure {
+        /// What it is to be.
+        spec: SandboxSpec,
+        /// Start it now.
+        start: bool,
+    },
+    /// Stop it, and keep its files.
+    Stop,
+    /// Remove it with its files.
+    Remove,
 }
 
 /// An operation as it came over the link.
@@ -134,6 +153,27 @@ pub(super) fn received(kind: Option<server_frame::Kind>) -> Received {
             return control_of(&wire.operation, wire.id, control);
         }
         Some(server_frame::Kind::Forget(wire)) => wire.operation.parse().ok().map(Order::Forget),
+        Some(server_frame::Kind::EnsureSandbox(wire)) => {
+            let named = wire::sandbox_id(&wire.sandbox);
+            match (wire::read_ensure(wire), named) {
+                (Ok((sandbox, spec, start)), _) => Some(Order::Sandbox(
+                    sandbox,
+                    SandboxOrder::Ensure { spec, start },
+                )),
+                (Err(refusal), Some(sandbox)) => {
+                    return Received::Answer(wire::report(&SandboxReport {
+                        sandbox,
+                        state: SandboxState::Failed,
+                        reason: refusal.to_string(),
+                    }));
+                }
+                (Err(_), None) => None,
+            }
+        }
+        Some(server_frame::Kind::StopSandbox(wire)) => wire::sandbox_id(&wire.sandbox)
+            .map(|sandbox| Order::Sandbox(sandbox, SandboxOrder::Stop)),
+        Some(server_frame::Kind::RemoveSandbox(wire)) => wire::sandbox_id(&wire.sandbox)
+            .map(|sandbox| Order::Sandbox(sandbox, SandboxOrder::Remove)),
         _ => None,
     };
     order.map_or(Received::Nothing, Received::Order)

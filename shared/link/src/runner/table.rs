@@ -21,10 +21,11 @@ use shared_types::{Digest, Epoch, Incarnation, JournalId, OperationId, Owner, Sa
 use super::{
     delivery::Delivery,
     memory::{Epochs, Receipts},
+    orders::SandboxOrder,
     passing::Passing,
     record::{Accepted, Record},
 };
-use crate::wire::from_runner;
+use crate::wire::{SandboxReport, from_runner};
 
 /// Answers that wait for the link, at most; until there is room no order is taken from it.
 const MAX_WAITING_ANSWERS: usize = 256;
@@ -73,6 +74,8 @@ pub enum Act {
     },
     /// Drop what is kept of it.
     Drop(OperationId),
+    /// Do this with a sandbox of the pool. What comes for it afterwards counts on that.
+    Sandbox(SandboxId, SandboxOrder),
 }
 
 /// Tells the links of one runner apart.
@@ -132,6 +135,9 @@ pub struct Table {
     ready: VecDeque<OperationId>,
     /// Reads that are gone, of which the driver does not know it.
     dropped: Vec<OperationId>,
+    /// How each sandbox of the pool is, and those of them that the link has not been told.
+    reports: HashMap<SandboxId, SandboxReport>,
+    untold: VecDeque<SandboxId>,
 }
 
 #[derive(Debug, Clone)]
@@ -185,6 +191,8 @@ impl Table {
             answers: VecDeque::new(),
             ready: VecDeque::new(),
             dropped: Vec::new(),
+            reports: HashMap::new(),
+            untold: VecDeque::new(),
         }
     }
 
@@ -240,6 +248,15 @@ impl Table {
         self.sandboxes.contains(&sandbox)
     }
 
+    /// A sandbox of the pool is like this now: the link is told, and every later one.
+    pub fn report(&mut self, report: SandboxReport) {
+        let sandbox = report.sandbox;
+        if !self.untold.contains(&sandbox) {
+            self.untold.push_back(sandbox);
+        }
+        self.reports.insert(sandbox, report);
+    }
+
     /// Where a remembered operation happens.
     pub fn sandbox_of(&self, id: OperationId) -> Option<SandboxId> {
         self.entries.get(&id).map(|entry| entry.sandbox)
@@ -254,6 +271,7 @@ impl Table {
         };
         let before = std::mem::replace(self, Self::new(incarnation, self.first_sandbox));
         self.sandboxes = before.sandboxes;
+        self.reports = before.reports;
         self.link = before.link;
         self.draining = before.draining;
         before.entries.into_keys().collect()

@@ -230,6 +230,7 @@ mod tests {
             hostname: evil.clone(),
             sandboxes: Vec::new(),
             features: vec![evil.clone()],
+            pool: None,
         };
         let hello = v1::Hello {
             protocol_version: PROTOCOL_VERSION,

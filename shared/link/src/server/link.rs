@@ -197,7 +197,7 @@ impl<P: Post> Link<P> {
         self.pulse.heard(now);
         let handled = match frame.kind {
             // Nothing that this build knows: a newer runner may say more.
-            None | Some(Kind::Heartbeat(_)) => Ok(()),
+            None | Some(Kind::Heartbeat(_) | Kind::SandboxReport(_)) => Ok(()),
             Some(Kind::Proof(_) | Kind::Hello(_)) => {
                 Err(Malformed::new("a second first message came"))
             }

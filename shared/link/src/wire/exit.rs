@@ -78,6 +78,7 @@ macro_rules! causes {
 
 causes! {
     Exited Timeout Idle Cancelled Orphaned OutOfMemory DiskFull SupervisorLost HostReboot
+    SandboxStopped
 }
 
 /// The kind, and what it is about.

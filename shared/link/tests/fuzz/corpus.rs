@@ -192,6 +192,7 @@ fn hello() -> v1::RunnerFrame {
                 problem: String::new(),
             }],
             features: vec!["later".to_owned()],
+            pool: None,
         }),
         inventory: vec![entry(1, true), entry(2, false)],
     })))

@@ -120,6 +120,8 @@ pub enum ExitCause {
     SupervisorLost,
     /// The runner's host restarted.
     HostReboot,
+    /// Its sandbox was stopped, and it with it.
+    SandboxStopped,
 }
 
 impl fmt::Display for ExitStatus {
@@ -146,6 +148,7 @@ impl fmt::Display for ExitCause {
             Self::DiskFull => "because its output found no room on the runner's disk",
             Self::SupervisorLost => "because its supervisor on the runner's host was killed",
             Self::HostReboot => "because the runner's host restarted",
+            Self::SandboxStopped => "because its sandbox was stopped or restarted",
         })
     }
 }

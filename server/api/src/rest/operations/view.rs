@@ -128,6 +128,7 @@ fn cause(cause: ExitCause) -> &'static str {
         ExitCause::DiskFull => "disk_full",
         ExitCause::SupervisorLost => "supervisor_lost",
         ExitCause::HostReboot => "host_reboot",
+        ExitCause::SandboxStopped => "sandbox_stopped",
     }
 }
 
@@ -271,6 +272,7 @@ mod tests {
             ExitCause::DiskFull,
             ExitCause::SupervisorLost,
             ExitCause::HostReboot,
+            ExitCause::SandboxStopped,
         ] {
             let name = serde_json::to_value(known).expect("JSON");
             assert_eq!(name, cause(known));

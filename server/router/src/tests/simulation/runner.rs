@@ -227,6 +227,7 @@ impl World {
                 stream,
                 up_to,
             }) => self.commit_to_host(operation, stream, up_to),
+            Some(Act::Sandbox(..)) => unreachable!("the simulation has no pool"),
             None => {}
         }
     }
@@ -407,6 +408,7 @@ fn copy(order: &Order) -> Option<Order> {
         | Order::Commit { .. }
         | Order::Input { .. }
         | Order::Control { .. }
-        | Order::Forget(_) => None,
+        | Order::Forget(_)
+        | Order::Sandbox(..) => None,
     }
 }

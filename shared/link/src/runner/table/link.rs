@@ -2,7 +2,7 @@
 //! end of each operation that this link has asked for.
 
 use proto::v1;
-use shared_types::OperationId;
+use shared_types::{OperationId, SandboxState};
 
 use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, Opened, Table};
 use crate::{runner::delivery::Spool, wire};
@@ -13,6 +13,7 @@ impl Table {
         self.unlink();
         self.link = LinkId(self.link.0 + 1);
         self.linked = true;
+        self.untold = self.reports.keys().copied().collect();
         let remembered = self.entries.iter().filter(|(_, entry)| !entry.only_reads);
         let inventory = remembered.map(|(id, entry)| v1::InventoryEntry {
             operation: id.to_string(),
@@ -40,6 +41,7 @@ impl Table {
         self.linked = false;
         self.answers.clear();
         self.ready.clear();
+        self.untold.clear();
         for entry in self.entries.values_mut() {
             entry.delivery = None;
             entry.is_ready = false;
@@ -60,7 +62,7 @@ impl Table {
 
     /// Whether [`Table::next_frame`] may have something.
     pub fn has_frames(&self) -> bool {
-        !self.answers.is_empty() || !self.ready.is_empty()
+        !self.answers.is_empty() || !self.ready.is_empty() || !self.untold.is_empty()
     }
 
     /// Whether all that there is to tell can go with what comes next: that commands were accepted
@@ -71,6 +73,7 @@ impl Table {
             matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))
         };
         self.ready.is_empty()
+            && self.untold.is_empty()
             && (1..=MAX_PATIENT_ANSWERS).contains(&self.answers.len())
             && self.answers.iter().all(is_patient)
     }
@@ -83,6 +86,16 @@ impl Table {
                 accepted.journal_sequence = self.journal_sequence();
             }
             return Some(answer);
+        }
+        while let Some(sandbox) = self.untold.pop_front() {
+            let Some(report) = self.reports.get(&sandbox) else {
+                continue;
+            };
+            let frame = wire::report(report);
+            if report.state == SandboxState::Removed {
+                self.reports.remove(&sandbox);
+            }
+            return Some(frame);
         }
         while let Some(id) = self.ready.pop_front() {
             let Some(entry) = self.entries.get_mut(&id) else {

@@ -71,6 +71,7 @@ impl Table {
                 control,
             } => self.pass_control(operation, id, control),
             Order::Forget(operation) => self.forget(operation, now),
+            Order::Sandbox(sandbox, order) => Some(Act::Sandbox(sandbox, order)),
         }
     }
 
