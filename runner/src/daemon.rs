@@ -13,7 +13,7 @@
 use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use runner_host::OpenError;
-use runner_supervisor::KillChoice;
+use runner_supervisor::{KillChoice, Realm};
 use shared_types::{Clock, Entropy, limits::KILL_GRACE};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -188,6 +188,7 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
         root: options.home.commands(),
         waiting: SUPERVISORS_WAITING,
         kill: KillChoice::Strongest,
+        realm: Realm::Host,
     };
     let (processes, left) = Processes::open(supervisors, options.clock.clone(), entropy).await?;
     let mut sandboxes = Sandboxes::new(serving.first(), processes);

@@ -25,10 +25,10 @@ use std::{
     time::Duration,
 };
 
-use runner_host::Plan;
+use runner_host::{Account, Plan, Whereabouts};
 use runner_supervisor::{
-    Directory, Fate, KillChoice, Place, Pool, PoolError, PoolOptions, Request, SpoolBounds,
-    StartRecord, Streams, Sync, Terms,
+    Directory, Fate, KillChoice, Place, Pool, PoolError, PoolOptions, Realm, Request, SpoolBounds,
+    StartRecord, Streams, Sync, Terms, User,
 };
 use shared_sandbox::{NotStarted, Outcome, TerminalSize};
 use shared_types::{Clock, Entropy, OperationId, Refusal};
@@ -42,6 +42,7 @@ pub(crate) use left::Left;
 use overdue::Overdue;
 pub(crate) use passing::Passing;
 pub(crate) use spool::{Found, Spool};
+use task::Supervised;
 
 /// Supervisors that are started at once where none waits.
 const STARTS_AT_ONCE: usize = 8;
@@ -63,6 +64,8 @@ pub(crate) struct ProcessOptions {
     pub(crate) waiting: usize,
     /// How commands are to be killed.
     pub(crate) kill: KillChoice,
+    /// Where they run: on this host, or in the container that has the folder as well.
+    pub(crate) realm: Realm,
 }
 
 /// What a command is given beside its plan.
@@ -88,6 +91,7 @@ pub(crate) struct Processes {
     pool: Arc<Pool>,
     starts: Arc<Semaphore>,
     root: Arc<Path>,
+    realm: Realm,
     clock: Arc<dyn Clock>,
 }
 
@@ -173,17 +177,31 @@ impl Processes {
         options: ProcessOptions,
         clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
-    ) -> Result<(Self, Vec<(String, Left)>), OpenError> {
-        let mut prefix = [0; 8];
-        entropy.fill(&mut prefix);
-        let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
-        let left = left::left_behind(&options.root, &clock).await;
+    ) -> Result<(Self, Vec<(PathBuf, Left)>), OpenError> {
+        let left = left::left_behind(&options.root, options.realm, &clock).await;
         let left = left.map_err(|source| OpenError::Root {
             root: options.root.clone(),
             source,
         })?;
+        let processes = Self::begin(options, clock, entropy).await?;
+        Ok((processes, left))
+    }
+
+    /// Begins to have supervisors wait, where nothing is left of earlier daemons, or was settled.
+    ///
+    /// # Errors
+    /// When the supervisor is missing or unfit, or the folder cannot be used.
+    pub(crate) async fn begin(
+        options: ProcessOptions,
+        clock: Arc<dyn Clock>,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, OpenError> {
+        let mut prefix = [0; 8];
+        entropy.fill(&mut prefix);
+        let prefix = format!("{:016x}", u64::from_be_bytes(prefix));
         let program = options.supervisor.clone();
         let root = Arc::from(options.root.as_path());
+        let realm = options.realm;
         let pool = PoolOptions {
             program: options.supervisor,
             root: options.root,
@@ -191,16 +209,17 @@ impl Processes {
             waiting: options.waiting,
             kill: options.kill,
             fault: None,
+            realm,
         };
         let pool = run_blocking(move || prepared(pool)).await;
         let pool = pool.map_err(|source| unusable(program, source))?;
-        let processes = Self {
+        Ok(Self {
             pool: Arc::new(pool),
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
             root,
+            realm,
             clock,
-        };
-        Ok((processes, left))
+        })
     }
 
     /// The folder of the directories.
@@ -271,12 +290,18 @@ impl Processes {
             None if plan.merged => Streams::Merged,
             None => Streams::Separate,
         };
+        let (place, handle) = match plan.directory {
+            Whereabouts::Handle(handle) => (Place::Inherited, Some(handle)),
+            Whereabouts::Path(path) => (Place::Path(path), None),
+        };
+        let user = plan.account.map(|Account { uid, gid }| User { uid, gid });
         let request = Request {
             operation,
             argv: plan.argv,
             environment: plan.environment,
             terms: Terms {
-                place: Place::Inherited,
+                place,
+                user,
                 streams,
                 stdin: plan.input,
                 run_for: Some(terms.run_for),
@@ -291,19 +316,23 @@ impl Processes {
         let supervisor = waiting.supervisor.take();
         let supervisor = supervisor.expect("it is taken out here only, and then dropped");
         let path = supervisor.directory().path().to_owned();
-        let started = supervisor.start(&request, Some(plan.directory));
+        let started = supervisor.start(&request, handle);
         self.pool.refill();
         let started = started.map_err(|(_, error)| error);
         let clock = Arc::clone(&self.clock);
         let overdue = Overdue::new(clock, Some(terms.run_for), Some(terms.orphan_for));
         let pool = Some(Arc::clone(&self.pool));
-        task::spawn(path, started, passing, overdue, terms.kill_grace, pool)
+        let of = Supervised {
+            path,
+            realm: self.realm,
+            pool,
+        };
+        task::spawn(of, started, passing, overdue, terms.kill_grace)
     }
 
     /// The start record in a directory that an earlier daemon left; `None` where there is none that
     /// can be read.
-    pub(crate) async fn start_record(&self, name: &str) -> Option<StartRecord> {
-        let path = self.root.join(name);
+    pub(crate) async fn start_record(path: PathBuf) -> Option<StartRecord> {
         run_blocking(move || match Directory::open(&path).ok()?.fate().ok()?? {
             Fate::Started(start) => Some(start),
             Fate::Fenced { .. } => None,
@@ -312,11 +341,12 @@ impl Processes {
     }
 
     /// Keeps a directory whose records cannot be read under a name that no daemon looks at.
-    pub(crate) async fn set_aside(&self, name: &str) {
-        let (from, to) = (self.root.join(name), left::set_aside(&self.root, name));
+    pub(crate) async fn set_aside(path: PathBuf) {
+        let to = left::set_aside(&path);
+        let from = path.clone();
         let moved = run_blocking(move || std::fs::rename(from, to)).await;
         if let Err(error) = moved {
-            tracing::warn!(%error, process.directory = name, "failed to set a directory aside");
+            tracing::warn!(%error, process.directory = %path.display(), "failed to set a directory aside");
         }
     }
 
@@ -345,7 +375,7 @@ impl Drop for Waiting {
 }
 
 /// Names are made here, of letters and digits.
-fn name(path: &Path) -> &str {
+pub(crate) fn name(path: &Path) -> &str {
     let name = path.file_name().and_then(|name| name.to_str());
     name.unwrap_or_default()
 }

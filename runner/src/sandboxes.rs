@@ -10,7 +10,7 @@ use runner_host::{Change, Host, Performing, Plan, Settled, There, Unplanned, Upl
 use shared_sandbox::{Download, Exec, Pack, Request, Unpack, Upload};
 use shared_types::SandboxId;
 
-use crate::processes::Processes;
+use crate::processes::{Processes, Spool};
 
 /// Where operations of one sandbox happen. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -46,6 +46,14 @@ impl Sandboxes {
     /// What runs the commands of workspaces, and keeps what earlier daemons left of them.
     pub(crate) fn commands(&self) -> &Processes {
         &self.commands
+    }
+
+    /// Removes what is kept of a command that is forgotten.
+    pub(crate) fn forget(&self, spool: Spool) {
+        match spool.path().starts_with(self.commands.root()) {
+            true => self.commands.forget(spool),
+            false => spool.remove(),
+        }
     }
 
     /// Serves a sandbox from now on; one with the same id is replaced.

@@ -89,6 +89,7 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
         root: folder.join("commands"),
         waiting: 1,
         kill: KillChoice::Strongest,
+        realm: runner_supervisor::Realm::Host,
     };
     let (processes, left) = Processes::open(options, clock.clone(), &OsEntropy)
         .await

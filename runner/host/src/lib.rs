@@ -22,5 +22,5 @@ pub use environment::allowed_environment;
 pub use files::OpenFile;
 pub use host::{Held, Host, HostOptions};
 pub use performing::{HostEvent, Performing, Stop, Uploading};
-pub use plan::{Plan, Unplanned};
+pub use plan::{Account, Inhabited, Plan, Unplanned, Whereabouts};
 pub use workspace::OpenError;

@@ -2,14 +2,16 @@
 //!
 //! A supervisor runs the plan. The directory goes with it as a handle, so that it stays beneath the
 //! workspace whatever is renamed meanwhile; the program is looked up by the supervisor, in the
-//! plan's own PATH.
+//! plan's own PATH. A container has paths of its own (`inside`).
 
+mod inside;
 mod shell;
 
 use std::{
     collections::BTreeMap,
     ffi::{CString, OsStr, OsString},
     os::unix::ffi::OsStringExt,
+    path::PathBuf,
     time::Duration,
 };
 
@@ -25,6 +27,7 @@ use crate::{
     workspace::{Workspace, real_path},
 };
 
+pub use inside::{Account, Inhabited};
 pub(crate) use shell::Shells;
 
 /// What a terminal is said to be like, where nobody says it: what every viewer of today speaks.
@@ -38,8 +41,10 @@ pub struct Plan {
     pub argv: Vec<CString>,
     /// The complete environment, each `NAME=value`.
     pub environment: Vec<CString>,
-    /// Where it runs; opened only as a place to be in.
-    pub directory: OwnedFd,
+    /// Where it runs.
+    pub directory: Whereabouts,
+    /// Whose rights it has, if not its supervisor's.
+    pub account: Option<Account>,
     /// Send stderr into the stream of stdout, so that their order is exact.
     pub merged: bool,
     /// Whether it takes input; in a terminal it does anyhow.
@@ -50,6 +55,15 @@ pub struct Plan {
     pub retention: Retention,
     /// How long it may write nothing.
     pub idle_for: Option<Duration>,
+}
+
+/// The directory that a command runs in.
+#[derive(Debug)]
+pub enum Whereabouts {
+    /// This one, opened only as a place to be in.
+    Handle(OwnedFd),
+    /// Of a container: the one that has this path there when the command starts.
+    Path(PathBuf),
 }
 
 /// Why there is no plan. Nothing was started, so this is the end of the request
@@ -92,7 +106,7 @@ pub(crate) fn plan(
     let variables = variables(exec, base, &directory);
     let shell = || shells.find(path_of(&variables));
     let words = words(&exec.command, shell).map_err(Unplanned::NotStarted)?;
-    put_together(exec, words, variables, directory)
+    put_together(exec, words, variables, Whereabouts::Handle(directory))
 }
 
 /// The same where it can be worked out without the host's file system, which may keep whoever asks
@@ -109,14 +123,14 @@ pub(crate) fn plan_at_once(
     let known = shells.known(path_of(&variables));
     let shell = || known.ok_or(NotStarted::MissingShell);
     let words = words(&exec.command, shell).ok()?;
-    put_together(exec, words, variables, directory).ok()
+    put_together(exec, words, variables, Whereabouts::Handle(directory)).ok()
 }
 
 fn put_together(
     exec: &Exec,
     words: Vec<String>,
     variables: BTreeMap<String, OsString>,
-    directory: OwnedFd,
+    directory: Whereabouts,
 ) -> Result<Plan, Unplanned> {
     let environment = variables.into_iter().map(|(name, value)| {
         let mut variable = name.into_bytes();
@@ -128,6 +142,7 @@ fn put_together(
         argv: strings(words.into_iter().map(String::into_bytes))?,
         environment: strings(environment)?,
         directory,
+        account: None,
         merged: exec.merged,
         input: exec.input,
         terminal: exec.terminal,
@@ -190,6 +205,15 @@ fn variables(
     base: &BTreeMap<String, String>,
     directory: &OwnedFd,
 ) -> BTreeMap<String, OsString> {
+    let mut variables = asked_for(exec, base);
+    if let Some(directory) = real_path(directory) {
+        variables.insert("PWD".to_owned(), directory.into());
+    }
+    variables
+}
+
+/// The base environment and the request's additions.
+fn asked_for(exec: &Exec, base: &BTreeMap<String, String>) -> BTreeMap<String, OsString> {
     let mut variables: BTreeMap<String, OsString> = base
         .iter()
         .chain(&exec.environment)
@@ -200,15 +224,12 @@ fn variables(
             .entry("TERM".to_owned())
             .or_insert_with(|| DEFAULT_TERMINAL.into());
     }
-    if let Some(directory) = real_path(directory) {
-        variables.insert("PWD".to_owned(), directory.into());
-    }
     variables
 }
 
-fn words(
+fn words<'a>(
     command: &Command,
-    shell: impl FnOnce() -> Result<&'static str, NotStarted>,
+    shell: impl FnOnce() -> Result<&'a str, NotStarted>,
 ) -> Result<Vec<String>, NotStarted> {
     match command {
         Command::Argv(words) => Ok(words.clone()),

@@ -13,7 +13,7 @@
 //! another id: what the server placed before and does not find in the inventory is lost to it, and
 //! never sent again.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use runner_host::Settled;
 use shared_link::runner::Table;
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     journal::{Journal, JournalError, Repair},
-    processes::{Left, Spool},
+    processes::{self, Left, Processes, Spool},
     sandboxes::Sandboxes,
 };
 
@@ -39,8 +39,9 @@ use crate::{
 pub(crate) struct Found {
     /// All that are served from the start.
     pub(crate) sandboxes: Sandboxes,
-    /// What earlier daemons left, by the directory's name.
-    pub(crate) left: Vec<(String, Left)>,
+    /// What earlier daemons left, with its directory. No two directories have the same name, wherever they
+    /// are.
+    pub(crate) left: Vec<(PathBuf, Left)>,
     pub(crate) journal: Journal<Entry>,
     pub(crate) id: JournalId,
     /// What the journal holds.
@@ -111,7 +112,9 @@ impl Operations {
             sync_before_start: found.sync_before_start,
             disconnect_for: found.disconnect_for,
         };
-        let left = found.left.into_iter().collect();
+        let left = found.left.into_iter();
+        let left = left.map(|(path, left)| (processes::name(&path).to_owned(), (path, left)));
+        let left = left.collect();
         let doubted = service.adopt(&left, found.repaired.as_ref()).await;
         if doubted {
             let journal = JournalId::generate(service.clock.as_ref(), found.entropy.as_ref());
@@ -141,10 +144,14 @@ struct Remembered {
 impl OperationsService {
     /// Takes up what the journal does not know from the start records of the directories that it
     /// does not name. Returns whether records of the journal are gone.
-    async fn adopt(&mut self, left: &HashMap<String, Left>, repaired: Option<&Repair>) -> bool {
+    async fn adopt(
+        &mut self,
+        left: &HashMap<String, (PathBuf, Left)>,
+        repaired: Option<&Repair>,
+    ) -> bool {
         let mut doubted = matches!(repaired, Some(Repair::Cut { .. }));
         let set_aside = matches!(repaired, Some(Repair::SetAside { .. }));
-        for (directory, left) in left {
+        for (directory, (path, left)) in left {
             let places = &self.journaled.known.places;
             if places.values().any(|placed| placed == directory) {
                 continue;
@@ -162,7 +169,7 @@ impl OperationsService {
                 Left::Running(_) => (true, None),
                 Left::Ended { operation, .. } => (false, *operation),
             };
-            let start = self.sandboxes.commands().start_record(directory).await;
+            let start = Processes::start_record(path.clone()).await;
             let claim = start.as_ref().and_then(|start| start.claim.as_deref());
             let claim = claim.and_then(Claim::read);
             let operation = start.map(|start| start.operation).or(named);
@@ -207,7 +214,7 @@ impl OperationsService {
     async fn settle(
         &mut self,
         open: Vec<OperationId>,
-        mut left: HashMap<String, Left>,
+        mut left: HashMap<String, (PathBuf, Left)>,
         remembered: Remembered,
     ) -> Result<(), JournalError> {
         let Remembered { same_boot, doubted } = remembered;
@@ -221,9 +228,9 @@ impl OperationsService {
                 continue;
             }
             match left.remove(&directory) {
-                Some(left) => {
+                Some((path, left)) => {
                     if let Left::Unreadable(_) = &left {
-                        unreadable.push(directory.clone());
+                        unreadable.push(path);
                     }
                     self.journaled.known.places.insert(id, directory);
                     released.extend(self.found(id, left));
@@ -252,15 +259,15 @@ impl OperationsService {
         // for lost what has a place in the journal and no directory, and would not see a reason for
         // doubt that is gone.
         released.into_iter().for_each(Spool::remove);
-        for (directory, left) in left {
+        for (directory, (path, left)) in left {
             match left {
-                Left::Unreadable(_) => unreadable.push(directory),
+                Left::Unreadable(_) => unreadable.push(path),
                 left => clear(&directory, left),
             }
         }
         for directory in unreadable {
-            tracing::warn!(directory, "leaving a directory that cannot be understood");
-            self.sandboxes.commands().set_aside(&directory).await;
+            tracing::warn!(directory = %directory.display(), "leaving a directory that cannot be understood");
+            Processes::set_aside(directory).await;
         }
         Ok(())
     }

@@ -237,7 +237,7 @@ impl OperationsService {
         self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {
-            self.sandboxes.commands().forget(spool);
+            self.sandboxes.forget(spool);
         }
     }
 

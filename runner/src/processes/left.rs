@@ -11,13 +11,18 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 use runner_supervisor::{
-    Directory, Fate, Operation, OperationError, RecordError, Recovered, Times, remove_abandoned,
-    settle,
+    Directory, Fate, Operation, OperationError, Realm, RecordError, Recovered, Times,
+    remove_abandoned,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Clock, OperationId, limits::KILL_GRACE};
 
-use super::{Passing, Process, Spool, name, outcome, overdue::Overdue, run_blocking, task};
+use super::{
+    Passing, Process, Spool, name, outcome,
+    overdue::Overdue,
+    run_blocking,
+    task::{self, Supervised},
+};
 
 /// Operations of earlier daemons that are settled at once.
 const SETTLED_AT_ONCE: usize = 16;
@@ -47,24 +52,27 @@ pub(crate) enum Left {
     Unreadable(String),
 }
 
-/// What lies below the root, settled, with the names of the directories.
+/// What lies below the root, settled, with the directories.
 pub(super) async fn left_behind(
     root: &Path,
+    realm: Realm,
     clock: &Arc<dyn Clock>,
-) -> io::Result<Vec<(String, Left)>> {
+) -> io::Result<Vec<(PathBuf, Left)>> {
     let root: Arc<Path> = Arc::from(root);
     let of_root = Arc::clone(&root);
     let directories = run_blocking(move || directories(&of_root)).await?;
     let settling = directories.into_iter().map(|path| async move {
-        let name = name(&path).to_owned();
         let settling = path.clone();
-        let settled = run_blocking(move || settle(Directory::open(&settling)?));
-        (name, left(path, settled.await, clock))
+        let settled = run_blocking(move || realm.settle(Directory::open(&settling)?));
+        (path.clone(), left((path, realm), settled.await, clock))
     });
     let left = stream::iter(settling)
         .buffer_unordered(SETTLED_AT_ONCE)
         .collect()
         .await;
+    if realm == Realm::Container {
+        return Ok(left);
+    }
     match run_blocking(move || remove_abandoned(&root)).await? {
         0 => {}
         count => tracing::info!(count, "removed cgroups of supervisors that died early"),
@@ -72,18 +80,23 @@ pub(super) async fn left_behind(
     Ok(left)
 }
 
-fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn Clock>) -> Left {
+fn left(
+    (path, realm): (PathBuf, Realm),
+    settled: Result<Recovered, RecordError>,
+    clock: &Arc<dyn Clock>,
+) -> Left {
+    let attend = |path, attached| attend((path, realm), attached, clock);
     match settled {
-        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path)),
-        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation), clock)),
+        Ok(Recovered::Fenced(_)) => Left::Fenced(Spool::new(path, realm)),
+        Ok(Recovered::Running(operation)) => Left::Running(attend(path, Ok(*operation))),
         Ok(Recovered::Ended(_, record)) => Left::Ended {
             operation: record.operation,
             outcome: outcome::of(record),
-            files: Spool::new(path),
+            files: Spool::new(path, realm),
         },
         // Its supervisor lives and lets nobody in for now: it is stopped, or was for long.
         Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-            Left::Running(attend(path, Err(error.into()), clock))
+            Left::Running(attend(path, Err(error.into())))
         }
         Err(error) => Left::Unreadable(outcome::in_words(&error)),
     }
@@ -91,7 +104,7 @@ fn left(path: PathBuf, settled: Result<Recovered, RecordError>, clock: &Arc<dyn 
 
 /// Listens to a command of an earlier daemon.
 fn attend(
-    path: PathBuf,
+    (path, realm): (PathBuf, Realm),
     attached: Result<Operation, OperationError>,
     clock: &Arc<dyn Clock>,
 ) -> Process {
@@ -101,7 +114,12 @@ fn attend(
     let orphan_for = times.as_ref().and_then(|times| times.orphan_for);
     let overdue = Overdue::new(Arc::clone(clock), run_left, orphan_for);
     let kill_grace = times.map_or(KILL_GRACE, |times| times.kill_grace);
-    task::spawn(path, attached, Passing::new(), overdue, kill_grace, None)
+    let of = Supervised {
+        path,
+        realm,
+        pool: None,
+    };
+    task::spawn(of, attached, Passing::new(), overdue, kill_grace)
 }
 
 /// The times that a command of an earlier daemon was given.
@@ -127,6 +145,6 @@ fn directories(root: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Where a directory goes that is kept for a person.
-pub(super) fn set_aside(root: &Path, name: &str) -> PathBuf {
-    root.join(format!("{SET_ASIDE}{name}"))
+pub(super) fn set_aside(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{SET_ASIDE}{}", name(path)))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use runner_supervisor::{Directory, SpoolReader, Stream};
+use runner_supervisor::{Directory, Realm, SpoolReader, Stream};
 use shared_sandbox::OutputStream;
 use tokio::task::spawn_blocking;
 
@@ -20,6 +20,7 @@ const BLOCK_BYTES: u64 = 512;
 #[derive(Debug)]
 pub(crate) struct Spool {
     path: PathBuf,
+    realm: Realm,
     readers: [Option<SpoolReader>; 2],
 }
 
@@ -38,9 +39,10 @@ pub(crate) enum Found {
 }
 
 impl Spool {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, realm: Realm) -> Self {
         Self {
             path,
+            realm,
             readers: [None, None],
         }
     }
@@ -50,7 +52,7 @@ impl Spool {
         super::name(&self.path)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -101,7 +103,8 @@ impl Spool {
     pub(crate) fn remove(self) {
         spawn_blocking(move || {
             let name = self.name();
-            let removed = Directory::open(&self.path).and_then(runner_supervisor::remove);
+            let removed = Directory::open(&self.path);
+            let removed = removed.and_then(|directory| self.realm.remove(directory));
             if let Err(error) = removed {
                 tracing::warn!(%error, process.directory = name, "failed to remove a command's files");
             }

@@ -15,8 +15,8 @@ use std::{
 };
 
 use runner_supervisor::{
-    Cause, Cut, Directory, Ended, Event, Operation, OperationError, Pool, RecordError, Recovered,
-    Stream, ask_to_end, end_by_force, settle,
+    Cause, Cut, Directory, Ended, Event, Operation, OperationError, Pool, Realm, RecordError,
+    Recovered, Stream,
 };
 use shared_sandbox::Outcome;
 use shared_types::{Refusal, RefusalCode};
@@ -50,24 +50,34 @@ const SETTLE_ATTEMPTS: u32 = 10;
 /// Between these attempts.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
+/// Where a command's supervisor is.
+pub(super) struct Supervised {
+    /// Its directory.
+    pub(super) path: PathBuf,
+    /// Whose processes its records name.
+    pub(super) realm: Realm,
+    /// Where its supervisor goes afterwards.
+    pub(super) pool: Option<Arc<Pool>>,
+}
+
 /// Begins to listen to a command that was started, or that was meant to, or whose supervisor lives
 /// and lets nobody in for now.
 pub(super) fn spawn(
-    path: PathBuf,
+    Supervised { path, realm, pool }: Supervised,
     started: Result<Operation, OperationError>,
     passing: Passing,
     overdue: Overdue,
     kill_grace: Duration,
-    pool: Option<Arc<Pool>>,
 ) -> Process {
     let (control, wishes) = Control::new(passing.clone());
     let (events, receiver) = mpsc::channel(EVENTS_WAITING);
-    let spool = Spool::new(path.clone());
+    let spool = Spool::new(path.clone(), realm);
     let span = tracing::debug_span!("process", process.directory = spool.name());
     // One that is attached to was started by an earlier daemon.
     let attached = matches!(&started, Ok(operation) if operation.identity().is_none());
     let task = Task {
         path,
+        realm,
         pool,
         started: attached,
         wishes,
@@ -95,6 +105,7 @@ pub(super) fn spawn(
 
 struct Task {
     path: PathBuf,
+    realm: Realm,
     /// Where its supervisor goes afterwards.
     pool: Option<Arc<Pool>>,
     started: bool,
@@ -161,7 +172,7 @@ impl Task {
             }
             Err(error) => {
                 tracing::debug!(%error, "failed to reach a supervisor");
-                match settled(&self.path, settle).await {
+                match self.settled().await {
                     Ok(operation) => self.follow(operation).await,
                     Err(end) => end,
                 }
@@ -183,10 +194,11 @@ impl Task {
             };
             let settled = match halt {
                 Halt::Overdue(cause) => {
-                    let force = move |directory| end_by_force(directory, cause);
-                    settled(&self.path, force).await
+                    let realm = self.realm;
+                    let force = move |directory| realm.end_by_force(directory, cause);
+                    settled((&self.path, realm), force).await
                 }
-                Halt::Ended(_) | Halt::Cut => settled(&self.path, settle).await,
+                Halt::Ended(_) | Halt::Cut => self.settled().await,
             };
             match settled {
                 Ok(attached) => operation = attached,
@@ -196,6 +208,15 @@ impl Task {
             self.obeyed = Wishes::default();
             self.started = true;
         }
+    }
+
+    /// What its records say.
+    async fn settled(&self) -> Result<Operation, ProcessEnd> {
+        let realm = self.realm;
+        settled((&self.path, realm), move |directory| {
+            realm.settle(directory)
+        })
+        .await
     }
 
     fn ended(&self, ended: Ended, operation: Operation) -> ProcessEnd {
@@ -294,7 +315,7 @@ impl Task {
             // Whether it started is to be known first.
             Due::Ask if !self.started => Some(Halt::Cut),
             Due::Ask => {
-                ask(&self.path).await;
+                ask(&self.path, self.realm).await;
                 None
             }
             Due::Force(cause) => Some(Halt::Overdue(cause)),
@@ -400,9 +421,9 @@ fn observe(operation: Operation) -> io::Result<AsyncFd<Operation>> {
 }
 
 /// Asks a command to end whose supervisor is stopped.
-async fn ask(path: &Path) {
+async fn ask(path: &Path, realm: Realm) {
     let path = path.to_owned();
-    let asked = run_blocking(move || ask_to_end(&Directory::open(&path)?)).await;
+    let asked = run_blocking(move || realm.ask_to_end(&Directory::open(&path)?)).await;
     if let Err(error) = asked {
         tracing::warn!(%error, "failed to look after the supervisor of a command that is to end");
     }
@@ -410,7 +431,7 @@ async fn ask(path: &Path) {
 
 /// What the records say once the supervisor is gone, or is not waited for any longer: another
 /// connection to it, or the end.
-async fn settled<S>(path: &Path, settle: S) -> Result<Operation, ProcessEnd>
+async fn settled<S>((path, realm): (&Path, Realm), settle: S) -> Result<Operation, ProcessEnd>
 where
     S: Fn(Directory) -> Result<Recovered, RecordError> + Copy + Send + 'static,
 {
@@ -431,7 +452,7 @@ where
             "failed to settle a command"
         );
         if attempts.next().is_none() {
-            return Err(given_up(path, error).await);
+            return Err(given_up((path, realm), error).await);
         }
         sleep(SETTLE_EVERY).await;
     }
@@ -439,8 +460,8 @@ where
 
 /// The end of a command of which nothing can be learned. Where that is because its supervisor lets
 /// nobody in, nobody will ever hear of it, and it is ended.
-async fn given_up(path: PathBuf, error: RecordError) -> ProcessEnd {
-    let force = move || end_by_force(Directory::open(&path)?, Cause::SupervisorLost);
+async fn given_up((path, realm): (PathBuf, Realm), error: RecordError) -> ProcessEnd {
+    let force = move || realm.end_by_force(Directory::open(&path)?, Cause::SupervisorLost);
     let forced = match &error {
         RecordError::Io(io) if io.kind() == io::ErrorKind::TimedOut => run_blocking(force).await,
         _ => Err(error),

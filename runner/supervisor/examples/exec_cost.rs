@@ -103,6 +103,7 @@ fn pool(program: &str, root: &Path, waiting: usize) -> Result<Pool, Failure> {
         waiting,
         kill: KillChoice::Strongest,
         fault: None,
+        realm: runner_supervisor::Realm::Host,
     })?)
 }
 
@@ -151,6 +152,7 @@ fn request(sync: Sync) -> Result<Request, Failure> {
         environment: Vec::new(),
         terms: Terms {
             place: Place::Path("/".into()),
+            user: None,
             streams: Streams::Separate,
             stdin: false,
             run_for: Some(LONG),

@@ -22,11 +22,13 @@
 //! mounted into any container.
 
 mod directory;
+mod entry;
 mod fault;
 mod operation;
 mod pool;
 mod process;
 mod protocol;
+mod realm;
 mod record;
 mod recover;
 mod request;
@@ -35,22 +37,24 @@ mod tree;
 mod wire;
 
 pub use directory::Directory;
+pub use entry::{Answer, MAX_ORDER_BYTES, ORDERS, Order, Orders, PROGRAMS_LOCK};
 pub use fault::{Fault, FaultAction, FaultPoint};
 pub use operation::{Cut, Ended, Event, Operation, OperationError, Spent, Waiting};
 pub use pool::{Pool, PoolError, PoolOptions};
-pub use process::{ProcessId, boot_id};
+pub use process::{ProcessId, boot_id, is_in_container};
 pub use protocol::{
     FromSupervisor, MAX_INPUT_BYTES, MAX_NAME_BYTES, OLDEST_VERSION, ToSupervisor, VERSION,
     agreed_version,
 };
+pub use realm::Realm;
 pub use record::{
     Cause, End, ExitRecord, Fate, Identity, MAX_REASON_BYTES, NotStarted, RecordError, RecordFile,
     StartRecord, StreamEnd, Times,
 };
 pub use recover::{Recovered, ask_to_end, end_by_force, recover, remove, settle};
 pub use request::{
-    MAX_CLAIM_BYTES, Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, WhenFull,
-    unrenewed_for,
+    MAX_CLAIM_BYTES, Place, Request, RequestError, SpoolBounds, Streams, Sync, Terms, User,
+    WhenFull, unrenewed_for,
 };
 pub use spool::{Found, Gap, GapLog, SpoolReader, Stream, Tail};
 pub use tree::{

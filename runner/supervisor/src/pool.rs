@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Fault, Identity, KillChoice, OperationError, Spent, Waiting};
+use crate::{Fault, Identity, KillChoice, OperationError, Realm, Spent, Waiting};
 use keeper::{Keeper, Wishes};
 use starter::Starter;
 
@@ -40,6 +40,8 @@ pub struct PoolOptions {
     pub kill: KillChoice,
     /// A fault for tests; only supervisors of a debug build obey.
     pub fault: Option<Fault>,
+    /// Where they are: in a container its entry process forks them, and `program` is not used.
+    pub realm: Realm,
 }
 
 /// Why no supervisor waits.

@@ -89,13 +89,28 @@ impl ProcessId {
     }
 }
 
-/// Which start of the host this is.
+/// The host's own pid namespace (`PROC_PID_INIT_INO` in the kernel's `proc_ns.h`).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Which start of the host this is; in another pid namespace than the host's own, which life of that one:
+/// the start of its first process is behind a dot.
 ///
 /// # Errors
 /// When `/proc` is not there.
 pub fn boot_id() -> io::Result<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(text.trim().to_owned())
+    let boot = text.trim().to_owned();
+    if !is_in_container() {
+        return Ok(boot);
+    }
+    let first = Stat::of(1)?;
+    Ok(format!("{boot}.{}", first.start_ticks))
+}
+
+/// Whether this process is in another pid namespace than the host's own.
+pub fn is_in_container() -> bool {
+    let namespace = fs::read_link("/proc/self/ns/pid");
+    namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST_PID_NAMESPACE)
 }
 
 /// The processes that can be seen.

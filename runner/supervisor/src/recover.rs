@@ -9,7 +9,8 @@ use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
     Cause, Directory, End, ExitRecord, Fate, KillMethod, Operation, RecordError, SpoolReader,
-    StartRecord, Stream, StreamEnd, operation::Line, process::boot_id, spool::restore,
+    StartRecord, Stream, StreamEnd, operation::Line, process::boot_id, realm::cause_of_death,
+    spool::restore,
 };
 pub use force::{ask_to_end, end_by_force};
 pub use remains::remove;
@@ -83,6 +84,30 @@ pub fn settle(directory: Directory) -> Result<Recovered, RecordError> {
     }
 }
 
+/// The same where every process that it may have had is dead, and `cause` is why; unless the host died
+/// as well.
+pub(crate) fn settle_dead(directory: Directory, cause: Cause) -> Result<Recovered, RecordError> {
+    if let Some(record) = directory.exit()? {
+        return Ok(Recovered::Ended(directory, record));
+    }
+    let fate = match directory.fate() {
+        Ok(Some(fate)) => fate,
+        Ok(None) => directory.fence("its container stopped before it had a fate")?,
+        Err(RecordError::Damaged { .. }) => {
+            return lost(directory, None, KillMethod::Sweep, Cause::HostReboot, true);
+        }
+        Err(error) => return Err(error),
+    };
+    match fate {
+        Fate::Started(start) => {
+            let identity = &start.identity;
+            let cause = cause_of_death(&identity.supervisor.boot_id, cause);
+            lost(directory, Some(&start), identity.kill, cause, true)
+        }
+        Fate::Fenced { .. } => Ok(Recovered::Fenced(directory)),
+    }
+}
+
 fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, RecordError> {
     let boot = boot_id()?;
     let supervisor = &start.identity.supervisor;
@@ -111,7 +136,7 @@ fn started(directory: Directory, start: &StartRecord) -> Result<Recovered, Recor
     let cause = if same_host {
         Cause::SupervisorLost
     } else {
-        Cause::HostReboot
+        cause_of_death(&supervisor.boot_id, Cause::SandboxStopped)
     };
     lost(
         directory,

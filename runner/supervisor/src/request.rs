@@ -30,6 +30,9 @@ pub struct Request {
 pub struct Terms {
     /// Where the command runs.
     pub place: Place,
+    /// Whose rights it has; else its supervisor's. Only a supervisor that is root can give others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<User>,
     /// Where its output goes.
     pub streams: Streams,
     /// Whether its input comes from the daemon; else it is empty. A terminal always has input.
@@ -65,6 +68,16 @@ pub struct Terms {
 pub fn unrenewed_for(orphan_for: Duration, run_left: Option<Duration>) -> Duration {
     let own = run_left.map(|left| left.saturating_add(Duration::from_secs(1)));
     own.map_or(orphan_for, |own| orphan_for.max(own))
+}
+
+/// Whose rights a command has: this user's and this group's alone, without any privilege, and without a way
+/// to gain one (an empty bounding set, `no_new_privs`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// The user.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
 }
 
 /// Where a command runs.

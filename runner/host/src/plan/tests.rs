@@ -37,8 +37,7 @@ fn a_plan_has_the_words_the_whole_environment_and_the_place() {
             &format!("PWD={}", place.display()),
         ]
     );
-    let handle = format!("/proc/self/fd/{}", plan.directory.as_raw_fd());
-    assert_eq!(fs::read_link(handle).expect("a directory"), place);
+    assert_eq!(whereabouts(&plan), place);
 }
 
 #[test]
@@ -92,8 +91,7 @@ fn in_the_root_a_plan_is_there_at_once_and_the_same() {
     fs::create_dir(scene.path("sub")).expect("a folder");
     let mut exec = argv(&["tool", "x y"]);
     let told = |plan: Plan| {
-        let handle = format!("/proc/self/fd/{}", plan.directory.as_raw_fd());
-        let place = fs::read_link(handle).expect("a directory");
+        let place = whereabouts(&plan);
         (plan.argv, plan.environment, place)
     };
     for directory in ["", ".", "./", scene.host.root().to_str().expect("text")] {
@@ -149,4 +147,11 @@ fn what_makes_no_sense_is_refused() {
             other => panic!("expected a refusal, not {other:?}"),
         }
     }
+}
+
+fn whereabouts(plan: &Plan) -> PathBuf {
+    let Whereabouts::Handle(directory) = &plan.directory else {
+        panic!("no handle");
+    };
+    fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).expect("a directory")
 }

@@ -83,6 +83,7 @@ impl Scene {
             root: self.root(),
             waiting: 1,
             kill: KillChoice::Strongest,
+            realm: runner_supervisor::Realm::Host,
         }
     }
 
@@ -102,7 +103,12 @@ impl Scene {
         &self,
         options: ProcessOptions,
     ) -> Result<(Processes, Vec<(String, Left)>), OpenError> {
-        Processes::open(options, Arc::clone(&self.clock), &OsEntropy).await
+        let opened = Processes::open(options, Arc::clone(&self.clock), &OsEntropy).await;
+        opened.map(|(processes, left)| {
+            let named =
+                |(path, left): (PathBuf, Left)| (super::super::name(&path).to_owned(), left);
+            (processes, left.into_iter().map(named).collect())
+        })
     }
 
     pub(super) async fn start(&self, processes: &Processes, exec: Exec) -> Process {

@@ -1,26 +1,18 @@
 //! The daemon's end of the process that supervisors are forked from.
 
 use std::{
-    fs,
-    io::{self, IoSlice},
-    mem::MaybeUninit,
+    fs, io,
     os::unix::net::UnixStream,
     path::Path,
     process::{Child, Command, Stdio},
     sync::{Mutex, PoisonError},
 };
 
-use rustix::{
-    fd::{AsFd, OwnedFd},
-    net::{
-        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-        SocketType, sendmsg, socketpair,
-    },
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::PoolOptions;
 use crate::{
-    Fault, ProcessId,
+    Fault, Order, Orders, ProcessId, Realm,
     process::{Stat, boot_id},
 };
 
@@ -33,13 +25,14 @@ pub(super) struct ForkServer {
 
 #[derive(Debug)]
 struct Running {
-    socket: OwnedFd,
-    child: Child,
+    orders: Orders,
+    /// `None` of a container's entry process, which is nobody's child here.
+    child: Option<Child>,
 }
 
 /// Who has got an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ServerId(u32);
+pub(super) struct ServerId(Option<u32>);
 
 impl ForkServer {
     pub(super) fn new(options: PoolOptions) -> Self {
@@ -56,17 +49,21 @@ impl ForkServer {
     /// Orders a supervisor for the directory of this name. What comes back is its socket, which
     /// closes without a word where there will be none, and who was ordered to fork it.
     pub(super) fn order(&self, directory: &str) -> io::Result<(UnixStream, ServerId)> {
-        let (near, far) = UnixStream::pair()?;
+        let order = Order::Supervise {
+            directory: directory.to_owned(),
+        };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = &*running
-            && before.order(directory, &far).is_ok()
+            && let Ok(near) = before.orders.give(&order)
         {
             return Ok((near, before.id()));
         }
         // It has died, or there was none yet.
-        let another = running.insert(Running::spawn(&self.options)?);
-        another.order(directory, &far)?;
-        Ok((near, another.id()))
+        let another = running.insert(match self.options.realm {
+            Realm::Host => Running::spawn(&self.options)?,
+            Realm::Container => Running::connect(&self.options.root)?,
+        });
+        Ok((another.orders.give(&order)?, another.id()))
     }
 
     /// Ends one that does not do what was ordered, with the supervisor that it may have forked for
@@ -100,24 +97,37 @@ impl Running {
             command.env(Fault::VARIABLE, fault.to_string());
         }
         let child = command.spawn()?;
-        Ok(Self { socket, child })
+        Ok(Self {
+            orders: Orders::new(socket),
+            child: Some(child),
+        })
+    }
+
+    fn connect(root: &Path) -> io::Result<Self> {
+        Ok(Self {
+            orders: Orders::connect(root)?,
+            child: None,
+        })
     }
 
     /// It is collected only when this is dropped, so that nobody else has the number while it counts.
     fn id(&self) -> ServerId {
-        ServerId(self.child.id())
+        ServerId(self.child.as_ref().map(Child::id))
     }
 
     /// Kills supervisors that were forked and have not come as far as to their own directory, or
     /// in this one no further than that: nobody knows of them, and one that is stopped would stay.
     /// Another one that is just being made is lost with them, and ordered again.
     fn kill_unborn(&self, root: &Path, directory: &str) {
+        let Some(child) = &self.child else {
+            return;
+        };
         let (Ok(boot), Ok(all), Ok(root)) = (boot_id(), Stat::all(), fs::canonicalize(root)) else {
             return;
         };
         let places = [root.join(directory), root];
         for stat in all {
-            if u32::try_from(stat.parent) != Ok(self.child.id()) {
+            if u32::try_from(stat.parent) != Ok(child.id()) {
                 continue;
             }
             let place = fs::read_link(format!("/proc/{}/cwd", stat.pid));
@@ -127,25 +137,15 @@ impl Running {
             }
         }
     }
-
-    fn order(&self, directory: &str, client: &UnixStream) -> io::Result<()> {
-        let descriptors = [client.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // Few orders wait at a time: one that finds no room finds somebody who does not read.
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let message = [IoSlice::new(directory.as_bytes())];
-        sendmsg(&self.socket, &message, &mut control, flags)?;
-        Ok(())
-    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Supervisors do not need it, and one that was ordered and does not come was promised to
         // nobody.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }

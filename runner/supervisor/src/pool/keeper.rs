@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{PoolError, starter::Starter};
-use crate::{Waiting, recover};
+use crate::Waiting;
 
 /// While at least half of the supervisors wait, others are started only after nobody has taken one
 /// for this long: a command that has just begun has the host to itself.
@@ -163,7 +163,7 @@ impl Keeper {
     fn clear(&self, quiet: bool) {
         for directory in self.starter.spent.ended(quiet) {
             // What stays is found by the next daemon.
-            let _ = recover::remove(directory);
+            let _ = self.starter.server.options().realm.remove(directory);
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{Directory, Spent, ToSupervisor, boot_id};
+use crate::{Directory, Realm, Spent, ToSupervisor, boot_id};
 
 /// Supervisors that are kept in each state, at most.
 const KEPT_AT_MOST: usize = 64;
@@ -18,9 +18,10 @@ const KEPT_AT_MOST: usize = 64;
 const LOOKS: u32 = 3;
 
 /// Those that there are.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SpentOnes {
     lists: Mutex<Lists>,
+    realm: Realm,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +43,13 @@ struct Leaving {
 }
 
 impl SpentOnes {
+    pub(super) fn new(realm: Realm) -> Self {
+        Self {
+            lists: Mutex::default(),
+            realm,
+        }
+    }
+
     /// Keeps one until its command is forgotten. Too many, and one ends; its directory stays.
     pub(super) fn keep(&self, spent: Spent) {
         let mut lists = self.lists();
@@ -76,7 +84,7 @@ impl SpentOnes {
 
     /// One that does not do what it is told is killed.
     pub(super) fn kill(&self, spent: Spent) {
-        kill(&spent.directory);
+        kill(self.realm, &spent.directory);
         self.bury(spent);
     }
 
@@ -110,7 +118,7 @@ impl SpentOnes {
             let all = list.drain(..);
             let (mut open, ended): (VecDeque<_>, VecDeque<_>) = all.partition(Leaving::is_there);
             if quiet {
-                open.iter_mut().for_each(Leaving::look);
+                open.iter_mut().for_each(|leaving| leaving.look(self.realm));
             }
             *list = open;
             directories.extend(ended.into_iter().map(|leaving| leaving.spent.directory));
@@ -132,17 +140,20 @@ impl Leaving {
         self.spent.line.is_open()
     }
 
-    fn look(&mut self) {
+    fn look(&mut self, realm: Realm) {
         self.seen += 1;
         if self.seen >= LOOKS {
-            kill(&self.spent.directory);
+            kill(realm, &self.spent.directory);
         }
     }
 }
 
 /// Kills a supervisor that was promised to nobody.
-fn kill(directory: &Directory) {
-    if let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id()) {
+fn kill(realm: Realm, directory: &Directory) {
+    // The pids of a container are not this host's; what is stopped there goes with its directory's removal.
+    if realm == Realm::Host
+        && let (Ok(Some(identity)), Ok(boot)) = (directory.identity(), boot_id())
+    {
         // One that the host keeps is looked at again.
         let _ = identity.supervisor.kill(&boot);
     }

@@ -10,9 +10,7 @@ use std::{
 };
 
 use super::{PoolError, PoolOptions, fork_server::ForkServer, spent::SpentOnes};
-use crate::{
-    Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Line, recover,
-};
+use crate::{Directory, FromSupervisor, Identity, Spent, ToSupervisor, Waiting, operation::Line};
 
 /// How long a supervisor may take to make its files.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -32,9 +30,10 @@ pub(super) struct Starter {
 
 impl Starter {
     pub(super) fn new(options: PoolOptions) -> Self {
+        let realm = options.realm;
         Self {
             server: Arc::new(ForkServer::new(options)),
-            spent: Arc::default(),
+            spent: Arc::new(SpentOnes::new(realm)),
             next: Arc::default(),
         }
     }
@@ -94,7 +93,7 @@ impl Starter {
             self.server.end(server, &name);
         }
         // It has been asked for nothing, so nothing was promised to anybody.
-        recover::clear(&directory, Duration::ZERO);
+        self.server.options().realm.clear(&directory);
         let _ = directory.remove();
         Err(match error {
             PoolError::Silent(cause) if nobody => PoolError::NotForked(cause),

@@ -90,6 +90,7 @@ fn operation() -> OperationId {
 
 fn terms() -> Terms {
     Terms {
+        user: None,
         place: Place::Path("/work".into()),
         streams: Streams::Separate,
         stdin: true,

@@ -81,6 +81,7 @@ impl Scene {
             waiting,
             kill,
             fault,
+            realm: runner_supervisor::Realm::Host,
         })
         .expect("a pool")
     }
@@ -121,6 +122,7 @@ pub(crate) fn request(work: &Path, argv: &[&str]) -> Request {
         environment: vec![string("PATH=/usr/local/bin:/usr/bin:/bin")],
         terms: Terms {
             place: Place::Path(work.to_owned()),
+            user: None,
             streams: Streams::Separate,
             stdin: false,
             run_for: None,

@@ -1,68 +1,157 @@
 //! The process that supervisors are forked from.
 //!
-//! The daemon starts one, and orders supervisors from it: a message is the name of an operation's
-//! directory, with the socket that the supervisor is to serve. A fork of this small process costs
-//! a fraction of a program's start, and what it has found out of its host, and the cgroup that it
-//! sits in, every supervisor inherits. Supervisors do not need it: it ends with its daemon, and
-//! they go on.
+//! The daemon starts one, and gives it orders (see `entry` in the library); the socket that comes with an
+//! order to supervise is the one that the supervisor is to serve. A fork of this small process costs a
+//! fraction of a program's start, and what it has found out of its host, and the cgroup that it sits in,
+//! every supervisor inherits. Supervisors do not need it: it ends with its daemon, and they go on.
+//!
+//! In a container it is the entry process, and the first of its pid namespace. It outlives every daemon,
+//! takes orders from whoever may connect, and does for a daemon what needs the container's own pids. It
+//! ends when it is asked to (SIGTERM), and with it, by the kernel, everything in the container.
 
-use std::{io::IoSliceMut, mem::MaybeUninit};
+use std::{io::IoSliceMut, mem::MaybeUninit, path::Path};
 
-use runner_supervisor::{FromSupervisor, MAX_NAME_BYTES};
+use nix::sys::signalfd::SignalFd;
+use runner_supervisor::{FromSupervisor, MAX_ORDER_BYTES, Order};
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fd::OwnedFd,
     io::Errno,
-    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, accept_with, recvmsg,
+        sockopt::socket_peercred,
+    },
 };
 
-use crate::{client::Client, sys};
+use crate::{client::Client, errand, sys};
+
+/// Daemons that are connected to an entry process at the same time, at most; the one that came first makes
+/// room. There is one as a rule, and one more while it asks for something else.
+const DAEMONS: usize = 16;
 
 /// One supervisor is wanted.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct Supervised {
     /// The name of its directory.
     pub(crate) directory: String,
     /// Its daemon.
     pub(crate) client: Client,
 }
 
-/// Forks a supervisor for each order. Returns in each of them, with the order that is its own, and
-/// in this process once there is no daemon left.
-pub(crate) fn serve(daemon: OwnedFd) -> Option<Order> {
+/// Who gives orders.
+#[derive(Debug)]
+pub(crate) enum Reception {
+    /// The daemon whose child this is.
+    Daemon(OwnedFd),
+    /// Whoever connects.
+    Entry {
+        /// Where they do.
+        listener: OwnedFd,
+        /// Those who did.
+        daemons: Vec<OwnedFd>,
+        /// SIGTERM.
+        signals: SignalFd,
+    },
+}
+
+/// Carries out orders. Returns in each supervisor that it forks, with the order that is its own, and in
+/// this process once there is nobody left to serve.
+pub(crate) fn serve(mut reception: Reception) -> Option<Supervised> {
     // They serve their daemons, and nobody else is to be told how they ended.
     sys::ignore_children();
     loop {
-        let mut order = match receive(&daemon) {
-            Received::Order(order) => order,
+        let (order, socket) = match next(&mut reception) {
+            Received::Order(order, socket) => (order, socket),
             Received::Nothing => continue,
             Received::End => return None,
         };
-        match sys::fork(None) {
-            Ok(None) => {
-                sys::heed_children();
-                return Some(order);
+        match order {
+            Order::Supervise { directory } => {
+                let Some(mut client) = Client::new(socket) else {
+                    continue;
+                };
+                match sys::fork(None) {
+                    Ok(None) => {
+                        drop(reception);
+                        sys::heed_children();
+                        return Some(Supervised { directory, client });
+                    }
+                    Ok(Some(_)) => {}
+                    Err(error) => client.say(&FromSupervisor::Unfit {
+                        reason: error.to_string(),
+                        errno: error.raw_os_error(),
+                    }),
+                }
             }
-            Ok(Some(_)) => {}
-            Err(error) => order.client.say(&FromSupervisor::Unfit {
-                reason: error.to_string(),
-                errno: error.raw_os_error(),
-            }),
+            errand => errand::send(errand, socket),
         }
     }
 }
 
 enum Received {
-    Order(Order),
+    Order(Order, OwnedFd),
     /// It cannot be carried out: whoever waits for it sees its socket close.
     Nothing,
     End,
 }
 
+fn next(reception: &mut Reception) -> Received {
+    match reception {
+        Reception::Daemon(daemon) => receive(daemon),
+        Reception::Entry {
+            listener,
+            daemons,
+            signals,
+        } => {
+            let ready = {
+                let all = [&*listener].into_iter().chain(&*daemons);
+                let mut fds: Vec<_> = all.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+                fds.push(PollFd::new(signals, PollFlags::IN));
+                // An interruption is as good as a look.
+                let _ = poll(&mut fds, None);
+                fds.iter()
+                    .position(|fd| !fd.revents().is_empty())
+                    .map(|at| (at, at == fds.len() - 1))
+            };
+            match ready {
+                Some((_, true)) => match sys::asked_to_end(signals) {
+                    true => Received::End,
+                    false => Received::Nothing,
+                },
+                Some((0, false)) => {
+                    if let Some(daemon) = welcome(listener) {
+                        if daemons.len() == DAEMONS {
+                            daemons.remove(0);
+                        }
+                        daemons.push(daemon);
+                    }
+                    Received::Nothing
+                }
+                Some((at, false)) => match receive(&daemons[at - 1]) {
+                    Received::End => {
+                        daemons.remove(at - 1);
+                        Received::Nothing
+                    }
+                    received => received,
+                },
+                None => Received::Nothing,
+            }
+        }
+    }
+}
+
+/// A daemon that connects, unless it is somebody else's.
+fn welcome(listener: &OwnedFd) -> Option<OwnedFd> {
+    let daemon = accept_with(listener, SocketFlags::CLOEXEC).ok()?;
+    let peer = socket_peercred(&daemon).ok()?;
+    (peer.uid == rustix::process::geteuid() || peer.uid.is_root()).then_some(daemon)
+}
+
 fn receive(daemon: &OwnedFd) -> Received {
-    let mut name = [0; MAX_NAME_BYTES];
+    let mut text = [0; MAX_ORDER_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut room = [IoSliceMut::new(&mut name)];
+    let mut room = [IoSliceMut::new(&mut text)];
     let received = match recvmsg(daemon, &mut room, &mut control, RecvFlags::CMSG_CLOEXEC) {
         Ok(received) if received.bytes > 0 => received.bytes,
         Err(Errno::INTR) => return Received::Nothing,
@@ -74,12 +163,23 @@ fn receive(daemon: &OwnedFd) -> Received {
             socket = descriptors.next();
         }
     }
-    let directory = std::str::from_utf8(&name[..received]).ok();
-    match (directory, socket.and_then(Client::new)) {
-        (Some(directory), Some(client)) => Received::Order(Order {
-            directory: directory.to_owned(),
-            client,
-        }),
+    match (serde_json::from_slice::<Order>(&text[..received]), socket) {
+        (Ok(order), Some(socket)) if stays_here(&order) => Received::Order(order, socket),
         _ => Received::Nothing,
+    }
+}
+
+/// Whether the directory that is named lies in the folder of the operations.
+fn stays_here(order: &Order) -> bool {
+    match order {
+        Order::Supervise { directory }
+        | Order::Settle { directory }
+        | Order::AskToEnd { directory }
+        | Order::EndByForce { directory, .. }
+        | Order::Remove { directory } => {
+            let name = Path::new(directory).file_name();
+            name.is_some_and(|name| name == directory.as_str())
+        }
+        Order::Program { argv, .. } => argv.first().is_some_and(|name| name.starts_with('/')),
     }
 }

@@ -27,9 +27,6 @@ use plan::Told;
 /// What the child says with its exit code when the gate was never opened; nobody reads it.
 const NEVER_RELEASED: i32 = 126;
 
-/// The same when the program could not be executed; the reason goes back through the gate.
-const NOT_EXECUTED: i32 = 127;
-
 /// How long the child may take to read its plan: it has nothing else to do.
 const READS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -144,7 +141,8 @@ fn wait_behind(mut gate: &UnixStream) -> i32 {
     let errno = told.carry_out().raw_os_error().unwrap_or(0);
     // Who would hear it may be gone.
     let _ = gate.write_all(&errno.to_ne_bytes());
-    NOT_EXECUTED
+    // The reason has gone back through the gate.
+    sys::NOT_EXECUTED
 }
 
 /// Does once in vain what the child will do. Each page of code and memory that a forked process
@@ -157,6 +155,7 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
         directory: gate,
         stdio: [gate; 3],
         terminal: false,
+        user: None,
         program: &nothing[0],
         argv: &nothing,
         environment: &nothing,

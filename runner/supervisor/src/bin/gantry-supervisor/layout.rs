@@ -2,10 +2,12 @@
 
 use std::{ffi::CString, fs::File, io};
 
-use runner_supervisor::{NotStarted, Request, Stream, Streams};
+use runner_supervisor::{NotStarted, Request, Stream, Streams, User};
 use rustix::{
     fd::{AsFd, OwnedFd},
+    fs::FileType,
     pipe::PipeFlags,
+    process::{Gid, Uid},
 };
 
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
     prepare::{Prepared, never_wait},
     program,
     stream::Pump,
-    terminal,
+    sys, terminal,
 };
 
 /// All that was found and laid for a command.
@@ -41,6 +43,21 @@ struct Stdio {
     error: OwnedFd,
 }
 
+impl Stdio {
+    /// Lets the command open its own input and output anew (`/dev/stdout`), as anybody can.
+    fn give_to(&self, user: User) -> io::Result<()> {
+        let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+        for end in [&self.input, &self.output, &self.error] {
+            let mode = rustix::fs::fstat(end)?.st_mode;
+            // `/dev/null` is everybody's already, and everybody uses the same.
+            if FileType::from_raw_mode(mode) == FileType::Fifo || rustix::termios::isatty(end) {
+                rustix::fs::fchown(end, Some(uid), Some(gid))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Layout {
     /// What the child is to do.
     pub(crate) fn plan<'a>(&'a self, request: &'a Request) -> Plan<'a> {
@@ -53,6 +70,7 @@ impl Layout {
             directory: self.directory.as_fd(),
             stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
             terminal: self.ends.terminal.is_some(),
+            user: request.terms.user,
             program: &self.program,
             argv: &request.argv,
             environment: &request.environment,
@@ -66,9 +84,15 @@ pub(crate) fn lay_out(
     request: &Request,
     inherited: Option<OwnedFd>,
 ) -> Result<Layout, NotStarted> {
-    let directory = program::directory(&request.terms.place, inherited)?;
-    let program = program::find(request, &directory)?;
+    let (directory, program) = sys::seeing_as(request.terms.user, || {
+        let directory = program::directory(&request.terms.place, inherited)?;
+        let program = program::find(request, &directory)?;
+        Ok((directory, program))
+    })?;
     let (stdio, ends) = connect(prepared, request).map_err(host)?;
+    if let Some(user) = request.terms.user {
+        stdio.give_to(user).map_err(host)?;
+    }
     Ok(Layout {
         directory,
         program,

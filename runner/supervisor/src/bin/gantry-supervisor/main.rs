@@ -2,6 +2,8 @@
 //! in the folder of the operations with its daemon's socket as standard input, and each supervisor
 //! that is forked from it. See the library for what they promise.
 //!
+//! `gantry-supervisor KILL entry`: the same as the entry process of a container, which listens there.
+//!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
 //! A supervisor has one thread, waits for everything in one place (`supervise`), and treats a
@@ -10,6 +12,7 @@
 mod carried;
 mod client;
 mod clock;
+mod errand;
 mod faults;
 mod fork_server;
 mod gate;
@@ -18,6 +21,7 @@ mod last_words;
 mod launch;
 mod layout;
 mod prepare;
+mod privilege;
 mod program;
 mod stream;
 mod supervise;
@@ -28,12 +32,12 @@ mod waiting;
 
 use std::{io, os::fd::AsFd, process::ExitCode};
 
-use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, VERSION};
-use rustix::fd::OwnedFd;
+use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, ORDERS, VERSION};
+use rustix::{fd::OwnedFd, net::SocketType};
 
 use client::Client;
 use faults::Faults;
-use fork_server::Order;
+use fork_server::{Reception, Supervised};
 use launch::Launched;
 use prepare::{Host, Prepared};
 use supervise::Over;
@@ -46,15 +50,26 @@ fn main() -> ExitCode {
     let Some(choice) = choice() else {
         return ExitCode::FAILURE;
     };
-    let Ok(daemon) = daemon() else {
-        eprintln!("this program is started by a runner; its standard input is a socket of its");
-        return ExitCode::FAILURE;
+    let reception = match is_entry() {
+        true => entry(),
+        false => daemon().map(Reception::Daemon),
+    };
+    let reception = match reception {
+        Ok(reception) => reception,
+        Err(error) if is_entry() => {
+            eprintln!("cannot listen for the runner: {error}");
+            return ExitCode::FAILURE;
+        }
+        Err(_) => {
+            eprintln!("this program is started by a runner; its standard input is a socket of its");
+            return ExitCode::FAILURE;
+        }
     };
     // A session of their own keeps supervisors from what happens to the daemon's terminal and
     // process group; it fails only where this is one already.
     let _ = rustix::process::setsid();
     let host = Host::settle_in(choice);
-    match fork_server::serve(daemon) {
+    match fork_server::serve(reception) {
         Some(order) => supervise(order, host),
         None => ExitCode::SUCCESS,
     }
@@ -73,6 +88,24 @@ fn choice() -> Option<KillChoice> {
     choice
 }
 
+/// Whether this is the entry process of a container.
+fn is_entry() -> bool {
+    std::env::args().nth(2).is_some_and(|word| word == "entry")
+}
+
+/// Listens in the folder of the operations, for nobody but the runner: the folder is root's.
+fn entry() -> io::Result<Reception> {
+    // What root of this container may be in is nothing for commands.
+    let _ = rustix::thread::set_thread_groups(&[]);
+    let signals = sys::signals()?;
+    let listener = prepare::listen_at(ORDERS, SocketType::SEQPACKET)?;
+    Ok(Reception::Entry {
+        listener,
+        daemons: Vec::new(),
+        signals,
+    })
+}
+
 /// Standard input, moved to where no child inherits it.
 fn daemon() -> io::Result<OwnedFd> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
@@ -82,8 +115,8 @@ fn daemon() -> io::Result<OwnedFd> {
 }
 
 /// The life of one supervisor: one command after another, each in a directory that is its alone.
-fn supervise(order: Order, host: io::Result<Host>) -> ExitCode {
-    let Order {
+fn supervise(order: Supervised, host: io::Result<Host>) -> ExitCode {
+    let Supervised {
         directory,
         mut client,
     } = order;

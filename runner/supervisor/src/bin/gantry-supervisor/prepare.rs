@@ -10,6 +10,7 @@ use runner_supervisor::{
 use rustix::{
     fd::{AsFd, OwnedFd},
     fs::OFlags,
+    io::Errno,
     net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     pipe::PipeFlags,
 };
@@ -99,7 +100,7 @@ pub(crate) fn prepare(
     let gaps = GapLog::create(&directory)?;
     let start = RecordFile::create(&directory, "fate")?;
     let exit = RecordFile::create(&directory, "exit")?;
-    let listener = listen()?;
+    let listener = listen_at("sock", SocketType::STREAM)?;
     let pipes = vec![pipe()?, pipe()?];
     let nothing = Some(input::nothing()?);
     let orphan = BootTimer::new()?;
@@ -155,15 +156,23 @@ impl Prepared {
     }
 }
 
-/// Never waited for: a connection can be gone before it is taken.
-fn listen() -> io::Result<OwnedFd> {
+/// Listens at this name in the current folder. Never waited for: a connection can be gone before it is
+/// taken. A name that somebody dead has left is taken over.
+pub(crate) fn listen_at(name: &str, kind: SocketType) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket_with(
         AddressFamily::UNIX,
-        SocketType::STREAM,
+        kind,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new("sock")?)?;
+    let address = SocketAddrUnix::new(name)?;
+    match rustix::net::bind(&socket, &address) {
+        Err(Errno::ADDRINUSE) => {
+            rustix::fs::unlink(name)?;
+            rustix::net::bind(&socket, &address)?;
+        }
+        bound => bound?,
+    }
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }

@@ -22,8 +22,9 @@ use nix::{
     },
     unistd::execve,
 };
+use runner_supervisor::User;
 use rustix::{
-    fd::{AsRawFd, BorrowedFd},
+    fd::{AsRawFd, BorrowedFd, OwnedFd},
     process::Pid,
 };
 
@@ -32,6 +33,9 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// The last of the ordinary signals.
 const LAST_SIGNAL: i32 = 31;
+
+/// What a child says with its exit code that could not become its program.
+pub(crate) const NOT_EXECUTED: i32 = 127;
 
 /// Makes a child that goes on here, on a copy; `born_in` is the cgroup where it begins to exist.
 /// `None` in the child.
@@ -52,6 +56,17 @@ pub(crate) fn fork(born_in: Option<BorrowedFd<'_>>) -> io::Result<Option<Pid>> {
             mem::size_of::<libc::clone_args>(),
         )
     };
+    let pid = match pid {
+        0.. => pid,
+        // Containers refuse clone3 as a rule, whose arguments their filter cannot look into.
+        _ if born_in.is_none()
+            && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) =>
+        {
+            // SAFETY: as above.
+            i64::from(unsafe { libc::fork() })
+        }
+        _ => pid,
+    };
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -70,11 +85,9 @@ pub(crate) fn fork_apart(
         return Ok(pid);
     }
     let kept = kept.as_raw_fd().unsigned_abs();
-    // SAFETY: this process never returns, so it neither uses nor drops anything else that it has copied.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3, kept - 1, 0);
-        libc::syscall(libc::SYS_close_range, kept + 1, u32::MAX, 0);
-    }
+    // This process never returns, so it neither uses nor drops anything else that it has copied.
+    close_range(3, kept - 1);
+    close_range(kept + 1, u32::MAX);
     default_signals();
     let code = life();
     // SAFETY: nothing runs after it.
@@ -120,10 +133,64 @@ pub(crate) fn heed_children() {
 /// Closes what was inherited by accident: whoever started the daemon may have left descriptors
 /// open, and no command may get them. Must come first, before anything here is opened.
 pub(crate) fn close_inherited() {
-    // SAFETY: nothing in this process owns a descriptor above standard error yet.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0);
+    // Nothing in this process owns a descriptor above standard error yet.
+    close_range(3, u32::MAX);
+}
+
+/// Closes all descriptors between these two, which nothing here uses any more.
+fn close_range(first: u32, last: u32) {
+    if first > last {
+        return;
     }
+    // SAFETY: the callers say that nobody owns them, or that nobody goes on who does.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if closed == 0 {
+        return;
+    }
+    // A container's filter may not know that call.
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers: Vec<i32> = open
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|number: &i32| (first..=last).contains(&number.unsigned_abs()))
+        .collect();
+    for number in numbers {
+        // SAFETY: as above.
+        unsafe { libc::close(number) };
+    }
+}
+
+/// Gives a descriptor this number, under which a program inherits it.
+pub(crate) fn move_to(descriptor: OwnedFd, number: i32) -> io::Result<()> {
+    if descriptor.as_raw_fd() == number {
+        rustix::io::fcntl_setfd(&descriptor, rustix::io::FdFlags::empty())?;
+        mem::forget(descriptor);
+        return Ok(());
+    }
+    // SAFETY: nobody owns a descriptor of that number in a child that is about to become a program.
+    match unsafe { libc::dup2(descriptor.as_raw_fd(), number) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Looks at files as this user would, and as no more than that.
+pub(crate) fn seeing_as<T>(user: Option<User>, look: impl FnOnce() -> T) -> T {
+    let Some(User { uid, gid }) = user else {
+        return look();
+    };
+    // SAFETY: they change what this thread may do with files, and no memory. With another user than root
+    // the rights of root to files go as well (setfsuid(2), capabilities(7)).
+    let before = unsafe { (libc::setfsgid(gid), libc::setfsuid(uid)) };
+    let seen = look();
+    // SAFETY: as above.
+    unsafe {
+        libc::setfsuid(before.1.unsigned_abs());
+        libc::setfsgid(before.0.unsigned_abs());
+    }
+    seen
 }
 
 /// From now on SIGCHLD and SIGTERM arrive here and nowhere else.

@@ -5,6 +5,7 @@ use std::{
     io::Read,
 };
 
+use runner_supervisor::is_in_container;
 use rustix::process::Pid;
 
 /// More than `/proc/vmstat` has, in bytes.
@@ -19,11 +20,26 @@ const LATER: i32 = 500;
 /// A shell's exit code for a child that SIGKILL has ended.
 const KILLED_CHILD: i32 = 128 + rustix::process::Signal::KILL.as_raw();
 
-/// Processes that this host has killed for want of memory since its start, in any cgroup; `None`
-/// where it does not say.
+/// Where kills for want of memory are counted, since the host's start, in any cgroup.
+const OF_THE_HOST: &str = "/proc/vmstat";
+
+/// The same for the cgroup of a container, of version 2 and of version 1.
+const OF_A_CONTAINER: [&str; 2] = [
+    "/sys/fs/cgroup/memory.events",
+    "/sys/fs/cgroup/memory/memory.oom_control",
+];
+
+/// Processes that were killed for want of memory; `None` where the host does not say.
 pub(crate) fn kills() -> Option<u64> {
+    let own = is_in_container().then_some(OF_A_CONTAINER);
+    let mut own = own.iter().flatten();
+    own.find_map(|file| counted(file))
+        .or_else(|| counted(OF_THE_HOST))
+}
+
+fn counted(file: &str) -> Option<u64> {
     let mut text = [0; VMSTAT_BYTES];
-    let mut file = File::open("/proc/vmstat").ok()?;
+    let mut file = File::open(file).ok()?;
     let mut length = 0;
     loop {
         match file.read(&mut text[length..]).ok()? {

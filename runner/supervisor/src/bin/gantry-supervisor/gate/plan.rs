@@ -16,14 +16,16 @@ use rustix::{
     },
 };
 
-use crate::sys;
+use runner_supervisor::User;
+
+use crate::{privilege, sys};
 
 /// Descriptors that come with a plan: the directory, then standard input, output and error.
 const DESCRIPTORS: usize = 4;
 
 /// What stands before the strings: their length in bytes, whether there is a terminal, how many
-/// words and how many variables.
-const HEAD_BYTES: usize = 4 * 4;
+/// words and how many variables, whether it has a user of its own, which one, and the group.
+const HEAD_BYTES: usize = 7 * 4;
 
 /// All that a child needs.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) stdio: [BorrowedFd<'a>; 3],
     /// Whether its input is a terminal to be its own.
     pub(crate) terminal: bool,
+    /// Whose rights it has, if not this process's.
+    pub(crate) user: Option<User>,
     pub(crate) program: &'a CStr,
     pub(crate) argv: &'a [CString],
     pub(crate) environment: &'a [CString],
@@ -72,6 +76,9 @@ impl Plan<'_> {
             u32::from(self.terminal),
             number(self.argv.len())?,
             number(self.environment.len())?,
+            u32::from(self.user.is_some()),
+            self.user.map_or(0, |user| user.uid),
+            self.user.map_or(0, |user| user.gid),
         ];
         for (room, value) in bytes.chunks_exact_mut(4).zip(head) {
             room.copy_from_slice(&value.to_le_bytes());
@@ -84,6 +91,7 @@ impl Plan<'_> {
 pub(super) struct Told {
     descriptors: [OwnedFd; DESCRIPTORS],
     terminal: bool,
+    user: Option<User>,
     pub(super) program: CString,
     pub(super) argv: Vec<CString>,
     pub(super) environment: Vec<CString>,
@@ -95,7 +103,12 @@ impl Told {
         let mut head = [0; HEAD_BYTES];
         let (taken, descriptors) = receive(gate, &mut head)?;
         gate.read_exact(&mut head[taken..])?;
-        let [length, terminal, words, variables] = numbers(head);
+        let [length, terminal, words, variables, has_user, uid, gid] = numbers(head);
+        let id = |number| u32::try_from(number).map_err(|_| io::ErrorKind::InvalidData);
+        let user = User {
+            uid: id(uid)?,
+            gid: id(gid)?,
+        };
         let mut strings = vec![0; length];
         gate.read_exact(&mut strings)?;
         let mut strings = strings
@@ -110,6 +123,7 @@ impl Told {
         Ok(Self {
             descriptors,
             terminal: terminal != 0,
+            user: (has_user != 0).then_some(user),
             program,
             argv,
             environment,
@@ -140,7 +154,7 @@ impl Told {
         if self.terminal {
             rustix::process::ioctl_tiocsctty(input)?;
         }
-        Ok(())
+        self.user.map_or(Ok(()), privilege::become_user)
     }
 }
 

@@ -1,0 +1,102 @@
+//! What an entry process does for a daemon, each in a process of its own: it can take long.
+
+use std::{
+    ffi::CString,
+    fs::File,
+    io::{self, Write as _},
+    os::unix::net::UnixStream,
+    path::Path,
+};
+
+use runner_supervisor::{
+    Answer, Directory, Order, PROGRAMS_LOCK, RecordError, User, ask_to_end, end_by_force, remove,
+    settle,
+};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{FlockOperation, Mode, OFlags},
+};
+
+use crate::{privilege, sys};
+
+/// Where a program finds its lock; it has no other descriptor but the standard ones.
+const LOCK: i32 = 3;
+
+/// Does it, and answers on `socket`. A host that has no room for one more process is answered for.
+pub(crate) fn send(order: Order, socket: OwnedFd) {
+    let forked = match &order {
+        Order::Program { argv, user } => program(argv, *user, &socket),
+        _ => sys::fork_apart(None, socket.as_fd(), || {
+            // They have children of their own to look after.
+            sys::heed_children();
+            answer(&socket, &done(order.clone()));
+            0
+        }),
+    };
+    if let Err(error) = forked {
+        answer(&socket, &failed(&error.into()));
+    }
+}
+
+fn done(order: Order) -> Answer {
+    let open = |name: String| Directory::open(Path::new(&name));
+    let carried_out = || -> Result<(), RecordError> {
+        match order {
+            Order::Settle { directory } => settle(open(directory)?).map(drop),
+            Order::AskToEnd { directory } => ask_to_end(&open(directory)?),
+            Order::EndByForce { directory, cause } => {
+                end_by_force(open(directory)?, cause).map(drop)
+            }
+            Order::Remove { directory } => Ok(remove(open(directory)?)?),
+            Order::Supervise { .. } | Order::Program { .. } => {
+                Err(io::Error::from(io::ErrorKind::Unsupported).into())
+            }
+        }
+    };
+    carried_out().map_or_else(|error| failed(&error), |()| Answer::Done)
+}
+
+fn failed(error: &RecordError) -> Answer {
+    let (reason, timed_out) = match error {
+        RecordError::Io(io) => (io.to_string(), io.kind() == io::ErrorKind::TimedOut),
+        other => (other.to_string(), false),
+    };
+    Answer::Failed { reason, timed_out }
+}
+
+fn answer(socket: &OwnedFd, answer: &Answer) {
+    let Ok(text) = serde_json::to_vec(answer) else {
+        return;
+    };
+    if let Ok(socket) = socket.try_clone() {
+        // Whoever asked may be gone.
+        let _ = UnixStream::from(socket).write_all(&text);
+    }
+}
+
+/// Becomes a program that reads and writes the socket as its standard input, and holds the lock.
+fn program(argv: &[String], user: User, socket: &OwnedFd) -> io::Result<rustix::process::Pid> {
+    let words = argv.iter().map(|word| CString::new(word.as_str()));
+    let words: Vec<CString> = words.collect::<Result<_, _>>()?;
+    sys::fork_apart(None, socket.as_fd(), || {
+        let become_it = || -> io::Result<()> {
+            let lock = lock()?;
+            rustix::stdio::dup2_stdin(socket)?;
+            sys::move_to(lock.into(), LOCK)?;
+            rustix::process::setsid()?;
+            rustix::process::chdir("/")?;
+            privilege::become_user(user)?;
+            Err(sys::execute(&words[0], &words, &[]))
+        };
+        let _ = become_it();
+        sys::NOT_EXECUTED
+    })
+}
+
+/// Shared with all programs, for as long as this process and what it becomes lives.
+fn lock() -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+    let file = rustix::fs::open(PROGRAMS_LOCK, flags, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::flock(&file, FlockOperation::LockShared)?;
+    Ok(file.into())
+}

@@ -1,0 +1,185 @@
+//! What a daemon says to the process that supervisors are forked from.
+//!
+//! On the daemon's own host that process is its child (`pool::fork_server`). In a container it is the
+//! entry process: it outlives the daemon, listens at [`ORDERS`] in the folder of the operations, and also
+//! does what only a process of the container can do, because the records name pids as they are seen
+//! there.
+//!
+//! An order is one message (JSON) on a `SOCK_SEQPACKET` socket. A descriptor goes with it: the socket that
+//! the answer comes from. It closes without a word where the order is not carried out.
+
+use std::{
+    io::{self, IoSlice, Read as _},
+    mem::MaybeUninit,
+    os::{fd::AsRawFd as _, unix::net::UnixStream},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{Mode, OFlags},
+    net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+        SocketFlags, SocketType, connect, sendmsg, socket_with,
+    },
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Cause, User};
+
+/// The entry process's socket, in the folder of the operations.
+pub const ORDERS: &str = "orders";
+
+/// A file in the folder of the operations on which each [`Order::Program`] holds a shared lock (flock(2))
+/// for its whole life. Who gets an exclusive one knows that none of them lives.
+pub const PROGRAMS_LOCK: &str = "programs.lock";
+
+/// Largest order, in bytes.
+pub const MAX_ORDER_BYTES: usize = 8 * 1024;
+
+/// Longest answer, in bytes.
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
+
+/// How long an answer may take: the tree of a command may have to be killed before.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Order {
+    /// Fork a supervisor, which serves this directory and speaks its own protocol on the socket.
+    Supervise {
+        /// Its name in the folder of the operations.
+        directory: String,
+    },
+    /// Find out what became of this directory's operation, and write it down.
+    Settle {
+        /// Its name.
+        directory: String,
+    },
+    /// Ask its command to end where its supervisor is stopped.
+    AskToEnd {
+        /// Its name.
+        directory: String,
+    },
+    /// End its command, for this reason, and its supervisor.
+    EndByForce {
+        /// Its name.
+        directory: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// Remove what its supervisor has left, and it.
+    Remove {
+        /// Its name.
+        directory: String,
+    },
+    /// Run a program with the socket as its standard input, as this user. It ends with its socket or by
+    /// itself; nobody is told how.
+    Program {
+        /// The program and its words, not empty; absolute.
+        argv: Vec<String>,
+        /// Whose rights it has.
+        user: User,
+    },
+}
+
+/// How an order was carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done; the records say what came of it.
+    Done,
+    /// It could not be done.
+    Failed {
+        /// What the host said.
+        reason: String,
+        /// The supervisor neither answers nor ends: it may be tried again.
+        timed_out: bool,
+    },
+}
+
+/// A connection on which orders are given.
+#[derive(Debug)]
+pub struct Orders {
+    socket: OwnedFd,
+}
+
+impl Orders {
+    /// On a socket that is connected already.
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
+    /// To the entry process whose folder of operations this is.
+    ///
+    /// # Errors
+    /// `NotFound` and `ConnectionRefused` where it does not run, and so nothing of its container does.
+    pub fn connect(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(root, flags, Mode::empty())?;
+        // Through `/proc`, because a socket's address has only 108 bytes.
+        let path = format!("/proc/self/fd/{}/{ORDERS}", folder.as_raw_fd());
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Ok(Self { socket })
+    }
+
+    /// Gives an order; what comes back is the socket that the answer comes from.
+    ///
+    /// # Errors
+    /// When nobody takes orders.
+    pub fn give(&self, order: &Order) -> io::Result<UnixStream> {
+        let (near, far) = UnixStream::pair()?;
+        let text = serde_json::to_vec(order)?;
+        if text.len() > MAX_ORDER_BYTES {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let descriptors = [far.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        // Few orders wait at a time: one that finds no room finds somebody who does not read.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        sendmsg(&self.socket, &[IoSlice::new(&text)], &mut control, flags)?;
+        Ok(near)
+    }
+}
+
+/// Has something done by the entry process of this folder; `None` where it does not run, so that nothing
+/// of its container does.
+pub(crate) fn ask(root: &Path, order: &Order) -> io::Result<Option<Answer>> {
+    let orders = match Orders::connect(root) {
+        Ok(orders) => orders,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let answer = orders.give(order)?;
+    answer.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    let mut text = Vec::new();
+    answer.take(MAX_ANSWER_BYTES).read_to_end(&mut text)?;
+    if text.is_empty() {
+        // It was killed in the middle, as a rule with its container.
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(Some(serde_json::from_slice(&text)?))
+}
+
+/// The folder of the operations that this directory is in, and its name there.
+pub(crate) fn place(directory: &Path) -> io::Result<(PathBuf, String)> {
+    let root = directory.parent();
+    let name = directory.file_name().and_then(|name| name.to_str());
+    match root.zip(name) {
+        Some((root, name)) => Ok((root.to_owned(), name.to_owned())),
+        None => Err(io::ErrorKind::InvalidInput.into()),
+    }
+}
