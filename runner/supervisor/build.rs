@@ -1,66 +1,8 @@
-//! Links `gantry-supervisor`, and no other program, without anything of its host.
-//!
-//! `-C target-feature=+crt-static` does it for whole builds only, and server and runner need the
-//! host's libraries to look names up. So the linker is told to make a static program, and finds
-//! before the shared libraries that the standard library asks for files of the same names that point
-//! to the archives. Only the gnu target needs this.
+//! Links `gantry-supervisor` without anything of its host.
 
-use std::{env, fs, io, path::PathBuf, process::Command};
+#[path = "../static_program.rs"]
+mod static_program;
 
-/// Every shared library that the standard library asks for, and the archives with what is in it.
-const ARCHIVES: [(&str, &str); 7] = [
-    // The C library unwinds as well, and not every linker looks back.
-    ("c", "libc.a libgcc_eh.a libgcc.a libc.a"),
-    ("gcc_s", "libgcc_eh.a libgcc.a"),
-    ("m", "libm.a"),
-    ("dl", "libdl.a"),
-    ("pthread", "libpthread.a"),
-    ("rt", "librt.a"),
-    ("util", "libutil.a"),
-];
-
-fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed=build.rs");
-    if variable("CARGO_CFG_TARGET_ENV").as_deref() != Some("gnu") {
-        return Ok(());
-    }
-    if let Some(missing) = missing_archive() {
-        println!(
-            "cargo::error=there is no {missing} to link gantry-supervisor with; install the \
-             archives of the C library (Debian: libc6-dev, Fedora: glibc-static)"
-        );
-        return Ok(());
-    }
-    let folder = PathBuf::from(variable("OUT_DIR").unwrap_or_default());
-    for (library, archives) in ARCHIVES {
-        let script = format!("GROUP ( {archives} )\n");
-        fs::write(folder.join(format!("lib{library}.so")), script)?;
-    }
-    for argument in [&format!("-L{}", folder.display()), "-static-pie"] {
-        println!("cargo::rustc-link-arg-bin=gantry-supervisor={argument}");
-    }
-    Ok(())
-}
-
-/// The first archive that the linker will not find, where it can be asked.
-fn missing_archive() -> Option<&'static str> {
-    let linker = variable("RUSTC_LINKER").unwrap_or("cc".to_owned());
-    let archives = ARCHIVES
-        .iter()
-        .flat_map(|(_, archives)| archives.split(' '));
-    archives.into_iter().find(|archive| {
-        let asked = Command::new(&linker)
-            .arg(format!("-print-file-name={archive}"))
-            .output();
-        // It repeats the name of what it does not know.
-        asked.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == *archive)
-    })
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "cargo tells build scripts everything this way"
-)]
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok()
+fn main() -> std::io::Result<()> {
+    static_program::link("gantry-supervisor")
 }

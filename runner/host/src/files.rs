@@ -35,17 +35,17 @@ use crate::{
     workspace::{Target, Workspace},
 };
 
-pub(crate) use announce::Announcer;
+pub(crate) use announce::{Announcer, unheard};
 pub use download::OpenFile;
 pub(crate) use settle::settle;
 pub(crate) use unpack::unpack;
 pub(crate) use upload::{Announcement, put, receive};
 
 /// Most entries of one result, whatever is asked for.
-const MAX_RESULTS: usize = 10_000;
+pub(crate) const MAX_RESULTS: usize = 10_000;
 
 /// Most bytes of names and text in one result.
-const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
+pub(crate) const MAX_RESULT_BYTES: usize = MAX_INLINE_FILE_BYTES;
 
 /// Does what the request asks for; an exec is not a file operation.
 pub(crate) fn perform(
@@ -295,7 +295,7 @@ fn wanted(asked: u32) -> usize {
 }
 
 /// What an entry that was left out takes in a result.
-fn skipped_bytes(skipped: &Skipped) -> usize {
+pub(crate) fn skipped_bytes(skipped: &Skipped) -> usize {
     skipped.path.len() + skipped.failure.to_string().len()
 }
 

@@ -25,7 +25,7 @@ use crate::{
 const READS_AT_ONCE: usize = 8;
 
 /// How long beyond its time an operation may hang in the host's file system before it is given up.
-const HANGS_AT_MOST: Duration = Duration::from_secs(5);
+pub(crate) const HANGS_AT_MOST: Duration = Duration::from_secs(5);
 
 /// What a host is told at its start.
 #[derive(Debug, Clone)]
@@ -245,7 +245,8 @@ async fn settled(work: JoinHandle<End>) -> End {
     })
 }
 
-fn lost(reason: &str) -> Outcome {
+/// Nobody knows whether it was done.
+pub(crate) fn lost(reason: &str) -> Outcome {
     let message = format!("what became of the operation is not known: {reason}");
     Outcome::Refused(Refusal::new(RefusalCode::Lost, message))
 }

@@ -1,5 +1,5 @@
 //! Fulfils the sandbox contract's requests on a host: the files of one workspace, and the plans of
-//! commands in it.
+//! commands in it; and the files of a container, by a program inside it (`inside`).
 //!
 //! Rules: it knows nothing of identity, links or attaching (the `runner` crate keeps the table
 //! of operations and calls [`Host::perform`] once for each); it starts no process (a supervisor
@@ -10,6 +10,7 @@ mod change;
 mod environment;
 mod files;
 mod host;
+mod inside;
 mod performing;
 mod plan;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use change::{Announced, Change, Effect, Identity, Settled, There};
 pub use environment::allowed_environment;
 pub use files::OpenFile;
 pub use host::{Held, Host, HostOptions};
+pub use inside::{ConnectError, Hello, Inside, serve};
 pub use performing::{HostEvent, Performing, Stop, Uploading};
 pub use plan::{Account, Inhabited, Plan, Unplanned, Whereabouts};
 pub use workspace::OpenError;

@@ -14,8 +14,8 @@ mod sandbox;
 
 pub(crate) use control::{control, done, input, input_taken, signal, size};
 pub(crate) use numbers::{believed, number};
+pub use outcome::ended;
 pub(crate) use outcome::outcome;
-pub use outcome::{Expects, ended, expected};
 pub(crate) use request::read_request;
 pub use request::request;
 pub use sandbox::{
@@ -25,6 +25,7 @@ pub(crate) use sandbox::{read_ensure, sandbox_id};
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};
+pub use shared_sandbox::{Expects, expected};
 use shared_types::{
     Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, clean::clean_line,
     limits::MAX_PEER_TEXT,

@@ -2,6 +2,7 @@
 
 mod download;
 mod exit;
+mod expected;
 
 use serde::{Deserialize, Serialize};
 use shared_types::{Digest, FileDigest, Refusal};
@@ -10,6 +11,7 @@ use crate::OutputStream;
 
 pub use download::DownloadCheck;
 pub use exit::{ExitCause, ExitRecord, ExitStatus, NotStarted, StreamEnd};
+pub use expected::{Expects, expected};
 
 /// The one end of an operation. A terminal state never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,7 +38,7 @@ impl Announcer {
                 _ = stopping.wanted() => Err(stopped()),
                 answer = answer => match answer {
                     Some(answer) => answer.map(|()| super::step()).map_err(Failure::Refused),
-                    None => Err(unheard()),
+                    None => Err(Failure::Refused(unheard())),
                 },
                 () = sleep(allowance.left()) => Err(too_slow(allowance.limit)),
             }
@@ -47,9 +47,9 @@ impl Announcer {
 }
 
 /// Nobody would know what became of it after a death.
-fn unheard() -> Failure {
-    Failure::Refused(Refusal::new(
+pub(crate) fn unheard() -> Refusal {
+    Refusal::new(
         RefusalCode::Fenced,
         "the change could not be written down in advance; nothing was changed",
-    ))
+    )
 }

@@ -8,7 +8,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use rustix::{buffer::spare_capacity, fs::Stat};
+use rustix::{
+    buffer::spare_capacity,
+    fd::{AsFd as _, BorrowedFd},
+    fs::Stat,
+};
 use shared_sandbox::{Download, Downloaded, FileFailure};
 use shared_types::FileHasher;
 
@@ -27,9 +31,14 @@ pub struct OpenFile {
 
 impl OpenFile {
     /// A file that nobody writes to any more.
-    pub(super) fn new(file: File, bytes: u64) -> Self {
+    pub(crate) fn new(file: File, bytes: u64) -> Self {
         let file = Arc::new(file);
         Self { file, bytes }
+    }
+
+    /// Its descriptor.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Its size when it was opened; nothing is read beyond.

@@ -18,7 +18,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-use crate::{files::Changed, workspace::Workspace};
+use crate::{files::Changed, inside::Release, workspace::Workspace};
 
 /// Changes that run at once; others wait for their turn.
 const CHANGES_AT_ONCE: usize = 8;
@@ -42,7 +42,24 @@ pub(super) struct Turn {
 /// The turn of a change whose end is told. Changes that meet it wait until this is dropped: drop it
 /// once the end is written down.
 #[derive(Debug, Clone, Default)]
-pub struct Held(#[expect(dead_code, reason = "it is given back with this")] Option<Arc<Turn>>);
+pub struct Held(#[expect(dead_code, reason = "it is given back with this")] Option<Arc<Kept>>);
+
+/// What is given back.
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are given back when dropped")]
+enum Kept {
+    /// A turn of this host.
+    Here(Turn),
+    /// A turn of the host in a container.
+    Inside(Release),
+}
+
+impl Held {
+    /// The turn of a change in a container.
+    pub(crate) fn inside(release: Release) -> Self {
+        Self(Some(Arc::new(Kept::Inside(release))))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -86,7 +103,7 @@ impl Changes {
         loop {
             let moved = self.queue.moved.notified();
             if turn.has_come() {
-                return Some(Held(Some(Arc::new(turn))));
+                return Some(Held(Some(Arc::new(Kept::Here(turn)))));
             }
             moved.await;
         }

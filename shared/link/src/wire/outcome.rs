@@ -1,9 +1,7 @@
 //! How operations end, in both directions. Lists that would not fit into a frame are cut, and say so.
 
 use proto::v1::{self, ended::Outcome as Wire, runner_frame};
-use shared_sandbox::{
-    FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Request, Skipped, Unpacked,
-};
+use shared_sandbox::{FileFailure, Globbed, Grepped, Listed, Outcome, Packed, Skipped, Unpacked};
 use shared_types::{OperationId, Refusal, limits::MAX_FRAME_BYTES};
 
 use super::{
@@ -45,35 +43,6 @@ macro_rules! outcomes {
 outcomes! {
     Exited Read Written Edited Listed Globbed Grepped Downloaded Found MadeDirectory Moved Removed
     Packed Unpacked Failed Refused
-}
-
-/// Tells whether an outcome is one that a certain kind of request can have.
-pub type Expects = fn(&Outcome) -> bool;
-
-/// How an operation that asks for this can end, beside being refused.
-pub fn expected(request: &Request) -> Expects {
-    use Outcome::{
-        Downloaded, Edited, Exited, Failed, Found, Globbed, Grepped, Listed, MadeDirectory, Moved,
-        Packed, Read, Refused, Removed, Unpacked, Written,
-    };
-    match request {
-        Request::Exec(_) => |end| matches!(end, Exited(_) | Refused(_)),
-        Request::Read(_) => |end| matches!(end, Read(_) | Failed(_) | Refused(_)),
-        Request::Download(_) => |end| matches!(end, Downloaded(_) | Failed(_) | Refused(_)),
-        Request::Write(_) | Request::Upload(_) => {
-            |end| matches!(end, Written(_) | Failed(_) | Refused(_))
-        }
-        Request::Edit(_) => |end| matches!(end, Edited(_) | Failed(_) | Refused(_)),
-        Request::List(_) => |end| matches!(end, Listed(_) | Failed(_) | Refused(_)),
-        Request::Glob(_) => |end| matches!(end, Globbed(_) | Failed(_) | Refused(_)),
-        Request::Grep(_) => |end| matches!(end, Grepped(_) | Failed(_) | Refused(_)),
-        Request::Stat(_) => |end| matches!(end, Found(_) | Failed(_) | Refused(_)),
-        Request::MakeDirectory(_) => |end| matches!(end, MadeDirectory(_) | Failed(_) | Refused(_)),
-        Request::Move(_) => |end| matches!(end, Moved(_) | Failed(_) | Refused(_)),
-        Request::Remove(_) => |end| matches!(end, Removed(_) | Failed(_) | Refused(_)),
-        Request::Pack(_) => |end| matches!(end, Packed(_) | Failed(_) | Refused(_)),
-        Request::Unpack(_) => |end| matches!(end, Unpacked(_) | Failed(_) | Refused(_)),
-    }
 }
 
 /// The numbers in an outcome, and what they stand for.

@@ -17,20 +17,3 @@ fn every_outcome_reads_back_from_the_wire() {
         assert_eq!(super::outcome(told.outcome), Ok(outcome));
     }
 }
-
-#[test]
-fn every_request_can_succeed_and_no_success_is_of_no_request() {
-    let requests = examples::requests();
-    let succeeds = |request: &Request, outcome: &Outcome| expected(request)(outcome);
-    for outcome in examples::ends() {
-        let any = requests.iter().any(|request| succeeds(request, &outcome));
-        assert!(any, "{outcome:?}");
-    }
-    for request in &requests {
-        let ends = examples::ends()
-            .into_iter()
-            .filter(|outcome| succeeds(request, outcome));
-        let success = |end: &Outcome| !matches!(end, Outcome::Failed(_) | Outcome::Refused(_));
-        assert!(ends.into_iter().any(|end| success(&end)), "{request:?}");
-    }
-}

@@ -1,0 +1,462 @@
+//! The daemon's end: one connection to the program in a container.
+//!
+//! Two tasks serve it. One writes what waits to be written, until nobody is left who could have more to
+//! write; then it closes the socket. The other reads, and passes on to each request what is said of it.
+//! It never waits for a request, so that no reader of events holds the others up.
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    os::unix::net::UnixStream as StdUnixStream,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use rustix::{
+    fd::OwnedFd,
+    net::{Shutdown, shutdown},
+};
+use shared_sandbox::{Download, Expects, Input, Outcome, Pack, Request, Unpack, Upload, expected};
+use shared_types::{
+    Refusal, RefusalCode,
+    limits::{FILE_OPERATION_WITHIN, HELLO_WITHIN},
+};
+use tokio::{
+    net::UnixStream,
+    sync::{mpsc, oneshot, watch},
+    time::timeout,
+};
+use tracing::Instrument as _;
+
+use super::{
+    Hello, MAX_UNDER_WAY, PIECES_WAITING,
+    follow::{Following, Subject},
+    wire::{Encoded, Frame, Inbox, TooLarge, WireError},
+    words::{Ask, Said, Verdict, with_read},
+};
+use crate::{
+    Change, Held, HostEvent, Performing, Settled, There, Uploading,
+    host::HANGS_AT_MOST,
+    performing::{EVENTS_WAITING, Stopping},
+};
+
+/// How long beyond its own time an answer may take to be said and read.
+pub(super) const SAID_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bytes that may wait to be written before nothing new is asked: a container that is paused takes none.
+const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
+
+/// What may be said of one request and not be read yet: a change, an open file, and the end.
+const REPORTS: usize = 3;
+
+/// Why the program in a container cannot be spoken with.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The socket cannot be used.
+    #[error("failed to use the socket to the sandbox's file helper")]
+    Socket(#[from] io::Error),
+    /// It says nothing.
+    #[error("the sandbox's file helper said nothing within {} s", HELLO_WITHIN.as_secs())]
+    Silent,
+    /// It ended, or sent something else.
+    #[error("the sandbox's file helper did not say hello: {0}")]
+    NoHello(String),
+    /// It is of another version.
+    #[error(
+        "the sandbox's file helper speaks version {0}, which this runner does not; make the sandbox anew"
+    )]
+    Version(u32),
+}
+
+/// The files of a container. Asked like a [`crate::Host`]; cheap to clone.
+///
+/// The socket is closed once the last clone is dropped, no request is under way and nothing is
+/// [`Held`].
+#[derive(Clone)]
+pub struct Inside {
+    link: Arc<Link>,
+}
+
+/// What keeps the connection up.
+pub(super) struct Link {
+    /// Bounded by [`MAX_WAITING_BYTES`] and by the little that requests which were begun have to say.
+    outgoing: mpsc::UnboundedSender<Encoded>,
+    /// Bytes that wait to be written.
+    waiting_bytes: Arc<AtomicUsize>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// Tells the program that changes may go on, once this is dropped.
+pub(crate) struct Release {
+    link: Arc<Link>,
+    id: u64,
+}
+
+/// Who waits for what the program says.
+#[derive(Default)]
+struct Table {
+    last: u64,
+    closed: bool,
+    waiting: HashMap<u64, Waiting>,
+}
+
+enum Waiting {
+    Request(Reporting),
+    Settle(oneshot::Sender<Verdict>),
+}
+
+/// The way of what is said to one request.
+struct Reporting {
+    reports: mpsc::Sender<Report>,
+    progress: watch::Sender<Progress>,
+    may_change: bool,
+    may_open: bool,
+    expects: Expects,
+}
+
+/// What is said of one request.
+pub(super) enum Report {
+    Changing(Change),
+    Opened(Option<OwnedFd>, u64),
+    Ended(Outcome),
+    /// What was said does not fit what was asked.
+    Unfit,
+}
+
+/// How far an upload is; as the program says it.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Progress {
+    /// Bytes that are taken.
+    pub(super) taken: u64,
+    /// Pieces for which there is room beyond those that may wait.
+    pub(super) rooms: u64,
+}
+
+impl Inside {
+    /// Speaks with the program at the other end of a connected stream socket, once it has said hello,
+    /// for which it has [`HELLO_WITHIN`]. Needs the context of a tokio runtime with IO and time.
+    ///
+    /// # Errors
+    /// When it does not say hello, or one of another version.
+    pub async fn connect(socket: StdUnixStream) -> Result<(Self, Hello), ConnectError> {
+        socket.set_nonblocking(true)?;
+        let socket = Arc::new(UnixStream::from_std(socket)?);
+        let mut inbox = Inbox::new(Arc::clone(&socket));
+        let said = timeout(HELLO_WITHIN, inbox.next::<Said>()).await;
+        let hello = match said.map_err(|_| ConnectError::Silent)? {
+            Ok(Frame {
+                head: Said::Hello(hello),
+                ..
+            }) => hello,
+            Ok(_) => return Err(ConnectError::NoHello("it said something else".to_owned())),
+            Err(error) => return Err(ConnectError::NoHello(error.to_string())),
+        };
+        if !hello.is_understood() {
+            return Err(ConnectError::Version(hello.version));
+        }
+        let (outgoing, waiting) = mpsc::unbounded_channel();
+        let table = Arc::new(Mutex::new(Table::default()));
+        let reading = read(inbox, Arc::clone(&socket), Arc::clone(&table));
+        tokio::spawn(reading.in_current_span());
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(write(socket, waiting, Arc::clone(&waiting_bytes)).in_current_span());
+        let link = Link {
+            outgoing,
+            waiting_bytes,
+            table,
+        };
+        let link = Arc::new(link);
+        Ok((Self { link }, hello.believed()))
+    }
+
+    /// As [`crate::Host::perform`].
+    pub fn perform(&self, request: Request, run_for: Duration) -> Performing {
+        match request {
+            Request::Exec(_)
+            | Request::Download(_)
+            | Request::Upload(_)
+            | Request::Pack(_)
+            | Request::Unpack(_) => ended(Refusal::new(
+                RefusalCode::Unsupported,
+                "this is not an operation on files that has its result at once",
+            )),
+            request => self.begin(request, run_for, None),
+        }
+    }
+
+    /// As [`crate::Host::download`].
+    pub fn download(&self, download: Download, run_for: Duration) -> Performing {
+        self.begin(Request::Download(download), run_for, None)
+    }
+
+    /// As [`crate::Host::pack`].
+    pub fn pack(&self, pack: Pack, run_for: Duration) -> Performing {
+        self.begin(Request::Pack(pack), run_for, None)
+    }
+
+    /// As [`crate::Host::upload`].
+    pub fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
+        self.take(Request::Upload(upload), run_for)
+    }
+
+    /// As [`crate::Host::unpack`].
+    pub fn unpack(&self, unpack: Unpack, run_for: Duration) -> Uploading {
+        self.take(Request::Unpack(unpack), run_for)
+    }
+
+    /// As [`crate::Host::settle`].
+    pub async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
+        let done = Settled::Applied(change.done.clone());
+        let (told, verdict) = oneshot::channel();
+        let Some(id) = self.link.enter(Waiting::Settle(told)) else {
+            return Settled::Unclear;
+        };
+        let asked = Encoded::new(&Ask::Settle { id, change, later }, &[]);
+        let limit = FILE_OPERATION_WITHIN + HANGS_AT_MOST + SAID_WITHIN;
+        let verdict = match self.link.send(asked) {
+            Ok(()) => timeout(limit, verdict).await,
+            Err(_) => Ok(Ok(Verdict::Unclear)),
+        };
+        self.link.forget(id);
+        match verdict {
+            Ok(Ok(Verdict::Applied)) => done,
+            Ok(Ok(Verdict::NotApplied)) => Settled::NotApplied,
+            Ok(Ok(Verdict::Unclear) | Err(_)) | Err(_) => Settled::Unclear,
+        }
+    }
+
+    fn take(&self, request: Request, run_for: Duration) -> Uploading {
+        let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
+        let performing = self.begin(request, run_for, Some(waiting));
+        Uploading { performing, pieces }
+    }
+
+    fn begin(
+        &self,
+        request: Request,
+        run_for: Duration,
+        pieces: Option<mpsc::Receiver<Input>>,
+    ) -> Performing {
+        let (reports, reported) = mpsc::channel(REPORTS);
+        let (progress, progressed) = watch::channel(Progress::default());
+        let subject = Subject::of(&request);
+        let entered = self.link.enter(Waiting::Request(Reporting {
+            reports,
+            progress,
+            may_change: !subject.only_reads,
+            may_open: matches!(request, Request::Download(_) | Request::Pack(_)),
+            expects: expected(&request),
+        }));
+        let Some(id) = entered else {
+            return ended(Refusal::new(
+                RefusalCode::ResourceExhausted,
+                "too many operations on the sandbox's files are under way; try again later",
+            ));
+        };
+        let span = tracing::debug_span!("inside.perform", request.kind = request.kind());
+        if self.link.send(Ask::perform(id, request, run_for)).is_err() {
+            self.link.forget(id);
+            return ended(Refusal::new(
+                RefusalCode::Invalid,
+                "the request is too large for the sandbox's file helper; do it in parts",
+            ));
+        }
+        let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+        let (stop, stopping) = Stopping::pair();
+        let link = Arc::clone(&self.link);
+        let following = Following::new(link, id, subject, events, stopping);
+        let following = following.follow(reported, progressed, pieces, run_for);
+        tokio::spawn(following.instrument(span));
+        Performing {
+            events: receiver,
+            stop,
+        }
+    }
+}
+
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Release").field("id", &self.id).finish()
+    }
+}
+
+impl Release {
+    pub(super) fn new(link: Arc<Link>, id: u64) -> Self {
+        Self { link, id }
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.link.say(&Ask::Release { id: self.id }, &[]);
+    }
+}
+
+impl Link {
+    /// Says something of a request that is under way. Where the program is gone that is noticed by
+    /// whoever waits for it.
+    pub(super) fn say(&self, ask: &Ask, bytes: &[u8]) {
+        if let Err(error) = self.send(Encoded::new(ask, bytes)) {
+            tracing::error!(%error, "failed to say something to a sandbox's file helper");
+        }
+    }
+
+    /// Nothing that is said of it from now on is heard.
+    pub(super) fn forget(&self, id: u64) {
+        lock(&self.table).waiting.remove(&id);
+    }
+
+    fn send(&self, frame: Result<Encoded, TooLarge>) -> Result<(), TooLarge> {
+        let frame = frame?;
+        self.waiting_bytes.fetch_add(frame.len(), Ordering::Relaxed);
+        // A socket that is closed is noticed as the end of what it says.
+        let _ = self.outgoing.send(frame);
+        Ok(())
+    }
+
+    /// The id of who waits from now on, unless too much is under way; where the program is gone, what
+    /// is waited for ends at once.
+    fn enter(&self, waiting: Waiting) -> Option<u64> {
+        let mut table = lock(&self.table);
+        let bytes = self.waiting_bytes.load(Ordering::Relaxed);
+        let is_full = table.waiting.len() >= MAX_UNDER_WAY || bytes >= MAX_WAITING_BYTES;
+        if is_full && !table.closed {
+            return None;
+        }
+        table.last += 1;
+        let id = table.last;
+        if !table.closed {
+            table.waiting.insert(id, waiting);
+        }
+        Some(id)
+    }
+}
+
+impl Table {
+    /// Passes on what was said; what nobody asked for is dropped.
+    fn heard(&mut self, Frame { head, bytes }: Frame<Said>, descriptor: Option<OwnedFd>) {
+        let (id, report) = match head {
+            Said::Hello(_) => return,
+            Said::InputTaken { id, up_to } => {
+                return self.progressed(id, |progress| {
+                    progress.taken = progress.taken.max(up_to);
+                });
+            }
+            Said::Room { id } => {
+                return self.progressed(id, |progress| {
+                    progress.rooms = progress.rooms.saturating_add(1);
+                });
+            }
+            Said::Settled { id, verdict } => {
+                if matches!(self.waiting.get(&id), Some(Waiting::Settle(_)))
+                    && let Some(Waiting::Settle(told)) = self.waiting.remove(&id)
+                {
+                    // Its caller may have given up.
+                    let _ = told.send(verdict);
+                }
+                return;
+            }
+            Said::Changing { id, change } => (id, Report::Changing(change)),
+            Said::Opened { id, bytes } => (id, Report::Opened(descriptor, bytes)),
+            Said::Ended { id, outcome } => (id, Report::Ended(with_read(outcome, bytes))),
+        };
+        let Some(Waiting::Request(reporting)) = self.waiting.get_mut(&id) else {
+            return;
+        };
+        let is_last = match reporting.fitting(report) {
+            Some(report) => {
+                let is_last = matches!(report, Report::Ended(_) | Report::Unfit);
+                // There is room for all that is passed on, unless nobody reads it.
+                let _ = reporting.reports.try_send(report);
+                is_last
+            }
+            None => false,
+        };
+        if is_last {
+            self.waiting.remove(&id);
+        }
+    }
+
+    fn progressed(&mut self, id: u64, moved: impl FnOnce(&mut Progress)) {
+        if let Some(Waiting::Request(reporting)) = self.waiting.get(&id) {
+            reporting.progress.send_modify(moved);
+        }
+    }
+}
+
+impl Reporting {
+    /// What is passed on: each thing once, and only to a request that it can be said of.
+    fn fitting(&mut self, report: Report) -> Option<Report> {
+        match report {
+            Report::Changing(_) if !std::mem::take(&mut self.may_change) => None,
+            Report::Opened(..) if !std::mem::take(&mut self.may_open) => None,
+            Report::Changing(change) if !(self.expects)(&change.done) => Some(Report::Unfit),
+            Report::Ended(outcome) if !(self.expects)(&outcome) => Some(Report::Unfit),
+            report => Some(report),
+        }
+    }
+}
+
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What ends before it begins.
+fn ended(refusal: Refusal) -> Performing {
+    let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+    let (stop, _) = Stopping::pair();
+    let end = HostEvent::Ended(Outcome::Refused(refusal), Held::default());
+    // There is room for it.
+    let _ = events.try_send(end);
+    Performing {
+        events: receiver,
+        stop,
+    }
+}
+
+/// Reads until the program is gone; then nothing that waits will be said.
+async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<Table>>) {
+    let error = loop {
+        match inbox.next::<Said>().await {
+            Ok(frame) => {
+                let opens = matches!(frame.head, Said::Opened { .. });
+                let descriptor = opens.then(|| inbox.descriptor()).flatten();
+                lock(&table).heard(frame, descriptor);
+            }
+            Err(error) => break error,
+        }
+    };
+    match error {
+        WireError::Gone => tracing::debug!("a sandbox's file helper is gone"),
+        error => tracing::warn!(%error, "a sandbox's file helper cannot be heard any more"),
+    }
+    // So that the program ends, and nothing more is written.
+    let _ = shutdown(&*socket, Shutdown::Both);
+    let mut table = lock(&table);
+    table.closed = true;
+    table.waiting.clear();
+}
+
+/// Writes until nobody has more to say, or nobody hears it.
+async fn write(
+    socket: Arc<UnixStream>,
+    mut waiting: mpsc::UnboundedReceiver<Encoded>,
+    waiting_bytes: Arc<AtomicUsize>,
+) {
+    while let Some(frame) = waiting.recv().await {
+        if frame.send(&socket).await.is_err() {
+            break;
+        }
+        waiting_bytes.fetch_sub(frame.len(), Ordering::Relaxed);
+    }
+    let _ = shutdown(&*socket, Shutdown::Both);
+}

@@ -1,0 +1,245 @@
+//! One request at the daemon's end, from its start to its end.
+
+use std::{future::pending, sync::Arc, time::Duration};
+
+use shared_sandbox::{Input, Outcome, Request};
+use shared_types::{Refusal, RefusalCode};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::spawn_blocking,
+    time::sleep,
+};
+
+use super::{
+    PIECES_WAITING,
+    client::{Link, Progress, Release, Report, SAID_WITHIN},
+    received::{of_size, open_file, sound},
+    words::Ask,
+};
+use crate::{
+    Announced, Held, HostEvent,
+    files::unheard,
+    host::{HANGS_AT_MOST, lost},
+    performing::Stopping,
+};
+
+/// How long to wait before a request is asked again that found no program.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What is known of a request once it is on its way.
+pub(super) struct Subject {
+    pub(super) only_reads: bool,
+    /// What it serves, as it was asked for.
+    path: String,
+}
+
+/// A request that is followed.
+pub(super) struct Following {
+    link: Arc<Link>,
+    id: u64,
+    subject: Subject,
+    events: mpsc::Sender<HostEvent>,
+    stopping: Stopping,
+    /// The change that waits for its answer.
+    answered: Option<oneshot::Receiver<Result<(), Refusal>>>,
+    /// The program may have made its change: it was told to.
+    is_told_to_change: bool,
+    /// The size of the file that was handed over.
+    opened: Option<u64>,
+    sent: Sent,
+}
+
+/// How much of an upload is on its way.
+#[derive(Default)]
+struct Sent {
+    bytes: u64,
+    pieces: u64,
+    /// As much as was told to be taken.
+    told: u64,
+}
+
+impl Subject {
+    pub(super) fn of(request: &Request) -> Self {
+        let path = match request {
+            Request::Download(download) => download.path.clone(),
+            Request::Pack(pack) => pack.path.clone(),
+            _ => String::new(),
+        };
+        Self {
+            only_reads: request.only_reads(),
+            path,
+        }
+    }
+}
+
+impl Following {
+    pub(super) fn new(
+        link: Arc<Link>,
+        id: u64,
+        subject: Subject,
+        events: mpsc::Sender<HostEvent>,
+        stopping: Stopping,
+    ) -> Self {
+        Self {
+            link,
+            id,
+            subject,
+            events,
+            stopping,
+            answered: None,
+            is_told_to_change: false,
+            opened: None,
+            sent: Sent::default(),
+        }
+    }
+
+    /// Passes on what happens, and says the end.
+    pub(super) async fn follow(
+        mut self,
+        reports: mpsc::Receiver<Report>,
+        progress: watch::Receiver<Progress>,
+        pieces: Option<mpsc::Receiver<Input>>,
+        run_for: Duration,
+    ) {
+        let outcome = self.outcome(reports, progress, pieces, run_for).await;
+        self.link.forget(self.id);
+        let held = match self.subject.only_reads {
+            true => Held::default(),
+            false => Held::inside(Release::new(Arc::clone(&self.link), self.id)),
+        };
+        // Nobody may be listening any more, and that changes nothing.
+        let _ = self.events.send(HostEvent::Ended(outcome, held)).await;
+    }
+
+    async fn outcome(
+        &mut self,
+        mut reports: mpsc::Receiver<Report>,
+        mut progress: watch::Receiver<Progress>,
+        mut pieces: Option<mpsc::Receiver<Input>>,
+        run_for: Duration,
+    ) -> Outcome {
+        let limit = run_for.saturating_add(HANGS_AT_MOST + SAID_WITHIN);
+        let too_late = sleep(limit);
+        tokio::pin!(too_late);
+        let mut stopped = false;
+        loop {
+            let rooms = progress.borrow().rooms;
+            tokio::select! {
+                biased;
+                cause = self.stopping.wanted(), if !stopped => {
+                    stopped = true;
+                    self.link.say(&Ask::Stop { id: self.id, cause }, &[]);
+                }
+                answer = answer(&mut self.answered) => self.answer(answer),
+                report = reports.recv() => match report {
+                    Some(Report::Changing(change)) => {
+                        let (announced, answered) = Announced::new(change);
+                        self.answered = Some(answered);
+                        self.tell(HostEvent::Changing(announced)).await;
+                    }
+                    Some(Report::Opened(descriptor, bytes)) => {
+                        let file = spawn_blocking(move || open_file(descriptor, bytes)).await;
+                        match file.unwrap_or(Err("handed over a file that cannot be read")) {
+                            Ok(file) => {
+                                self.opened = Some(file.bytes());
+                                self.tell(HostEvent::Opened(file)).await;
+                            }
+                            Err(why) => return self.without_end(why),
+                        }
+                    }
+                    Some(Report::Ended(outcome)) => return match sound(outcome) {
+                        Some(outcome) => of_size(outcome, &self.subject.path, self.opened),
+                        None => self.without_end("said what cannot be"),
+                    },
+                    Some(Report::Unfit) => return self.without_end("said what cannot be"),
+                    None => return self.without_end("is gone"),
+                },
+                Ok(()) = progress.changed() => {
+                    let taken = progress.borrow_and_update().taken.min(self.sent.bytes);
+                    if taken > self.sent.told {
+                        self.sent.told = taken;
+                        self.tell(HostEvent::InputTaken(taken)).await;
+                    }
+                }
+                piece = next(&mut pieces), if self.sent.has_room(rooms) => {
+                    if self.pass_on(piece) {
+                        pieces = None;
+                    }
+                }
+                () = &mut too_late => return self.without_end("did not answer in time"),
+            }
+        }
+    }
+
+    async fn tell(&self, event: HostEvent) {
+        // Nobody may be listening any more; an announcement that nobody hears is refused.
+        let _ = self.events.send(event).await;
+    }
+
+    /// Passes the answer to an announcement on.
+    fn answer(&mut self, answer: Result<(), Refusal>) {
+        self.is_told_to_change |= answer.is_ok();
+        let (id, refusal) = (self.id, answer.err());
+        self.link.say(&Ask::Answer { id, refusal }, &[]);
+    }
+
+    /// Passes a piece of input on; says whether it is the last.
+    fn pass_on(&mut self, piece: Option<Input>) -> bool {
+        let id = self.id;
+        let Some(Input { offset, data, end }) = piece else {
+            self.link.say(&Ask::NoMorePieces { id }, &[]);
+            return true;
+        };
+        self.sent.pieces += 1;
+        self.sent.bytes = self.sent.bytes.saturating_add(data.len() as u64);
+        self.link.say(&Ask::Piece { id, offset, end }, &data);
+        end
+    }
+
+    /// The end where the program says none that can be believed.
+    fn without_end(&self, why: &str) -> Outcome {
+        let id = self.id;
+        let cause = shared_sandbox::ExitCause::Cancelled;
+        self.link.say(&Ask::Stop { id, cause }, &[]);
+        if self.is_told_to_change {
+            let message = format!("the sandbox's file helper {why}; read the file to see");
+            return lost(&message);
+        }
+        let message = match self.subject.only_reads {
+            true => format!("the sandbox's file helper {why}; try again"),
+            false => {
+                format!("the sandbox's file helper {why}; nothing was changed, try again")
+            }
+        };
+        let refusal = Refusal::new(RefusalCode::Unavailable, message);
+        Outcome::Refused(refusal.retry_after(AGAIN_AFTER))
+    }
+}
+
+impl Sent {
+    /// Whether one more piece may be on its way, where so many were given room.
+    fn has_room(&self, rooms: u64) -> bool {
+        let passed = rooms.min(self.pieces);
+        self.pieces - passed < PIECES_WAITING as u64
+    }
+}
+
+/// Waits for the answer to an announcement; for ever, where there is none to wait for.
+async fn answer(
+    answered: &mut Option<oneshot::Receiver<Result<(), Refusal>>>,
+) -> Result<(), Refusal> {
+    let Some(waiting) = answered else {
+        return pending().await;
+    };
+    let answer = waiting.await;
+    *answered = None;
+    answer.unwrap_or_else(|_| Err(unheard()))
+}
+
+/// The next piece; for ever, where no more are to come.
+async fn next(pieces: &mut Option<mpsc::Receiver<Input>>) -> Option<Input> {
+    match pieces {
+        Some(pieces) => pieces.recv().await,
+        None => pending().await,
+    }
+}

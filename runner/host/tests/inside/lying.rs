@@ -1,0 +1,260 @@
+//! A far end that says what it likes.
+
+use std::{
+    io::{IoSlice, Read as _, Write as _},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
+};
+
+use runner_host::{ConnectError, Hello, HostEvent, Inside};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use serde_json::{Value, json};
+use shared_sandbox::{Download, Outcome};
+use shared_types::{Digest, DigestAlgorithm, RefusalCode};
+
+use crate::scene::{Ended, LONG, announced, end, read, refused, write};
+
+/// The far end of a socket, in the hands of a test.
+struct Liar(UnixStream);
+
+impl Liar {
+    async fn connected() -> (Self, Inside) {
+        let (ours, theirs) = UnixStream::pair().expect("a socket");
+        let liar = Self(theirs);
+        liar.say(&json!({ "hello": Hello::here() }));
+        let (inside, _) = Inside::connect(ours).await.expect("it says hello");
+        (liar, inside)
+    }
+
+    fn say(&self, head: &Value) {
+        self.send(&frame(head), None);
+    }
+
+    fn hand_over(&self, head: &Value, descriptor: &OwnedFd) {
+        self.send(&frame(head), Some(descriptor));
+    }
+
+    fn send(&self, bytes: &[u8], descriptor: Option<&OwnedFd>) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let passed = descriptor.map(|descriptor| [descriptor.as_fd()]);
+        if let Some(passed) = &passed {
+            control.push(SendAncillaryMessage::ScmRights(passed));
+        }
+        let sent = sendmsg(
+            &self.0,
+            &[IoSlice::new(bytes)],
+            &mut control,
+            SendFlags::NOSIGNAL,
+        );
+        assert_eq!(sent, Ok(bytes.len()));
+    }
+
+    /// The next frame that is asked: its kind, its id and what it says.
+    async fn asked(&mut self) -> (String, u64, Value) {
+        let mut socket = self.0.try_clone().expect("a socket");
+        let hear = move || {
+            let mut lengths = [0; 8];
+            socket.read_exact(&mut lengths).expect("a frame");
+            let number = |at: usize| {
+                let bytes = lengths[at..at + 4].try_into().expect("four bytes");
+                u32::from_le_bytes(bytes) as usize
+            };
+            let mut rest = vec![0; number(0) - 4];
+            socket.read_exact(&mut rest).expect("a whole frame");
+            serde_json::from_slice::<Value>(&rest[..number(4)]).expect("JSON")
+        };
+        let head = tokio::task::spawn_blocking(hear).await.expect("no panic");
+        let (kind, said) = head.as_object().and_then(|o| o.iter().next()).expect("one");
+        let id = said["id"].as_u64().expect("an id");
+        (kind.clone(), id, said.clone())
+    }
+}
+
+fn frame(head: &Value) -> Vec<u8> {
+    let head = serde_json::to_vec(head).expect("JSON");
+    let length = head.len() as u32;
+    let lengths = [(length + 4).to_le_bytes(), length.to_le_bytes()].concat();
+    [lengths, head].concat()
+}
+
+fn ended(id: u64, outcome: &Outcome) -> Value {
+    json!({ "ended": { "id": id, "outcome": outcome } })
+}
+
+fn made() -> Outcome {
+    Outcome::MadeDirectory(shared_sandbox::MadeDirectory { made: true })
+}
+
+fn written() -> Outcome {
+    Outcome::Written(shared_sandbox::Written {
+        bytes: 3,
+        before: None,
+        after: Digest::of(b"new").into(),
+    })
+}
+
+fn changing(id: u64, done: &Outcome) -> Value {
+    let effect = json!({ "path": "file", "before": "nothing", "after": "directory" });
+    json!({ "changing": { "id": id, "change": { "effects": [effect], "done": done } } })
+}
+
+/// A download for which this is handed over.
+async fn handed_over(descriptor: &OwnedFd) -> Ended {
+    let (mut liar, inside) = Liar::connected().await;
+    let download = Download {
+        path: "file".to_owned(),
+        algorithm: DigestAlgorithm::Sha256,
+    };
+    let reading = inside.download(download, LONG);
+    let (_, id, _) = liar.asked().await;
+    let opened = json!({ "opened": { "id": id, "bytes": u64::MAX } });
+    liar.hand_over(&opened, descriptor);
+    let outcome = Outcome::Downloaded(shared_sandbox::Downloaded {
+        bytes: 3,
+        digest: Digest::of(b"abc").into(),
+    });
+    liar.say(&ended(id, &outcome));
+    end(reading).await
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_is_not_heard() {
+    let (mut liar, inside) = Liar::connected().await;
+    let reading = inside.perform(read("file"), LONG);
+    let (kind, id, _) = liar.asked().await;
+    assert_eq!(kind, "perform");
+    for other in [0, id + 1, u64::MAX] {
+        liar.say(&ended(other, &made()));
+        liar.say(&json!({ "settled": { "id": other, "verdict": "applied" } }));
+    }
+    liar.say(&json!({ "settled": { "id": id, "verdict": "applied" } }));
+    liar.say(&changing(id, &written()));
+    liar.say(&json!({ "input_taken": { "id": id, "up_to": u64::MAX } }));
+    let failed = Outcome::Failed(shared_sandbox::FileFailure::DiskFull);
+    liar.say(&ended(id, &failed));
+    let end = end(reading).await;
+    assert_eq!((end.outcome, end.changes, end.taken), (failed, 0, 0));
+}
+
+#[tokio::test]
+async fn an_end_of_another_kind_is_no_end() {
+    let (mut liar, inside) = Liar::connected().await;
+    let reading = inside.perform(read("file"), LONG);
+    let (_, id, _) = liar.asked().await;
+    liar.say(&ended(id, &made()));
+    assert_eq!(
+        refused(end(reading).await.outcome).0,
+        RefusalCode::Unavailable
+    );
+    assert_eq!(liar.asked().await.0, "stop");
+
+    let mut writing = inside.perform(write("file", b"new"), LONG);
+    let (_, id, _) = liar.asked().await;
+    liar.say(&changing(id, &written()));
+    announced(&mut writing).await.go_ahead();
+    assert_eq!(liar.asked().await.0, "answer");
+    liar.say(&changing(id, &written()));
+    liar.say(&ended(id, &made()));
+    let Some(HostEvent::Ended(outcome, held)) = writing.events.recv().await else {
+        panic!("it is announced twice");
+    };
+    assert_eq!(refused(outcome).0, RefusalCode::Lost);
+    assert_eq!(liar.asked().await.0, "stop");
+    drop(held);
+    let (kind, released, _) = liar.asked().await;
+    assert_eq!((kind.as_str(), released), ("release", id));
+
+    let writing = inside.perform(write("file", b"new"), LONG);
+    let (_, id, _) = liar.asked().await;
+    liar.say(&changing(id, &made()));
+    let ended = end(writing).await;
+    assert_eq!(
+        (refused(ended.outcome).0, ended.changes),
+        (RefusalCode::Unavailable, 0)
+    );
+}
+
+#[tokio::test]
+async fn only_an_ordinary_file_that_is_open_for_reading_is_read() {
+    let (pipe, _other) = rustix::pipe::pipe().expect("a pipe");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    std::fs::write(&path, "abc").expect("a file");
+    let open = |path: &std::path::Path| OwnedFd::from(std::fs::File::open(path).expect("a file"));
+    let only_written = std::fs::OpenOptions::new().write(true).open(&path);
+    let only_written = OwnedFd::from(only_written.expect("a file"));
+    for (descriptor, why) in [
+        (&pipe, "ordinary file"),
+        (&open(folder.path()), "ordinary file"),
+        (&open("/proc/self/environ".as_ref()), "of the kernel"),
+        (&only_written, "open for reading"),
+    ] {
+        let ended = handed_over(descriptor).await;
+        assert!(ended.opened.is_none());
+        let (code, message) = refused(ended.outcome);
+        assert_eq!(code, RefusalCode::Unavailable);
+        assert!(message.contains(why), "{message}");
+    }
+    let ended = handed_over(&open(&path)).await;
+    assert_eq!(ended.opened.expect("it is handed over").bytes(), 3);
+    assert!(matches!(ended.outcome, Outcome::Downloaded(_)));
+    std::fs::write(&path, "abcd").expect("a file");
+    let ended = handed_over(&open(&path)).await;
+    assert!(matches!(ended.outcome, Outcome::Failed(_)), "{ended:?}");
+}
+
+#[tokio::test]
+async fn frames_that_cannot_be_read_end_everything() {
+    let huge = [u32::MAX.to_le_bytes(), 4_u32.to_le_bytes()].concat();
+    let longer = [8_u32.to_le_bytes(), 9_u32.to_le_bytes()].concat();
+    for bytes in [huge, longer, frame(&json!({ "unknown": {} }))] {
+        let (mut liar, inside) = Liar::connected().await;
+        let reading = inside.perform(read("file"), LONG);
+        liar.asked().await;
+        liar.send(&bytes, None);
+        assert_eq!(
+            refused(end(reading).await.outcome).0,
+            RefusalCode::Unavailable
+        );
+        let after = end(inside.perform(write("file", b""), LONG)).await;
+        assert_eq!(refused(after.outcome).0, RefusalCode::Unavailable);
+        let _ = liar.0.write_all(b"more");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_passed_on_in_a_link_is_no_end() {
+    let (mut liar, inside) = Liar::connected().await;
+    let long = "x".repeat(1024 * 1024);
+    let far = Outcome::Failed(shared_sandbox::FileFailure::NotFound { path: long });
+    let other = shared_types::Refusal::new(RefusalCode::Unauthenticated, "log in");
+    for outcome in [far, Outcome::Refused(other)] {
+        let reading = inside.perform(read("file"), LONG);
+        let (_, id, _) = liar.asked().await;
+        let (sending, bytes) = (liar.0.try_clone(), frame(&ended(id, &outcome)));
+        let sending = std::thread::spawn(move || sending.expect("a socket").write_all(&bytes));
+        let (code, message) = refused(end(reading).await.outcome);
+        assert_eq!(code, RefusalCode::Unavailable);
+        assert!(message.contains("said what cannot be"), "{message}");
+        sending.join().expect("no panic").expect("it is read");
+        assert_eq!(liar.asked().await.0, "stop");
+    }
+}
+
+#[tokio::test]
+async fn only_a_program_of_the_same_version_is_spoken_with() {
+    let hellos = [
+        json!({ "hello": Hello { version: 99, ..Hello::here() } }),
+        ended(1, &made()),
+    ];
+    for (hello, is_version) in hellos.iter().zip([true, false]) {
+        let (ours, theirs) = UnixStream::pair().expect("a socket");
+        Liar(theirs).say(hello);
+        let error = Inside::connect(ours).await.expect_err("it is not ours");
+        assert_eq!(matches!(error, ConnectError::Version(99)), is_version);
+    }
+}

@@ -1,0 +1,5 @@
+//! The two ends of `runner_host::Inside`: the real program in a temporary folder, and one that lies.
+
+mod lying;
+mod program;
+mod scene;
