@@ -2,10 +2,10 @@
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
-use shared_types::parse_duration;
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::FalseyValueParser};
+use shared_types::{is_sandbox_name, parse_duration};
 
-use crate::connection::Transports;
+use crate::{connection::Transports, docker::Template};
 
 /// The exit codes, for service managers.
 pub(crate) const EXIT_CODES: &str = "\
@@ -134,12 +134,51 @@ pub(crate) struct RunArgs {
     /// The supervisor program [default: gantry-supervisor beside this program]
     #[arg(long, value_name = "PATH")]
     pub(crate) supervisor: Option<PathBuf>,
+    /// Where operations happen: in the folders of this machine, or in containers that are made for each user.
+    /// With docker no folder of this machine is served
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) backend: Backend,
+    /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default
+    #[arg(long = "template", value_name = "NAME=IMAGE", value_parser = template, default_value = "base=gantry/base:1")]
+    pub(crate) templates: Vec<Template>,
+    /// With --backend docker: the socket of the Docker engine
+    #[arg(long, value_name = "SOCKET", env = "DOCKER_HOST", default_value = "unix:///var/run/docker.sock", value_parser = socket)]
+    pub(crate) docker_host: String,
     /// The longest wait between two attempts to connect, from 100ms to 1h [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,
     /// Allow core dumps, and let other processes of this user read the daemon's memory, its key included
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,
+}
+
+/// Where operations happen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// In folders of this machine
+    #[default]
+    Process,
+    /// In containers
+    Docker,
+}
+
+fn template(text: &str) -> Result<Template, &'static str> {
+    match text.split_once('=') {
+        Some((name, image)) if is_sandbox_name(name) && !image.is_empty() => Ok(Template {
+            name: name.to_owned(),
+            image: image.to_owned(),
+        }),
+        _ => Err("write a template as name=image, the name in small letters and digits"),
+    }
+}
+
+/// Only an engine of this host has the folder of a sandbox's operations.
+fn socket(text: &str) -> Result<String, &'static str> {
+    let path = text.strip_prefix("unix://").unwrap_or(text);
+    match path.starts_with('/') {
+        true => Ok(format!("unix://{path}")),
+        false => Err("the engine must be one of this machine: write unix:///path/to/docker.sock"),
+    }
 }
 
 fn label(text: &str) -> Result<(String, String), &'static str> {

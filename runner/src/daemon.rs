@@ -24,10 +24,11 @@ use tokio_util::sync::CancellationToken;
 
 mod serving;
 
-use self::serving::Serving;
+use self::serving::{Offers, Serving};
 use crate::{
     backoff::Backoff,
     connection::Transports,
+    docker::{Pool, PoolError, PoolOptions, Template},
     endpoints::Endpoints,
     home::{Enrolled, Home, HomeError},
     journal::{Journal, JournalError, Repair},
@@ -35,7 +36,7 @@ use crate::{
     link::{Introduction, LinkError, LinkKeeper},
     operations::{Found, Operations, OperationsService, Unfinished},
     processes::{self, ProcessOptions, Processes},
-    sandboxes::Sandboxes,
+    sandboxes::{Sandbox, Sandboxes},
     server_url::UrlError,
 };
 
@@ -69,11 +70,22 @@ pub(crate) struct DaemonOptions {
     pub(crate) sync_before_start: bool,
     /// The program that supervises commands.
     pub(crate) supervisor: PathBuf,
+    /// Containers instead of the home's workspaces.
+    pub(crate) backend: Option<DockerOptions>,
     /// What commands get of the daemon's own environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) facts: HostFacts,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+/// Which Docker engine makes sandboxes, and from what.
+#[derive(Debug, Clone)]
+pub(crate) struct DockerOptions {
+    /// The engine's socket.
+    pub(crate) socket: String,
+    /// At least one; the first is the default.
+    pub(crate) templates: Vec<Template>,
 }
 
 /// What the host says of itself.
@@ -170,12 +182,35 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
     say_start(&enrolled, &endpoints);
     let serving = Serving::open(
         &enrolled,
+        options
+            .backend
+            .as_ref()
+            .map_or(Offers::Workspaces, |_| Offers::Pool),
         options.facts.clone(),
         options.environment,
         options.clock.clone(),
     )?;
     options.home.note_serving(&serving.served());
-    let (said, capabilities) = watch::channel(serving.capabilities());
+    let pooled = match options.backend {
+        Some(docker) => Some(
+            Pool::open(PoolOptions {
+                runner: enrolled.runner,
+                socket: docker.socket,
+                templates: docker.templates,
+                root: options.home.sandboxes(),
+                supervisor: options.supervisor.clone(),
+                clock: options.clock.clone(),
+                entropy: options.entropy.clone(),
+            })
+            .await?,
+        ),
+        None => None,
+    };
+    let mut capable = serving.capabilities();
+    if let Some((pool, _)) = &pooled {
+        capable.pool = Some(pool.facts().await);
+    }
+    let (said, capabilities) = watch::channel(capable);
     let introduction = Introduction {
         runner: enrolled.runner,
         capabilities,
@@ -190,13 +225,23 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
         kill: KillChoice::Strongest,
         realm: Realm::Host,
     };
-    let (processes, left) = Processes::open(supervisors, options.clock.clone(), entropy).await?;
+    let (processes, mut left) =
+        Processes::open(supervisors, options.clock.clone(), entropy).await?;
     let mut sandboxes = Sandboxes::new(serving.first(), processes);
     for (id, sandbox) in serving.sandboxes() {
         sandboxes.add(id, sandbox);
     }
+    let pool = pooled.map(|(pool, left_there)| {
+        left.extend(left_there);
+        for (id, container) in pool.sandboxes() {
+            sandboxes.add(id, Sandbox::Container(container));
+        }
+        tokio::spawn(pool.clone().look_after(said.clone()));
+        pool
+    });
     let (operations, service) = Operations::open(Found {
         sandboxes,
+        pool,
         left,
         journal: opened.journal,
         id: opened.id,
@@ -370,6 +415,8 @@ pub(crate) enum DaemonError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Processes(#[from] processes::OpenError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     #[error("cannot start the link's thread: {0}")]
     Thread(io::Error),
     #[error("{0}{remedy}", remedy = remedy(.0))]

@@ -316,6 +316,11 @@ impl Home {
         self.directory.join("commands")
     }
 
+    /// The folder of the sandboxes of a pool.
+    pub(crate) fn sandboxes(&self) -> PathBuf {
+        self.directory.join("sandboxes")
+    }
+
     /// Replaces a file, whole or not at all.
     fn put(&self, name: &str, text: &str) -> io::Result<()> {
         let unfinished = self.directory.join(format!("{name}.new"));

@@ -7,6 +7,7 @@ mod backoff;
 mod cli;
 mod connection;
 mod daemon;
+mod docker;
 mod endpoints;
 mod enrol;
 mod enrolment;
@@ -40,8 +41,10 @@ use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_types::{OsEntropy, SystemClock};
 
-use cli::{AddWorkspaceArgs, Cli, EnrolArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb};
-use daemon::{DaemonError, DaemonOptions, HostFacts};
+use cli::{
+    AddWorkspaceArgs, Backend, Cli, EnrolArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
+};
+use daemon::{DaemonError, DaemonOptions, DockerOptions, HostFacts};
 use endpoints::Endpoints;
 use enrol::Enrolment;
 use home::Home;
@@ -197,6 +200,13 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         transports: args.transport,
         disconnect_for: args.disconnect_for,
         supervisor,
+        backend: match args.backend {
+            Backend::Process => None,
+            Backend::Docker => Some(DockerOptions {
+                socket: args.docker_host.clone(),
+                templates: args.templates.clone(),
+            }),
+        },
         drain_for: args.drain_for,
         longest_wait: args.longest_wait.unwrap_or(backoff::LONGEST),
         environment: environment(),

@@ -22,9 +22,9 @@ use futures_util::{
     stream::{FuturesUnordered, StreamExt as _},
 };
 use proto::v1;
-use shared_link::runner::{Act, Table};
+use shared_link::runner::{Act, SandboxOrder, SandboxReport, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
-use shared_types::{Clock, JournalId, OperationId, SandboxId};
+use shared_types::{Clock, JournalId, OperationId, SandboxId, SandboxState};
 use tokio::{
     sync::{
         mpsc::{self, OwnedPermit},
@@ -43,6 +43,7 @@ use self::{
 };
 pub(crate) use self::{journaled::Entry, recovery::Found};
 use crate::{
+    docker::Pool,
     journal::JournalError,
     sandboxes::{Sandbox, Sandboxes},
 };
@@ -149,6 +150,8 @@ enum Wish {
 /// The task behind [`Operations`].
 pub(crate) struct OperationsService {
     sandboxes: Sandboxes,
+    /// Makes more of them, as the server wants them.
+    pool: Option<Pool>,
     clock: Arc<dyn Clock>,
     table: Table,
     journaled: Journaled,
@@ -175,6 +178,8 @@ enum Event {
     Taken(OperationId, Box<Taken>),
     Happened(OperationId, Happened),
     Room(OwnedPermit<v1::RunnerFrame>),
+    /// Of the pool's sandboxes.
+    News(Vec<SandboxReport>),
     Renew,
     LinkGone,
     NobodyLeft,
@@ -196,6 +201,11 @@ impl OperationsService {
                     self.gather()?;
                 }
                 Event::Room(permit) => self.send(permit),
+                Event::News(reports) => {
+                    for report in reports {
+                        self.table.report(report);
+                    }
+                }
                 Event::Renew => {
                     self.renew();
                     self.look_for_room_again();
@@ -224,6 +234,7 @@ impl OperationsService {
             }
             Some((id, taken)) = self.starting.next() => Event::Taken(id, Box::new(taken)),
             Some((id, happened)) = self.happenings.next() => Event::Happened(id, happened),
+            reports = news(self.pool.as_ref()) => Event::News(reports),
             permit = room(outgoing) => permit.map_or(Event::LinkGone, Event::Room),
             _ = self.renewals.tick() => Event::Renew,
         }
@@ -324,7 +335,29 @@ impl OperationsService {
                     .entry(operation)
                     .and_modify(|work| work.control(id, control));
             }
-            Some(Act::Start { .. } | Act::Sandbox(..)) | None => {}
+            Some(Act::Sandbox(id, order)) => self.pooled(id, order),
+            Some(Act::Start { .. }) | None => {}
+        }
+    }
+
+    /// The pool does what is wanted of a sandbox; from here on operations may come for it, or not.
+    fn pooled(&mut self, id: SandboxId, order: SandboxOrder) {
+        let Some(pool) = &self.pool else {
+            return self.table.report(SandboxReport {
+                sandbox: id,
+                state: SandboxState::Failed,
+                reason: "this runner makes no sandboxes: start it with --backend docker".to_owned(),
+            });
+        };
+        match pool.order(id, order) {
+            Some(container) => {
+                self.sandboxes.add(id, Sandbox::Container(container));
+                self.table.add_sandbox(id);
+            }
+            None => {
+                self.table.remove_sandbox(id);
+                self.sandboxes.remove(id);
+            }
         }
     }
 
@@ -332,6 +365,9 @@ impl OperationsService {
     /// what it lacked to read their output.
     fn renew(&mut self) {
         self.table.read_again();
+        if let Some(pool) = &self.pool {
+            pool.rest(&self.table.busy_sandboxes());
+        }
         if self.outgoing.is_some() {
             self.work
                 .values_mut()
@@ -355,6 +391,14 @@ fn renewals(disconnect_for: Duration) -> Interval {
     let mut renewals = interval((disconnect_for / RENEWALS).max(Duration::from_millis(1)));
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     renewals
+}
+
+/// Waits until there is something to report of the pool's sandboxes; without a pool, for ever.
+async fn news(pool: Option<&Pool>) -> Vec<SandboxReport> {
+    match pool {
+        Some(pool) => pool.news().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits until the link takes a frame; without a link, or with nothing to send, for ever.

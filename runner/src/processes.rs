@@ -222,6 +222,18 @@ impl Processes {
         })
     }
 
+    /// What earlier daemons left below `root`, settled.
+    ///
+    /// # Errors
+    /// When the folder cannot be used.
+    pub(crate) async fn left(
+        root: &Path,
+        realm: Realm,
+        clock: &Arc<dyn Clock>,
+    ) -> io::Result<Vec<(PathBuf, Left)>> {
+        left::left_behind(root, realm, clock).await
+    }
+
     /// The folder of the directories.
     pub(crate) fn root(&self) -> &Path {
         &self.root

@@ -2,22 +2,32 @@
 //!
 //! Operations ask a [`Sandbox`] for what they need, and do not see which kind it is. So another kind is
 //! another variant here, and nothing else changes. All workspaces are folders of this host: each has a
-//! [`Host`] of its own, and their commands share one folder of supervisors.
+//! [`Host`] of its own, and their commands share one folder of supervisors. Each container has its own of
+//! both.
 
 use std::{collections::HashMap, time::Duration};
 
-use runner_host::{Change, Host, Performing, Plan, Settled, There, Unplanned, Uploading};
-use shared_sandbox::{Download, Exec, Pack, Request, Unpack, Upload};
-use shared_types::SandboxId;
+use runner_host::{Change, Host, Inside, Performing, Plan, Settled, There, Unplanned, Uploading};
+use shared_sandbox::{Download, Exec, Outcome, Pack, Request, Unpack, Upload};
+use shared_types::{Refusal, RefusalCode, SandboxId};
+use tokio::task::spawn_blocking;
 
-use crate::processes::{Processes, Spool};
+use crate::{
+    docker::Container,
+    processes::{Processes, Spool},
+};
 
 /// Where operations of one sandbox happen. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) enum Sandbox {
     /// A folder of this host.
     Workspace(Host),
+    /// A container on this host, which may have to be started first.
+    Container(Container),
 }
+
+/// A command that is worked out, and what is to run it.
+pub(crate) type Planned = (Plan, Processes);
 
 /// All sandboxes that are served, by id.
 #[derive(Debug)]
@@ -76,33 +86,57 @@ impl Sandboxes {
         self.served.keys().copied()
     }
 
-    /// What runs the commands of this sandbox.
-    pub(crate) fn processes<'a>(&'a self, sandbox: &'a Sandbox) -> &'a Processes {
+    /// What it takes to run a command, where nothing has to be waited for.
+    pub(crate) fn plan_at_once(&self, sandbox: &Sandbox, exec: &Exec) -> Option<Planned> {
         match sandbox {
-            Sandbox::Workspace(_) => &self.commands,
+            Sandbox::Workspace(host) => Some((host.plan_at_once(exec)?, self.commands.clone())),
+            Sandbox::Container(container) => {
+                let running = container.running()?;
+                Some((running.inhabited.plan(exec).ok()?, running.processes))
+            }
+        }
+    }
+
+    /// What it takes to run a command: waits for the host's file system, and until the sandbox is there.
+    pub(crate) fn plan(
+        &self,
+        sandbox: Sandbox,
+        exec: Exec,
+    ) -> impl Future<Output = Result<Planned, Unplanned>> + Send + 'static {
+        let commands = self.commands.clone();
+        async move {
+            match sandbox {
+                Sandbox::Workspace(host) => {
+                    let plan = spawn_blocking(move || host.plan(&exec)).await;
+                    let plan = plan.unwrap_or_else(|error| {
+                        tracing::error!(%error, "failed to plan a command");
+                        Err(Unplanned::Refused(failed_inside()))
+                    });
+                    Ok((plan?, commands))
+                }
+                Sandbox::Container(container) => {
+                    let running = container.ready().await.map_err(Unplanned::Refused)?;
+                    Ok((running.inhabited.plan(&exec)?, running.processes))
+                }
+            }
         }
     }
 }
 
+fn failed_inside() -> Refusal {
+    let message = "the runner failed inside before the command started; its log says how";
+    Refusal::new(RefusalCode::Fenced, message)
+}
+
 impl Sandbox {
-    /// What it takes to run a command here: [`Host::plan`].
-    pub(crate) fn plan(&self, exec: &Exec) -> Result<Plan, Unplanned> {
-        match self {
-            Self::Workspace(host) => host.plan(exec),
-        }
-    }
-
-    /// The same where nothing has to be waited for: [`Host::plan_at_once`].
-    pub(crate) fn plan_at_once(&self, exec: &Exec) -> Option<Plan> {
-        match self {
-            Self::Workspace(host) => host.plan_at_once(exec),
-        }
-    }
-
     /// Performs a request for files: [`Host::perform`].
     pub(crate) fn perform(&self, request: Request, run_for: Duration) -> Performing {
         match self {
             Self::Workspace(host) => host.perform(request, run_for),
+            Self::Container(container) => {
+                let act = move |files: &Inside| files.perform(request, run_for);
+                in_container(container, act)
+            }
         }
     }
 
@@ -110,6 +144,10 @@ impl Sandbox {
     pub(crate) fn download(&self, download: Download, run_for: Duration) -> Performing {
         match self {
             Self::Workspace(host) => host.download(download, run_for),
+            Self::Container(container) => {
+                let act = move |files: &Inside| files.download(download, run_for);
+                in_container(container, act)
+            }
         }
     }
 
@@ -117,6 +155,10 @@ impl Sandbox {
     pub(crate) fn pack(&self, pack: Pack, run_for: Duration) -> Performing {
         match self {
             Self::Workspace(host) => host.pack(pack, run_for),
+            Self::Container(container) => {
+                let act = move |files: &Inside| files.pack(pack, run_for);
+                in_container(container, act)
+            }
         }
     }
 
@@ -124,6 +166,10 @@ impl Sandbox {
     pub(crate) fn upload(&self, upload: Upload, run_for: Duration) -> Uploading {
         match self {
             Self::Workspace(host) => host.upload(upload, run_for),
+            Self::Container(container) => {
+                let act = move |files: &Inside| files.upload(upload, run_for);
+                into_container(container, act)
+            }
         }
     }
 
@@ -131,6 +177,10 @@ impl Sandbox {
     pub(crate) fn unpack(&self, unpack: Unpack, run_for: Duration) -> Uploading {
         match self {
             Self::Workspace(host) => host.unpack(unpack, run_for),
+            Self::Container(container) => {
+                let act = move |files: &Inside| files.unpack(unpack, run_for);
+                into_container(container, act)
+            }
         }
     }
 
@@ -138,6 +188,40 @@ impl Sandbox {
     pub(crate) async fn settle(&self, change: Change, later: Vec<Option<There>>) -> Settled {
         match self {
             Self::Workspace(host) => host.settle(change, later).await,
+            Self::Container(container) => match container.ready().await {
+                Ok(running) => running.files.settle(change, later).await,
+                Err(_) => Settled::Unclear,
+            },
         }
     }
+}
+
+/// Performs it now where the container runs, else once it does.
+fn in_container(
+    container: &Container,
+    act: impl FnOnce(&Inside) -> Performing + Send + 'static,
+) -> Performing {
+    if let Some(running) = container.running() {
+        return act(&running.files);
+    }
+    let container = container.clone();
+    Performing::later(async move {
+        let running = container.ready().await.map_err(Outcome::Refused)?;
+        Ok(act(&running.files))
+    })
+}
+
+/// The same for what takes input.
+fn into_container(
+    container: &Container,
+    act: impl FnOnce(&Inside) -> Uploading + Send + 'static,
+) -> Uploading {
+    if let Some(running) = container.running() {
+        return act(&running.files);
+    }
+    let container = container.clone();
+    Uploading::later(async move {
+        let running = container.ready().await.map_err(Outcome::Refused)?;
+        Ok(act(&running.files))
+    })
 }

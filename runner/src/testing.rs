@@ -98,6 +98,7 @@ pub(crate) async fn found(folder: &Path, boot: &str, clock: Arc<dyn Clock>) -> F
     sandboxes.add(PLACE, Sandbox::Workspace(host));
     Found {
         sandboxes,
+        pool: None,
         left,
         journal: opened.journal,
         id: match opened.repaired {
@@ -137,7 +138,8 @@ fn build_supervisor() -> PathBuf {
     let target = folder.parent().expect("the target folder");
     let built = std::process::Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--package", "runner-supervisor"])
-        .args(["--bin", "gantry-supervisor", "--target-dir"])
+        .args(["--package", "runner-host", "--bin", "gantry-supervisor"])
+        .args(["--bin", "gantry-files", "--target-dir"])
         .arg(target)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()

@@ -3,7 +3,7 @@
 use shared_sandbox::{ExitCause, Input, Outcome};
 use tokio::sync::{mpsc, watch};
 
-use crate::{Announced, Held, OpenFile};
+use crate::{Announced, Held, OpenFile, files};
 
 /// Events that wait for a slow reader: a change is announced once, and then there is the end.
 pub(crate) const EVENTS_WAITING: usize = 2;
@@ -25,6 +25,80 @@ pub struct Uploading {
     /// Takes the pieces of its input, each of which continues the one before. How much is taken is
     /// told as an event.
     pub pieces: mpsc::Sender<Input>,
+}
+
+impl Performing {
+    /// One that begins once it is there to be begun; where it never is, it ends like that. Needs the
+    /// context of a tokio runtime.
+    pub fn later(begun: impl Future<Output = Result<Self, Outcome>> + Send + 'static) -> Self {
+        let (events, receiver) = mpsc::channel(EVENTS_WAITING);
+        let (stop, stopping) = Stopping::pair();
+        tokio::spawn(async move {
+            let begun = tokio::select! {
+                biased;
+                _ = stopped(stopping.clone()) => Err(files::stopped().into()),
+                begun = begun => begun,
+            };
+            match begun {
+                Ok(performing) => pass_on(performing, stopping, &events).await,
+                Err(end) => {
+                    // Nobody may be listening any more, and that changes nothing.
+                    let _ = events.send(HostEvent::Ended(end, Held::default())).await;
+                }
+            }
+        });
+        Self {
+            events: receiver,
+            stop,
+        }
+    }
+}
+
+impl Uploading {
+    /// As [`Performing::later`]; pieces wait until it has begun.
+    pub fn later(begun: impl Future<Output = Result<Self, Outcome>> + Send + 'static) -> Self {
+        let (pieces, mut waiting) = mpsc::channel::<Input>(1);
+        let performing = Performing::later(async move {
+            let Self { performing, pieces } = begun.await?;
+            tokio::spawn(async move {
+                while let Some(piece) = waiting.recv().await {
+                    if pieces.send(piece).await.is_err() {
+                        break;
+                    }
+                }
+            });
+            Ok(performing)
+        });
+        Self { performing, pieces }
+    }
+}
+
+/// Passes on what happens, and the wish to stop it.
+async fn pass_on(mut performing: Performing, stopping: Stopping, events: &mpsc::Sender<HostEvent>) {
+    let mut wish = Some(Box::pin(stopped(stopping)));
+    loop {
+        tokio::select! {
+            event = performing.events.recv() => match event {
+                Some(event) => {
+                    let _ = events.send(event).await;
+                }
+                None => return,
+            },
+            cause = async {
+                match &mut wish {
+                    Some(wish) => wish.await,
+                    None => std::future::pending().await,
+                }
+            } => {
+                wish = None;
+                performing.stop.wish(cause);
+            }
+        }
+    }
+}
+
+async fn stopped(mut stopping: Stopping) -> ExitCause {
+    stopping.wanted().await
 }
 
 /// What happens while a request is performed.

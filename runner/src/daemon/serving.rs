@@ -19,9 +19,19 @@ use crate::{
     workspaces,
 };
 
+/// What a daemon lets the server use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offers {
+    /// The folders of its home.
+    Workspaces,
+    /// Sandboxes of a pool, and no folder of the host.
+    Pool,
+}
+
 /// The workspaces of a daemon.
 pub(super) struct Serving {
     runner: RunnerId,
+    offers: Offers,
     facts: HostFacts,
     environment: BTreeMap<String, String>,
     clock: Arc<dyn Clock>,
@@ -40,19 +50,21 @@ impl Serving {
     /// None of them can be used; it says why the first one cannot.
     pub(super) fn open(
         enrolled: &Enrolled,
+        offers: Offers,
         facts: HostFacts,
         environment: BTreeMap<String, String>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
         let mut serving = Self {
             runner: enrolled.runner,
+            offers,
             facts,
             environment,
             clock,
             known: Vec::new(),
         };
         let mut first_error = None;
-        for workspace in workspaces::usable_of(enrolled) {
+        for workspace in serving.wanted(enrolled) {
             let opened = serving.open_one(&workspace);
             let host = opened.map_err(|error| {
                 let problem = error.to_string();
@@ -64,6 +76,13 @@ impl Serving {
         match first_error {
             Some(error) if serving.hosts().next().is_none() => Err(error),
             _ => Ok(serving),
+        }
+    }
+
+    fn wanted(&self, enrolled: &Enrolled) -> Vec<Workspace> {
+        match self.offers {
+            Offers::Workspaces => workspaces::usable_of(enrolled),
+            Offers::Pool => Vec::new(),
         }
     }
 
@@ -125,8 +144,9 @@ impl Serving {
             match home.enrolled() {
                 Ok(Some(enrolled)) if enrolled.runner == self.runner => {
                     self.take_up(&enrolled, &operations).await;
-                    let now = self.capabilities();
+                    let mut now = self.capabilities();
                     said.send_if_modified(|before| {
+                        now.pool.clone_from(&before.pool);
                         let changed = *before != now;
                         *before = now;
                         changed
@@ -141,7 +161,7 @@ impl Serving {
     }
 
     async fn take_up(&mut self, enrolled: &Enrolled, operations: &Operations) {
-        let wanted = workspaces::usable_of(enrolled);
+        let wanted = self.wanted(enrolled);
         for before in std::mem::take(&mut self.known) {
             let id = self.id(&before.workspace.name);
             match (wanted.contains(&before.workspace), before.host.is_ok()) {

@@ -30,6 +30,7 @@ use super::{
     renewals,
 };
 use crate::{
+    docker::Pool,
     journal::{Journal, JournalError, Repair},
     processes::{self, Left, Processes, Spool},
     sandboxes::Sandboxes,
@@ -39,6 +40,8 @@ use crate::{
 pub(crate) struct Found {
     /// All that are served from the start.
     pub(crate) sandboxes: Sandboxes,
+    /// Makes more of them.
+    pub(crate) pool: Option<Pool>,
     /// What earlier daemons left, with its directory. No two directories have the same name, wherever they
     /// are.
     pub(crate) left: Vec<(PathBuf, Left)>,
@@ -91,6 +94,7 @@ impl Operations {
         }
         let mut service = OperationsService {
             sandboxes: found.sandboxes,
+            pool: found.pool,
             clock: found.clock,
             table,
             journaled: Journaled {

@@ -3,7 +3,7 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
-use runner_host::{HostEvent, Plan, Unplanned, Uploading};
+use runner_host::{HostEvent, Plan, Uploading};
 use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, Request, Retention, StreamEnd,
@@ -41,10 +41,8 @@ pub(super) struct Times {
 
 /// What it takes to start a command, where it is there.
 pub(super) struct Taken {
-    plan: Result<Plan, Unplanned>,
-    waiting: Result<Waiting, NotStarted>,
-    /// What runs it.
-    processes: Processes,
+    /// Else its end.
+    ready: Result<Ready, Outcome>,
     times: Times,
     /// Its place is in the journal, and on the disk.
     placed: bool,
@@ -104,11 +102,11 @@ impl OperationsService {
         let Request::Exec(exec) = request else {
             return None;
         };
-        let processes = self.sandboxes.processes(sandbox);
+        let (plan, processes) = self.sandboxes.plan_at_once(sandbox, exec)?;
         Some(Ready {
-            plan: sandbox.plan_at_once(exec)?,
+            plan,
             waiting: processes.ready()?,
-            processes: processes.clone(),
+            processes,
         })
     }
 
@@ -160,17 +158,22 @@ impl OperationsService {
     }
 
     fn prepare(&mut self, id: OperationId, sandbox: &Sandbox, exec: Exec, times: Times) {
-        let processes = self.sandboxes.processes(sandbox).clone();
-        let sandbox = sandbox.clone();
+        let planning = self.sandboxes.plan(sandbox.clone(), exec);
         self.work.insert(id, Work::Starting(None, Passing::new()));
         self.starting.push(Box::pin(async move {
-            let plan = tokio::task::spawn_blocking(move || sandbox.plan(&exec)).await;
-            let plan = plan.unwrap_or_else(|error| Err(Unplanned::Refused(failed_inside(&error))));
-            let waiting = processes.take().await;
+            let ready = match planning.await {
+                Ok((plan, processes)) => match processes.take().await {
+                    Ok(waiting) => Ok(Ready {
+                        plan,
+                        waiting,
+                        processes,
+                    }),
+                    Err(reason) => Err(not_started(reason, ExitCause::Exited)),
+                },
+                Err(unplanned) => Err(unplanned.into()),
+            };
             let taken = Taken {
-                plan,
-                waiting,
-                processes,
+                ready,
                 times,
                 placed: false,
             };
@@ -181,9 +184,7 @@ impl OperationsService {
     /// Everything is there to start a command: its place is written down, then it starts.
     pub(super) fn taken(&mut self, id: OperationId, taken: Taken) -> Result<(), JournalError> {
         let Taken {
-            plan,
-            waiting,
-            processes,
+            ready,
             times,
             placed,
         } = taken;
@@ -192,21 +193,14 @@ impl OperationsService {
             // Forgotten meanwhile, together with everything else.
             _ => return Ok(()),
         };
-        let ready = match (stopped, plan, waiting) {
-            (Some(cause), ..) => return self.end(id, not_started(stopped_before(), cause)),
+        let ready = match (stopped, ready) {
+            (Some(cause), _) => return self.end(id, not_started(stopped_before(), cause)),
             // A host that was suspended meanwhile wakes too late as well.
-            (None, ..) if self.clock.boot_time() > times.start_by => {
+            (None, _) if self.clock.boot_time() > times.start_by => {
                 return self.end(id, Outcome::Refused(too_late()));
             }
-            (None, Err(unplanned), _) => return self.end(id, unplanned.into()),
-            (None, _, Err(reason)) => {
-                return self.end(id, not_started(reason, ExitCause::Exited));
-            }
-            (None, Ok(plan), Ok(waiting)) => Ready {
-                plan,
-                waiting,
-                processes,
-            },
+            (None, Err(end)) => return self.end(id, end),
+            (None, Ok(ready)) => ready,
         };
         if placed {
             self.hand_over(id, ready, times, passing);
@@ -224,9 +218,7 @@ impl OperationsService {
             return self.hand_over(id, ready, times, passing);
         }
         let taken = Taken {
-            plan: Ok(ready.plan),
-            waiting: Ok(ready.waiting),
-            processes: ready.processes,
+            ready: Ok(ready),
             times,
             placed: true,
         };
@@ -252,7 +244,7 @@ impl OperationsService {
             let taken = match synced.wait().await {
                 Ok(()) => taken,
                 Err(error) => Taken {
-                    plan: Err(Unplanned::Refused(no_room(&error))),
+                    ready: Err(Outcome::Refused(no_room(&error))),
                     ..taken
                 },
             };
@@ -301,12 +293,6 @@ impl OperationsService {
         let silence = futures_util::stream::once(async { Happened::Silence });
         self.happenings.insert(id, Box::pin(events.chain(silence)));
     }
-}
-
-fn failed_inside(error: &tokio::task::JoinError) -> Refusal {
-    tracing::error!(%error, "failed to plan a command");
-    let message = "the runner failed inside before the command started; its log says how";
-    Refusal::new(RefusalCode::Fenced, message)
 }
 
 fn not_served() -> Refusal {

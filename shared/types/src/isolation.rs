@@ -53,6 +53,11 @@ impl Isolation {
         Self(self.0.union(&other.0).copied().collect())
     }
 
+    /// What is in both of them.
+    pub fn in_both(&self, other: &Self) -> Self {
+        Self(self.0.intersection(&other.0).copied().collect())
+    }
+
     /// The properties of `demanded` that are not proved here, in a fixed order.
     pub fn missing(&self, demanded: &Self) -> Self {
         Self(demanded.0.difference(&self.0).copied().collect())

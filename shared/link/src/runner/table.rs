@@ -257,6 +257,12 @@ impl Table {
         self.reports.insert(sandbox, report);
     }
 
+    /// Where operations are open.
+    pub fn busy_sandboxes(&self) -> HashSet<SandboxId> {
+        let open = self.entries.values().filter(|entry| entry.end.is_none());
+        open.map(|entry| entry.sandbox).collect()
+    }
+
     /// Where a remembered operation happens.
     pub fn sandbox_of(&self, id: OperationId) -> Option<SandboxId> {
         self.entries.get(&id).map(|entry| entry.sandbox)

@@ -5,12 +5,12 @@ use runner_supervisor::{
 };
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fd::OwnedFd,
+    fd::{AsFd, OwnedFd},
     net::{SocketFlags, sockopt::socket_peercred},
     process::Pid,
 };
 
-use crate::clock::timespec;
+use crate::{clock::timespec, sys};
 
 /// Answers that wait for a daemon that does not read; one that lets more wait is cut off.
 const WAITING_BYTES: usize = 256 * 1024;
@@ -28,8 +28,7 @@ pub(crate) struct Client {
 impl Client {
     /// Takes a connection, unless it is somebody else's.
     pub(crate) fn new(socket: OwnedFd) -> Option<Self> {
-        let peer = socket_peercred(&socket).ok()?;
-        (peer.uid == rustix::process::geteuid() || peer.uid.is_root()).then(|| Self {
+        sys::is_ours(sys::peer_user(socket.as_fd())?).then(|| Self {
             socket,
             inbox: Inbox::default(),
             outbox: Outbox::default(),

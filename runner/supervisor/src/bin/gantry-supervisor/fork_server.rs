@@ -15,11 +15,10 @@ use nix::sys::signalfd::SignalFd;
 use runner_supervisor::{FromSupervisor, MAX_ORDER_BYTES, Order};
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    fd::OwnedFd,
+    fd::{AsFd, OwnedFd},
     io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, accept_with, recvmsg,
-        sockopt::socket_peercred,
     },
 };
 
@@ -143,8 +142,7 @@ fn next(reception: &mut Reception) -> Received {
 /// A daemon that connects, unless it is somebody else's.
 fn welcome(listener: &OwnedFd) -> Option<OwnedFd> {
     let daemon = accept_with(listener, SocketFlags::CLOEXEC).ok()?;
-    let peer = socket_peercred(&daemon).ok()?;
-    (peer.uid == rustix::process::geteuid() || peer.uid.is_root()).then_some(daemon)
+    sys::is_ours(sys::peer_user(daemon.as_fd())?).then_some(daemon)
 }
 
 fn receive(daemon: &OwnedFd) -> Received {

@@ -2,7 +2,8 @@
 //! in the folder of the operations with its daemon's socket as standard input, and each supervisor
 //! that is forked from it. See the library for what they promise.
 //!
-//! `gantry-supervisor KILL entry`: the same as the entry process of a container, which listens there.
+//! `gantry-supervisor KILL entry UID:GID FOLDER…`: the same as the entry process of a container, which
+//! listens there. The folders become this user's where they are still root's: new volumes are.
 //!
 //! `KILL` is how trees are to be killed: `strongest`, or one method by its name.
 //!
@@ -33,7 +34,11 @@ mod waiting;
 use std::{io, os::fd::AsFd, process::ExitCode};
 
 use runner_supervisor::{FaultPoint, FromSupervisor, KillChoice, ORDERS, VERSION};
-use rustix::{fd::OwnedFd, net::SocketType};
+use rustix::{
+    fd::OwnedFd,
+    net::SocketType,
+    process::{Gid, Uid},
+};
 
 use client::Client;
 use faults::Faults;
@@ -98,12 +103,31 @@ fn entry() -> io::Result<Reception> {
     // What root of this container may be in is nothing for commands.
     let _ = rustix::thread::set_thread_groups(&[]);
     let signals = sys::signals()?;
+    give(std::env::args().skip(3))?;
     let listener = prepare::listen_at(ORDERS, SocketType::SEQPACKET)?;
     Ok(Reception::Entry {
         listener,
         daemons: Vec::new(),
         signals,
     })
+}
+
+/// Gives folders to the user of commands.
+fn give(mut words: impl Iterator<Item = String>) -> io::Result<()> {
+    let Some(user) = words.next() else {
+        return Ok(());
+    };
+    let number = |text: &str| text.parse::<u32>().ok();
+    let user = user.split_once(':');
+    let user = user.and_then(|(uid, gid)| Some((number(uid)?, number(gid)?)));
+    let (uid, gid) = user.ok_or(io::ErrorKind::InvalidInput)?;
+    for folder in words {
+        if rustix::fs::stat(&folder)?.st_uid == 0 {
+            let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+            rustix::fs::chown(&folder, Some(uid), Some(gid))?;
+        }
+    }
+    Ok(())
 }
 
 /// Standard input, moved to where no child inherits it.

@@ -102,6 +102,31 @@ pub(crate) fn execute(program: &CStr, argv: &[CString], environment: &[CString])
     }
 }
 
+/// The user of whoever connected a socket (unix(7), `SO_PEERCRED`).
+///
+/// `rustix`'s form has no place for a process of another pid namespace, whose pid is 0.
+pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> Option<u32> {
+    // SAFETY: all fields are integers, for which zero is a value.
+    let mut peer: libc::ucred = unsafe { mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(mem::size_of::<libc::ucred>()).ok()?;
+    // SAFETY: both pointers are valid for writing, and the length is that of the structure.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    (got == 0).then_some(peer.uid)
+}
+
+/// Whether this user may give orders here.
+pub(crate) fn is_ours(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw() || user == 0
+}
+
 /// Every signal does again what it does by default, and none is held back.
 fn default_signals() {
     // SAFETY: no handler is set.

@@ -1,0 +1,466 @@
+//! A pool of sandboxes that are containers of a Docker engine on this host.
+//!
+//! The server says what each is to be, once; the containers are made and started when something is to happen
+//! there, and stopped when nothing has happened for a while. What this runner knows of a sandbox lies in a
+//! folder of its home, so that the next daemon goes on with it. Nothing here waits for the engine but tasks
+//! of the sandbox that wants something of it.
+
+mod container;
+mod engine;
+mod probe;
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use proto::v1;
+use runner_supervisor::Realm;
+use shared_link::runner::{SandboxOrder, SandboxReport};
+use shared_types::{
+    Clock, Entropy, Isolation, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec,
+    SandboxState,
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::sleep,
+};
+
+pub(crate) use container::Container;
+use engine::{Engine, EngineError};
+
+use crate::processes::{Left, Processes};
+
+/// Sandboxes of one runner, at most.
+const SANDBOXES_AT_MOST: usize = 10_000;
+
+/// How often it is looked what has become of the containers.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
+/// How the pool is set up.
+pub(crate) struct PoolOptions {
+    pub(crate) runner: RunnerId,
+    /// The engine's socket.
+    pub(crate) socket: String,
+    /// What sandboxes can be made from, and the image of each; the first is the default.
+    pub(crate) templates: Vec<Template>,
+    /// The folder of the sandboxes, this daemon's alone.
+    pub(crate) root: PathBuf,
+    /// The program `gantry-supervisor`; `gantry-files` is beside it.
+    pub(crate) supervisor: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+}
+
+/// What a sandbox is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Template {
+    /// Its name, as people choose it.
+    pub(crate) name: String,
+    /// The image.
+    pub(crate) image: String,
+}
+
+/// See the module. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Pool {
+    around: Arc<Surroundings>,
+    containers: Arc<Mutex<HashMap<SandboxId, Container>>>,
+    /// Of sandboxes that may be made anew meanwhile.
+    removals: Arc<Mutex<HashMap<SandboxId, JoinHandle<()>>>>,
+}
+
+/// What all containers share.
+#[derive(Debug)]
+struct Surroundings {
+    runner: RunnerId,
+    socket: String,
+    templates: Vec<Template>,
+    root: PathBuf,
+    supervisor: PathBuf,
+    files: PathBuf,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    engine: tokio::sync::Mutex<Option<Engine>>,
+    /// What was tried and holds in containers of every template.
+    isolation: Mutex<Isolation>,
+    reports: Reports,
+}
+
+/// What is new of sandboxes; of each the last that there is to say.
+#[derive(Debug, Default)]
+struct Reports {
+    new: Mutex<HashMap<SandboxId, SandboxReport>>,
+    changed: Notify,
+}
+
+/// Why there can be no pool.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PoolError {
+    /// The workload would be able to read what is the runner's.
+    #[error(
+        "a runner with Docker must run as root: its key, its journal and the output of commands are kept from the containers' users by being root's"
+    )]
+    NotRoot,
+    /// There is no helper for files.
+    #[error("there is no program {0:?}; put gantry-files beside gantry-supervisor")]
+    MissingFiles(PathBuf),
+    /// The folder is of no use.
+    #[error("the folder {root:?} of the sandboxes cannot be used")]
+    Root {
+        /// Which one.
+        root: PathBuf,
+        /// What the host said.
+        source: io::Error,
+    },
+}
+
+impl Pool {
+    /// The pool as earlier daemons left it, with what they left running.
+    ///
+    /// # Errors
+    /// Where it cannot work, whatever the engine does.
+    pub(crate) async fn open(
+        options: PoolOptions,
+    ) -> Result<(Self, Vec<(PathBuf, Left)>), PoolError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(PoolError::NotRoot);
+        }
+        let files = options.supervisor.with_file_name("gantry-files");
+        if !files.is_file() {
+            return Err(PoolError::MissingFiles(files));
+        }
+        let around = Arc::new(Surroundings {
+            runner: options.runner,
+            socket: options.socket,
+            templates: options.templates,
+            root: options.root,
+            supervisor: options.supervisor,
+            files,
+            clock: options.clock,
+            entropy: options.entropy,
+            engine: tokio::sync::Mutex::default(),
+            isolation: Mutex::default(),
+            reports: Reports::default(),
+        });
+        let root = |source| PoolError::Root {
+            root: around.root.clone(),
+            source,
+        };
+        let (mut containers, mut left) = (HashMap::new(), Vec::new());
+        for folder in folders(&around.root).map_err(root)? {
+            let operations = folder.join("operations");
+            if operations.is_dir() {
+                let found = Processes::left(&operations, Realm::Container, &around.clock).await;
+                left.extend(found.map_err(root)?);
+            }
+            match Container::noted(&folder) {
+                Some((id, spec)) => {
+                    let container = Container::new(id, spec, Arc::clone(&around), None);
+                    container.report(SandboxState::Stopped, "");
+                    containers.insert(id, container);
+                }
+                // Removed once nothing is left there.
+                None => drop(fs::remove_dir(operations).and_then(|()| fs::remove_dir(folder))),
+            }
+        }
+        let pool = Self {
+            around,
+            containers: Arc::new(Mutex::new(containers)),
+            removals: Arc::default(),
+        };
+        Ok((pool, left))
+    }
+
+    /// All sandboxes that there are.
+    pub(crate) fn sandboxes(&self) -> Vec<(SandboxId, Container)> {
+        let containers = lock(&self.containers);
+        let all = containers.iter();
+        all.map(|(id, container)| (*id, container.clone()))
+            .collect()
+    }
+
+    /// Does what the server wants of a sandbox; what it is then, where operations may come for it.
+    pub(crate) fn order(&self, id: SandboxId, order: SandboxOrder) -> Option<Container> {
+        match order {
+            SandboxOrder::Ensure { spec, start } => self.ensure(id, spec, start),
+            SandboxOrder::Stop => {
+                let container = lock(&self.containers).get(&id).cloned();
+                match container.clone() {
+                    Some(container) => {
+                        tokio::spawn(
+                            async move { container.stop("it was stopped on request").await },
+                        );
+                    }
+                    None => self.around.reports.add(removed(id)),
+                }
+                container
+            }
+            SandboxOrder::Remove => {
+                match lock(&self.containers).remove(&id) {
+                    Some(container) => {
+                        let removal = tokio::spawn(async move { container.remove().await });
+                        let mut removals = lock(&self.removals);
+                        removals.retain(|_, removal| !removal.is_finished());
+                        removals.insert(id, removal);
+                    }
+                    None => self.around.reports.add(removed(id)),
+                }
+                None
+            }
+        }
+    }
+
+    fn ensure(&self, id: SandboxId, spec: SandboxSpec, start: bool) -> Option<Container> {
+        let mut containers = lock(&self.containers);
+        let container = match containers.get(&id) {
+            Some(container) => {
+                container.become_like(spec);
+                container.clone()
+            }
+            None if containers.len() >= SANDBOXES_AT_MOST => {
+                self.around.reports.add(SandboxReport {
+                    sandbox: id,
+                    state: SandboxState::Failed,
+                    reason: format!(
+                        "the runner has {SANDBOXES_AT_MOST} sandboxes, which is all that it may have"
+                    ),
+                });
+                return None;
+            }
+            None => {
+                let after = lock(&self.removals).remove(&id);
+                let container = Container::new(id, spec, Arc::clone(&self.around), after);
+                container.report(SandboxState::Stopped, "it is made with its first operation");
+                containers.insert(id, container.clone());
+                container
+            }
+        };
+        if start {
+            let container = container.clone();
+            // What keeps it from starting is reported.
+            tokio::spawn(async move { container.ready().await.map(drop) });
+        }
+        Some(container)
+    }
+
+    /// Stops what is idle; nothing is where operations are open.
+    pub(crate) fn rest(&self, busy: &HashSet<SandboxId>) {
+        for (id, container) in self.sandboxes() {
+            if busy.contains(&id) {
+                container.is_used();
+            } else if container.is_idle() {
+                container.forget_running();
+                tokio::spawn(async move { container.stop("it was idle").await });
+            }
+        }
+    }
+
+    /// Waits until there is something new to report, and takes it.
+    pub(crate) async fn news(&self) -> Vec<SandboxReport> {
+        loop {
+            let new = std::mem::take(&mut *lock(&self.around.reports.new));
+            if !new.is_empty() {
+                return new.into_values().collect();
+            }
+            self.around.reports.changed.notified().await;
+        }
+    }
+
+    /// What the runner says of its pool.
+    pub(crate) async fn facts(&self) -> v1::Pool {
+        let problem = self.problem().await;
+        v1::Pool {
+            backend: "docker".to_owned(),
+            templates: self.around.template_names().map(str::to_owned).collect(),
+            isolation: lock(&self.around.isolation).to_string(),
+            problem: problem.map_or_else(String::new, |error| error.to_string()),
+        }
+    }
+
+    async fn problem(&self) -> Option<EngineError> {
+        let engine = match self.around.engine().await {
+            Ok(engine) => engine,
+            Err(error) => return Some(error),
+        };
+        let default = self.around.templates.first()?;
+        engine.has_image(&default.image).await.err()
+    }
+
+    /// Looks after the containers for as long as the daemon lives: removes those that nobody knows, notices
+    /// those that ended by themselves, and says whenever the engine is away, and back.
+    pub(crate) async fn look_after(self, said: watch::Sender<v1::Capabilities>) {
+        let (mut swept, mut tried) = (false, false);
+        loop {
+            let facts = self.facts().await;
+            said.send_if_modified(|before| {
+                let changed = before.pool.as_ref() != Some(&facts);
+                before.pool = Some(facts);
+                changed
+            });
+            if let Ok(engine) = self.around.engine().await
+                && let Ok(all) = engine.all().await
+            {
+                if !swept {
+                    swept = true;
+                    self.sweep(&engine, &all).await;
+                }
+                self.look(&engine).await;
+                if !tried {
+                    tried = self.try_isolation(&engine).await;
+                    if tried {
+                        continue;
+                    }
+                }
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Removes containers of this runner that are no sandbox's: of one whose removal was cut off.
+    async fn sweep(&self, engine: &Engine, all: &[(String, Option<SandboxId>)]) {
+        for (container, sandbox) in all {
+            let known = sandbox.and_then(|id| lock(&self.containers).get(&id).cloned());
+            if let Some(known) = known {
+                known.go_on().await;
+                continue;
+            }
+            tracing::info!(container, "removing a container that is no sandbox's");
+            let mut removed = engine.remove_orphan(container).await;
+            if let (Ok(()), Some(id)) = (&removed, sandbox) {
+                removed = engine.remove_volume(*id, "workspace").await;
+                if removed.is_ok() {
+                    removed = engine.remove_volume(*id, "home").await;
+                }
+            }
+            if let Err(error) = removed {
+                tracing::warn!(container, %error, "failed to remove it");
+            }
+        }
+    }
+
+    /// Finds out what is kept apart in containers of each template, in one that is removed afterwards;
+    /// whether that could be done.
+    async fn try_isolation(&self, engine: &Engine) -> bool {
+        let mut proved: Option<Isolation> = None;
+        for template in &self.around.templates {
+            if engine.has_image(&template.image).await.is_err() {
+                // Nothing runs there either.
+                continue;
+            }
+            let spec = SandboxSpec {
+                name: "probe".to_owned(),
+                template: template.name.clone(),
+                limits: SandboxLimits::default(),
+                network: SandboxNetwork::None,
+            };
+            // The server gives no sandbox an empty name.
+            let id = SandboxId::derive(self.around.runner, "");
+            let container = Container::new(id, spec, Arc::clone(&self.around), None).unreported();
+            let tried = probe::try_in(&container, &self.around.root).await;
+            container.remove().await;
+            let here = match tried {
+                Ok(tried) => {
+                    for words in &tried.breaks {
+                        tracing::warn!(template.name = template.name, words, "not kept apart");
+                    }
+                    tried.isolation()
+                }
+                Err(reason) => {
+                    tracing::warn!(
+                        template.name = template.name,
+                        reason,
+                        "failed to find out what is kept apart"
+                    );
+                    return false;
+                }
+            };
+            tracing::info!(template.name = template.name, isolation = %here, "isolation is proved");
+            proved = Some(match proved {
+                None => here,
+                Some(before) => before.in_both(&here),
+            });
+        }
+        let Some(proved) = proved else {
+            return false;
+        };
+        *lock(&self.around.isolation) = proved;
+        true
+    }
+
+    async fn look(&self, engine: &Engine) {
+        if engine.ping().await.is_err() {
+            return;
+        }
+        for (_, container) in self.sandboxes() {
+            container.check().await;
+        }
+    }
+}
+
+impl Surroundings {
+    /// The engine, connected to anew where it was away.
+    async fn engine(&self) -> Result<Engine, EngineError> {
+        let mut engine = self.engine.lock().await;
+        match &*engine {
+            Some(engine) => Ok(engine.clone()),
+            None => {
+                let connected = Engine::connect(&self.socket, self.runner).await?;
+                Ok(engine.insert(connected).clone())
+            }
+        }
+    }
+
+    fn image(&self, template: &str) -> Option<&str> {
+        let mut templates = self.templates.iter();
+        let found = templates.find(|known| known.name == template);
+        found.map(|template| template.image.as_str())
+    }
+
+    fn template_names(&self) -> impl Iterator<Item = &str> {
+        self.templates.iter().map(|template| template.name.as_str())
+    }
+
+    /// A path of this host as the engine knows it, which is the same where both see the same files.
+    fn as_the_engine_sees(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
+}
+
+impl Reports {
+    fn add(&self, report: SandboxReport) {
+        lock(&self.new).insert(report.sandbox, report);
+        self.changed.notify_one();
+    }
+}
+
+fn removed(sandbox: SandboxId) -> SandboxReport {
+    SandboxReport {
+        sandbox,
+        state: SandboxState::Removed,
+        reason: String::new(),
+    }
+}
+
+/// The folders below the root, which is made where it is missing.
+fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(root)?;
+    let entries = fs::read_dir(root)?.collect::<Result<Vec<_>, _>>()?;
+    let folders = entries.into_iter().map(|entry| entry.path());
+    Ok(folders.filter(|path| path.is_dir()).collect())
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,566 @@
+//! One sandbox of the pool: a container that is made and started when something is to happen there.
+//!
+//! The container itself holds nothing that is to stay: its root cannot be written, its files lie in volumes
+//! with its name. So whatever is wrong with a container, another one is made, and goes on with the files.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use runner_host::{Account, Inhabited, Inside};
+use runner_supervisor::{
+    KillChoice, KillMethod, ORDERS, Order, Orders, PROGRAMS_LOCK, Realm, User,
+};
+use rustix::fs::FlockOperation;
+use shared_link::runner::SandboxReport;
+use shared_types::{Refusal, RefusalCode, SandboxId, SandboxSpec, SandboxState};
+use tokio::{
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, sleep},
+};
+
+use super::{
+    Surroundings,
+    engine::{EngineError, Found, Make},
+};
+use crate::processes::{ProcessOptions, Processes};
+
+/// Where commands begin, and relative paths; a volume.
+const WORKSPACE: &str = "/workspace";
+
+/// The home of the commands' user; a volume.
+const HOME: &str = "/home/user";
+
+/// What is ours in a container: programs, and the folder of the operations, which is root's alone.
+const OURS: &str = "/.gantry";
+
+/// Who commands are.
+const ACCOUNT: Account = Account {
+    uid: 1000,
+    gid: 1000,
+};
+
+/// Supervisors that wait for a command in each container that runs.
+const SUPERVISORS_WAITING: usize = 2;
+
+/// How long an entry process may take until it listens.
+const LISTENS_WITHIN: Duration = Duration::from_secs(15);
+
+/// How often it is looked whether it does.
+const LOOK_EVERY: Duration = Duration::from_millis(3);
+
+/// In how many of these looks it is asked whether the container still runs.
+const ASK_EVERY: u32 = 64;
+
+/// How long an earlier daemon's file helper may take to end: it is in the middle of a change then.
+const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
+
+/// What the folder of a sandbox says that it is to be.
+const SPEC: &str = "sandbox.json";
+
+/// See the module. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Container(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    id: SandboxId,
+    around: Arc<Surroundings>,
+    folder: PathBuf,
+    spec: Mutex<SandboxSpec>,
+    /// Held by whoever does something with the container itself.
+    life: tokio::sync::Mutex<()>,
+    running: Mutex<Option<Running>>,
+    /// When something happened there last, on the clock that goes on while the host is suspended.
+    used_at: Mutex<Duration>,
+    /// It was removed; another one may have its id by now.
+    gone: AtomicBool,
+    /// The server does not know it.
+    unreported: AtomicBool,
+    /// The removal of the one that had its id before.
+    after: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What a container has while it runs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Running {
+    /// Runs its commands.
+    pub(crate) processes: Processes,
+    /// Serves its files.
+    pub(crate) files: Inside,
+    /// What is known of it.
+    pub(crate) inhabited: Arc<Inhabited>,
+}
+
+impl Container {
+    /// A sandbox that is to be like this; nothing is started. Where its folder cannot be written the next
+    /// daemon does not know it, and is told again.
+    pub(super) fn new(
+        id: SandboxId,
+        spec: SandboxSpec,
+        around: Arc<Surroundings>,
+        after: Option<JoinHandle<()>>,
+    ) -> Self {
+        let folder = around.root.join(id.to_string());
+        let used_at = Mutex::new(around.clock.boot_time());
+        let container = Self(Arc::new(Shared {
+            id,
+            around,
+            folder,
+            spec: Mutex::new(spec),
+            life: tokio::sync::Mutex::default(),
+            running: Mutex::default(),
+            used_at,
+            gone: AtomicBool::new(false),
+            unreported: AtomicBool::new(false),
+            after: tokio::sync::Mutex::new(after),
+        }));
+        container.note();
+        container
+    }
+
+    /// One that the server is told nothing of.
+    pub(super) fn unreported(self) -> Self {
+        self.0.unreported.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// What a folder says that its sandbox is to be; `None` where it is none.
+    pub(super) fn noted(folder: &Path) -> Option<(SandboxId, SandboxSpec)> {
+        let id = folder.file_name()?.to_str()?.parse().ok()?;
+        let text = fs::read(folder.join(SPEC)).ok()?;
+        Some((id, serde_json::from_slice(&text).ok()?))
+    }
+
+    /// The folder of its operations.
+    pub(super) fn operations(&self) -> PathBuf {
+        self.0.folder.join("operations")
+    }
+
+    /// It is to be like this from its next start on.
+    pub(super) fn become_like(&self, spec: SandboxSpec) {
+        let changed = {
+            let mut before = lock(&self.0.spec);
+            let changed = *before != spec;
+            *before = spec;
+            changed
+        };
+        if changed {
+            self.note();
+        }
+    }
+
+    fn note(&self) {
+        let spec = lock(&self.0.spec).clone();
+        let written = make_folder(&self.0.folder)
+            .and_then(|()| make_folder(&self.operations()))
+            .and_then(|()| {
+                let new = self.0.folder.join("sandbox.json.new");
+                fs::write(&new, serde_json::to_vec(&spec)?)?;
+                fs::rename(new, self.0.folder.join(SPEC))
+            });
+        if let Err(error) = written {
+            tracing::warn!(%error, sandbox.id = %self.0.id, "failed to note a sandbox; the server tells of it again");
+        }
+    }
+
+    /// What it has, where it is known to run.
+    pub(crate) fn running(&self) -> Option<Running> {
+        let running = lock(&self.0.running).clone();
+        if running.is_some() {
+            self.is_used();
+        }
+        running
+    }
+
+    /// Something happens there.
+    pub(super) fn is_used(&self) {
+        *lock(&self.0.used_at) = self.0.around.clock.boot_time();
+    }
+
+    /// Whether it runs, and nothing has happened there for as long as it may be idle.
+    pub(super) fn is_idle(&self) -> bool {
+        let idle_for = lock(&self.0.spec).limits.idle_for();
+        let used_at = *lock(&self.0.used_at);
+        let now = self.0.around.clock.boot_time();
+        lock(&self.0.running).is_some() && now.saturating_sub(used_at) >= idle_for
+    }
+
+    /// What comes from now on starts it anew: it is about to be stopped.
+    pub(super) fn forget_running(&self) {
+        lock(&self.0.running).take();
+    }
+
+    /// Whether it is taken to run.
+    fn seems_to_run(&self) -> bool {
+        lock(&self.0.running).is_some()
+    }
+
+    /// Waits until it runs, and starts it where it does not.
+    ///
+    /// # Errors
+    /// Why it cannot run; nothing of the operation was done.
+    pub(crate) async fn ready(&self) -> Result<Running, Refusal> {
+        if let Some(running) = self.running()
+            && self.listens().await
+        {
+            return Ok(running);
+        }
+        let _life = self.0.life.lock().await;
+        if let Some(running) = self.running() {
+            if self.listens().await {
+                return Ok(running);
+            }
+            lock(&self.0.running).take();
+        }
+        if let Some(removal) = self.0.after.lock().await.take() {
+            // One that panicked has removed what it could.
+            let _ = removal.await;
+        }
+        if self.0.gone.load(Ordering::Relaxed) {
+            let message = "the sandbox was removed meanwhile; send the operation again";
+            return Err(Refusal::new(RefusalCode::Unavailable, message));
+        }
+        match self.start().await {
+            Ok(running) => {
+                *lock(&self.0.running) = Some(running.clone());
+                self.is_used();
+                self.report(SandboxState::Running, "");
+                Ok(running)
+            }
+            Err(reason) => {
+                tracing::warn!(sandbox.id = %self.0.id, reason, "failed to start a sandbox");
+                self.report(SandboxState::Failed, &reason);
+                let name = lock(&self.0.spec).name.clone();
+                let message = format!("sandbox {name:?} cannot be started: {reason}");
+                Err(Refusal::new(RefusalCode::Unavailable, message))
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<Running, String> {
+        let told = |error: EngineError| error.to_string();
+        let id = self.0.id;
+        let engine = self.0.around.engine().await.map_err(told)?;
+        let spec = lock(&self.0.spec).clone();
+        let make = self.make(&spec)?;
+        self.note();
+        let runs = match engine.find(id).await.map_err(told)? {
+            Found::Container { running: true, .. } => true,
+            Found::Container { made_for, .. } if made_for == make.made_for => false,
+            Found::Container { .. } => {
+                engine.remove(id).await.map_err(told)?;
+                self.make_anew(&make).await.map_err(told)?;
+                false
+            }
+            Found::Nothing => {
+                self.make_anew(&make).await.map_err(told)?;
+                false
+            }
+        };
+        if !runs {
+            self.report(SandboxState::Starting, "");
+            engine.start(id).await.map_err(told)?;
+        }
+        self.until_it_listens().await?;
+        self.until_no_helper_is_left().await?;
+        let (processes, (files, shell)) = tokio::try_join!(self.processes(), self.files())?;
+        let environment = BTreeMap::from(
+            [
+                (
+                    "PATH",
+                    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                ),
+                ("HOME", HOME),
+                ("USER", "user"),
+                ("LANG", "C.UTF-8"),
+                ("SHELL", shell.as_deref().unwrap_or("/bin/sh")),
+                ("TMPDIR", "/tmp"),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        Ok(Running {
+            processes,
+            files,
+            inhabited: Arc::new(Inhabited {
+                root: WORKSPACE.into(),
+                environment,
+                shell,
+                account: ACCOUNT,
+            }),
+        })
+    }
+
+    async fn make_anew(&self, make: &Make) -> Result<(), EngineError> {
+        self.report(SandboxState::Starting, "");
+        self.0.around.engine().await?.make(make).await
+    }
+
+    fn make(&self, spec: &SandboxSpec) -> Result<Make, String> {
+        let around = &self.0.around;
+        let image = around.image(&spec.template).ok_or_else(|| {
+            let known: Vec<_> = around.template_names().collect();
+            format!(
+                "this runner has no template {:?}, only: {}",
+                spec.template,
+                known.join(", ")
+            )
+        })?;
+        let program = |name: &str| format!("{OURS}/bin/{name}");
+        let Account { uid, gid } = ACCOUNT;
+        let entry = [
+            program("gantry-supervisor"),
+            KillMethod::Sweep.as_str().to_owned(),
+            "entry".to_owned(),
+            format!("{uid}:{gid}"),
+            WORKSPACE.to_owned(),
+            HOME.to_owned(),
+        ];
+        let there = |path: &Path| around.as_the_engine_sees(path);
+        let binds = vec![
+            (
+                there(&around.supervisor),
+                program("gantry-supervisor"),
+                true,
+            ),
+            (there(&around.files), program("gantry-files"), true),
+            (
+                there(&self.operations()),
+                format!("{OURS}/operations"),
+                false,
+            ),
+        ];
+        let made_for = format!("{image} {} {:?} {binds:?}", spec.network, spec.limits);
+        Ok(Make {
+            sandbox: self.0.id,
+            image: image.to_owned(),
+            limits: spec.limits,
+            network: spec.network,
+            entry: entry.to_vec(),
+            directory: format!("{OURS}/operations"),
+            binds,
+            volumes: vec![
+                ("workspace", WORKSPACE.to_owned()),
+                ("home", HOME.to_owned()),
+            ],
+            made_for,
+        })
+    }
+
+    /// Whether its entry process takes orders, which it does as long as the container runs.
+    async fn listens(&self) -> bool {
+        let operations = self.operations();
+        let connected = spawn_blocking(move || Orders::connect(&operations).is_ok());
+        connected.await.unwrap_or(false)
+    }
+
+    async fn until_it_listens(&self) -> Result<(), String> {
+        let until = Instant::now() + LISTENS_WITHIN;
+        for look in 1.. {
+            if self.listens().await {
+                return Ok(());
+            }
+            let asks = look % ASK_EVERY == 0;
+            if asks || Instant::now() > until {
+                let engine = self.0.around.engine().await;
+                let engine = engine.map_err(|error| error.to_string())?;
+                let found = engine.find(self.0.id).await;
+                let running = matches!(found, Ok(Found::Container { running: true, .. }));
+                if !running || Instant::now() > until {
+                    let said = engine.last_words(self.0.id).await;
+                    return Err(format!(
+                        "its entry process does not listen at {ORDERS:?}; it said: {said:?}"
+                    ));
+                }
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Two helpers must never work at once: each keeps apart only the changes that are its own.
+    async fn until_no_helper_is_left(&self) -> Result<(), String> {
+        let lock = self.operations().join(PROGRAMS_LOCK);
+        let until = Instant::now() + HELPERS_END_WITHIN;
+        loop {
+            let file = lock.clone();
+            let locked = spawn_blocking(move || -> io::Result<()> {
+                let file = fs::File::options()
+                    .create(true)
+                    .truncate(false)
+                    .write(true)
+                    .open(file)?;
+                let exclusive = FlockOperation::NonBlockingLockExclusive;
+                Ok(rustix::fs::flock(&file, exclusive)?)
+            });
+            match locked.await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(Err(error)) => return Err(error.to_string()),
+                Err(error) => return Err(error.to_string()),
+            }
+            if Instant::now() > until {
+                return Err("an earlier file helper does not end in it; stop the sandbox".into());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn processes(&self) -> Result<Processes, String> {
+        let options = ProcessOptions {
+            supervisor: self.0.around.supervisor.clone(),
+            root: self.operations(),
+            waiting: SUPERVISORS_WAITING,
+            kill: KillChoice::Only(KillMethod::Sweep),
+            realm: Realm::Container,
+        };
+        let around = &self.0.around;
+        let begun = Processes::begin(options, Arc::clone(&around.clock), &*around.entropy).await;
+        begun.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+    }
+
+    async fn files(&self) -> Result<(Inside, Option<String>), String> {
+        let operations = self.operations();
+        let Account { uid, gid } = ACCOUNT;
+        let order = Order::Program {
+            argv: [format!("{OURS}/bin/gantry-files"), WORKSPACE.to_owned()].to_vec(),
+            user: User { uid, gid },
+        };
+        let given = spawn_blocking(move || Orders::connect(&operations)?.give(&order)).await;
+        let socket = given
+            .map_err(io::Error::other)
+            .and_then(|given| given)
+            .map_err(|error| format!("its file helper cannot be started: {error}"))?;
+        let connected = Inside::connect(socket).await;
+        let (files, hello) =
+            connected.map_err(|error| format!("its file helper does not answer: {error}"))?;
+        Ok((files, hello.shell))
+    }
+
+    /// Stops it, with what runs there. What comes meanwhile waits, and starts it again.
+    pub(super) async fn stop(&self, reason: &str) {
+        lock(&self.0.running).take();
+        let _life = self.0.life.lock().await;
+        let stopped = match self.0.around.engine().await {
+            Ok(engine) => engine.stop(self.0.id).await,
+            Err(error) => Err(error),
+        };
+        match stopped {
+            Ok(()) => {
+                tracing::info!(sandbox.id = %self.0.id, reason, "a sandbox is stopped");
+                self.report(SandboxState::Stopped, reason);
+            }
+            Err(error) => {
+                tracing::warn!(sandbox.id = %self.0.id, %error, "failed to stop a sandbox");
+                self.report(
+                    SandboxState::Failed,
+                    &format!("it cannot be stopped: {error}"),
+                );
+            }
+        }
+    }
+
+    /// Removes it with its files. What is kept of its commands stays until the server has it.
+    pub(super) async fn remove(&self) {
+        self.0.gone.store(true, Ordering::Relaxed);
+        lock(&self.0.running).take();
+        let _life = self.0.life.lock().await;
+        if let Some(removal) = self.0.after.lock().await.take() {
+            let _ = removal.await;
+        }
+        let id = self.0.id;
+        let removed = async {
+            let engine = self.0.around.engine().await?;
+            engine.remove(id).await?;
+            engine.remove_volume(id, "workspace").await?;
+            engine.remove_volume(id, "home").await
+        };
+        match removed.await {
+            Ok(()) => {
+                let _ = fs::remove_file(self.0.folder.join(SPEC));
+                tracing::info!(sandbox.id = %id, "a sandbox is removed");
+                self.report(SandboxState::Removed, "");
+            }
+            Err(error) => {
+                tracing::warn!(sandbox.id = %id, %error, "failed to remove a sandbox");
+                self.report(
+                    SandboxState::Failed,
+                    &format!("it cannot be removed: {error}"),
+                );
+            }
+        }
+    }
+
+    /// Goes on with a container that an earlier daemon has left running.
+    pub(super) async fn go_on(&self) {
+        if !self.seems_to_run() && self.listens().await {
+            // What keeps it from that is reported.
+            let _ = self.ready().await;
+        }
+    }
+
+    /// Looks whether a container that is taken to run does; one that does not is told, and why.
+    pub(super) async fn check(&self) {
+        if !self.seems_to_run() || self.listens().await {
+            return;
+        }
+        // Whoever stops or starts it now knows better.
+        let Ok(_life) = self.0.life.try_lock() else {
+            return;
+        };
+        if lock(&self.0.running).take().is_none() {
+            return;
+        }
+        let found = match self.0.around.engine().await {
+            Ok(engine) => engine.find(self.0.id).await,
+            Err(error) => Err(error),
+        };
+        let reason = match found {
+            Ok(Found::Nothing) => {
+                "its container was removed by hand; the next operation makes another one with the same files"
+                    .to_owned()
+            }
+            Ok(Found::Container {
+                out_of_memory: true,
+                ..
+            }) => "its memory was used up".to_owned(),
+            Ok(Found::Container { exit_code, .. }) => {
+                format!("its container ended (exit code {exit_code}): it was stopped by hand, or its engine was")
+            }
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(sandbox.id = %self.0.id, reason, "a sandbox has stopped");
+        self.report(SandboxState::Stopped, &reason);
+    }
+
+    pub(super) fn report(&self, state: SandboxState, reason: &str) {
+        if self.0.unreported.load(Ordering::Relaxed) {
+            return;
+        }
+        self.0.around.reports.add(SandboxReport {
+            sandbox: self.0.id,
+            state,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// Makes a folder for this user alone, with its parents, where it is missing.
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

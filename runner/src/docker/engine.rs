@@ -1,0 +1,348 @@
+//! What is asked of a Docker engine, in this program's words.
+//!
+//! Containers and volumes of this runner carry labels, by which they are found after a crash.
+
+use std::{collections::HashMap, path::PathBuf, time::Duration};
+
+use bollard::{
+    API_DEFAULT_VERSION, Docker,
+    errors::Error,
+    models::{ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType},
+    query_parameters::{
+        CreateContainerOptionsBuilder, ListContainersOptionsBuilder, LogsOptionsBuilder,
+        RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder, StopContainerOptionsBuilder,
+    },
+};
+use futures_util::StreamExt as _;
+use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork};
+use tokio::time::timeout;
+
+/// The label that says whose a container is.
+const OF_RUNNER: &str = "io.gantry.runner";
+
+/// The label that says which sandbox a container is.
+const OF_SANDBOX: &str = "io.gantry.sandbox";
+
+/// The label that says what a container was made for.
+const MADE_FOR: &str = "io.gantry.made-for";
+
+/// How long the engine may take for one thing.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
+
+/// The same in a whole number of seconds, as the client takes it.
+const ANSWERS_WITHIN_S: u64 = ANSWERS_WITHIN.as_secs();
+
+/// What an entry process and its supervisors may need beside the commands' own processes.
+const OUR_PROCESSES: i64 = 32;
+
+/// What of a container's last words is told, in bytes.
+const LAST_WORDS_BYTES: usize = 512;
+
+/// The only capabilities in a container, and none of them is a command's: to start commands as another
+/// user, to give that user its folders, and to signal its processes.
+const CAPABILITIES: [&str; 7] = [
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "KILL",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+];
+
+/// A Docker engine. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Engine {
+    docker: Docker,
+    runner: RunnerId,
+}
+
+/// Why the engine did not do something.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum EngineError {
+    /// It does not answer.
+    #[error(
+        "the Docker engine does not answer ({0}); start it, or name another with --docker-host"
+    )]
+    Away(String),
+    /// The image is not there.
+    #[error("there is no image {0:?} on this host; build it (docker/base/build) or pull it")]
+    MissingImage(String),
+    /// It refused.
+    #[error("the Docker engine refused: {0}")]
+    Refused(String),
+}
+
+/// How a container is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is none.
+    Nothing,
+    /// It is there.
+    Container {
+        /// Whether it runs.
+        running: bool,
+        /// What it was made for, as it was said then.
+        made_for: String,
+        /// Whether it ended because its memory was used up.
+        out_of_memory: bool,
+        /// With this code.
+        exit_code: i64,
+    },
+}
+
+/// What a container is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Make {
+    pub(super) sandbox: SandboxId,
+    pub(super) image: String,
+    pub(super) limits: SandboxLimits,
+    pub(super) network: SandboxNetwork,
+    /// Its entry process, and the words of that.
+    pub(super) entry: Vec<String>,
+    /// Where that begins.
+    pub(super) directory: String,
+    /// Folders and files of the host: there, here, and whether only to be read.
+    pub(super) binds: Vec<(PathBuf, String, bool)>,
+    /// Volumes that stay when the container goes: their suffix, and where they are.
+    pub(super) volumes: Vec<(&'static str, String)>,
+    /// What [`Found`] is to say.
+    pub(super) made_for: String,
+}
+
+impl Engine {
+    /// The engine at this socket.
+    ///
+    /// # Errors
+    /// Where it does not answer.
+    pub(super) async fn connect(host: &str, runner: RunnerId) -> Result<Self, EngineError> {
+        let away = |error: Error| EngineError::Away(error.to_string());
+        let docker = Docker::connect_with_unix(host, ANSWERS_WITHIN_S, API_DEFAULT_VERSION);
+        let docker = docker.map_err(away)?;
+        let negotiated = timeout(Duration::from_secs(5), docker.negotiate_version()).await;
+        let docker = negotiated
+            .map_err(|_| EngineError::Away("no answer within 5 s".to_owned()))?
+            .map_err(away)?;
+        Ok(Self { docker, runner })
+    }
+
+    /// Whether it answers.
+    pub(super) async fn ping(&self) -> Result<(), EngineError> {
+        self.docker.ping().await.map(drop).map_err(in_words)
+    }
+
+    /// Whether the image is there.
+    pub(super) async fn has_image(&self, image: &str) -> Result<(), EngineError> {
+        match self.docker.inspect_image(image).await {
+            Ok(_) => Ok(()),
+            Err(error) if status(&error) == Some(404) => {
+                Err(EngineError::MissingImage(image.to_owned()))
+            }
+            Err(error) => Err(in_words(error)),
+        }
+    }
+
+    /// How the container of a sandbox is.
+    pub(super) async fn find(&self, sandbox: SandboxId) -> Result<Found, EngineError> {
+        let found = match self.docker.inspect_container(&name(sandbox), None).await {
+            Ok(found) => found,
+            Err(error) if status(&error) == Some(404) => return Ok(Found::Nothing),
+            Err(error) => return Err(in_words(error)),
+        };
+        let labels = found.config.and_then(|config| config.labels);
+        let labels = labels.unwrap_or_default();
+        let state = found.state.unwrap_or_default();
+        Ok(Found::Container {
+            running: state.status == Some(ContainerStateStatusEnum::RUNNING),
+            made_for: labels.get(MADE_FOR).cloned().unwrap_or_default(),
+            out_of_memory: state.oom_killed.unwrap_or_default(),
+            exit_code: state.exit_code.unwrap_or_default(),
+        })
+    }
+
+    /// Makes a container; its volumes are made where they are missing.
+    pub(super) async fn make(&self, make: &Make) -> Result<(), EngineError> {
+        let sandbox = make.sandbox;
+        let bind = |(from, to, only_read): &(PathBuf, String, bool)| {
+            let mode = if *only_read { "ro" } else { "rw" };
+            format!("{}:{to}:{mode}", from.display())
+        };
+        let volume = |(suffix, target): &(&'static str, String)| Mount {
+            target: Some(target.clone()),
+            source: Some(volume(sandbox, suffix)),
+            typ: Some(MountType::VOLUME),
+            ..Mount::default()
+        };
+        let tmpfs = |options: &str| options.to_owned();
+        let limits = &make.limits;
+        let memory = i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX);
+        let host = HostConfig {
+            binds: Some(make.binds.iter().map(bind).collect()),
+            mounts: Some(make.volumes.iter().map(volume).collect()),
+            tmpfs: Some(HashMap::from([
+                (
+                    "/tmp".to_owned(),
+                    tmpfs("rw,nosuid,nodev,exec,size=50%,mode=1777"),
+                ),
+                (
+                    "/run".to_owned(),
+                    tmpfs("rw,nosuid,nodev,size=16m,mode=755"),
+                ),
+            ])),
+            memory: Some(memory),
+            // No swap beside it.
+            memory_swap: Some(memory),
+            nano_cpus: Some(i64::from(limits.cpu_millis) * 1_000_000),
+            pids_limit: Some(i64::from(limits.processes) + OUR_PROCESSES),
+            network_mode: Some(match make.network {
+                SandboxNetwork::None => "none".to_owned(),
+                SandboxNetwork::Open => "bridge".to_owned(),
+            }),
+            readonly_rootfs: Some(true),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
+            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            ..HostConfig::default()
+        };
+        let labels = HashMap::from([
+            (OF_RUNNER.to_owned(), self.runner.to_string()),
+            (OF_SANDBOX.to_owned(), sandbox.to_string()),
+            (MADE_FOR.to_owned(), make.made_for.clone()),
+        ]);
+        let body = ContainerCreateBody {
+            hostname: Some("sandbox".to_owned()),
+            user: Some("0:0".to_owned()),
+            image: Some(make.image.clone()),
+            entrypoint: Some(make.entry.clone()),
+            cmd: Some(Vec::new()),
+            working_dir: Some(make.directory.clone()),
+            labels: Some(labels),
+            host_config: Some(host),
+            ..ContainerCreateBody::default()
+        };
+        let options = CreateContainerOptionsBuilder::new().name(&name(sandbox));
+        match self
+            .docker
+            .create_container(Some(options.build()), body)
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(error) if status(&error) == Some(404) => {
+                Err(EngineError::MissingImage(make.image.clone()))
+            }
+            Err(error) => Err(in_words(error)),
+        }
+    }
+
+    /// Starts a container; one that runs is left alone.
+    pub(super) async fn start(&self, sandbox: SandboxId) -> Result<(), EngineError> {
+        let started = self.docker.start_container(&name(sandbox), None).await;
+        started.map_err(in_words)
+    }
+
+    /// Stops a container, with all that runs in it; one that is gone or stopped is that already.
+    pub(super) async fn stop(&self, sandbox: SandboxId) -> Result<(), EngineError> {
+        let options = StopContainerOptionsBuilder::new().t(5).build();
+        match self
+            .docker
+            .stop_container(&name(sandbox), Some(options))
+            .await
+        {
+            Ok(()) => Ok(()),
+            Err(error) if matches!(status(&error), Some(304 | 404)) => Ok(()),
+            Err(error) => Err(in_words(error)),
+        }
+    }
+
+    /// Removes a container, with all that runs in it; its volumes stay.
+    pub(super) async fn remove(&self, sandbox: SandboxId) -> Result<(), EngineError> {
+        self.remove_named(&name(sandbox)).await
+    }
+
+    async fn remove_named(&self, name: &str) -> Result<(), EngineError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).build();
+        match self.docker.remove_container(name, Some(options)).await {
+            Ok(()) => Ok(()),
+            // 409: it is being removed.
+            Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(in_words(error)),
+        }
+    }
+
+    /// Removes a volume with the files in it.
+    pub(super) async fn remove_volume(
+        &self,
+        sandbox: SandboxId,
+        suffix: &str,
+    ) -> Result<(), EngineError> {
+        let options = RemoveVolumeOptionsBuilder::new().force(true).build();
+        let name = volume(sandbox, suffix);
+        match self.docker.remove_volume(&name, Some(options)).await {
+            Ok(()) => Ok(()),
+            Err(error) if status(&error) == Some(404) => Ok(()),
+            Err(error) => Err(in_words(error)),
+        }
+    }
+
+    /// All containers of this runner, running or not, with the sandbox that each says to be.
+    pub(super) async fn all(&self) -> Result<Vec<(String, Option<SandboxId>)>, EngineError> {
+        let filter = format!("{OF_RUNNER}={}", self.runner);
+        let filters = HashMap::from([("label".to_owned(), vec![filter])]);
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&filters);
+        let containers = self.docker.list_containers(Some(options.build())).await;
+        let containers = containers.map_err(in_words)?.into_iter();
+        Ok(containers
+            .filter_map(|container| {
+                let labels = container.labels.unwrap_or_default();
+                let sandbox = labels.get(OF_SANDBOX);
+                Some((container.id?, sandbox.and_then(|text| text.parse().ok())))
+            })
+            .collect())
+    }
+
+    /// Removes a container that belongs to nobody.
+    pub(super) async fn remove_orphan(&self, id: &str) -> Result<(), EngineError> {
+        self.remove_named(id).await
+    }
+
+    /// The last that a container's entry process said; empty where it said nothing.
+    pub(super) async fn last_words(&self, sandbox: SandboxId) -> String {
+        let options = LogsOptionsBuilder::new()
+            .stdout(true)
+            .stderr(true)
+            .tail("5");
+        let mut logs = self.docker.logs(&name(sandbox), Some(options.build()));
+        let mut words = String::new();
+        while let Some(Ok(line)) = logs.next().await {
+            words.push_str(&line.to_string());
+            if words.len() > LAST_WORDS_BYTES {
+                break;
+            }
+        }
+        shared_types::clean::clean_line(words.trim(), LAST_WORDS_BYTES)
+    }
+}
+
+fn name(sandbox: SandboxId) -> String {
+    format!("gantry-{sandbox}")
+}
+
+fn volume(sandbox: SandboxId, suffix: &str) -> String {
+    format!("gantry-{sandbox}-{suffix}")
+}
+
+fn status(error: &Error) -> Option<u16> {
+    match error {
+        Error::DockerResponseServerError { status_code, .. } => Some(*status_code),
+        _ => None,
+    }
+}
+
+fn in_words(error: Error) -> EngineError {
+    match error {
+        Error::DockerResponseServerError { message, .. } => EngineError::Refused(message),
+        other => EngineError::Away(other.to_string()),
+    }
+}

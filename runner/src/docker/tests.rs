@@ -1,0 +1,477 @@
+//! Containers of a real engine. `tests/run` starts one for as long as the tests take, builds the image of the
+//! template `base` there, and says where it listens.
+
+use std::{sync::Arc, time::Duration};
+
+use runner_host::HostEvent;
+use runner_supervisor::{SpoolBounds, Sync, WhenFull};
+use shared_sandbox::{
+    Command, Exec, ExitCause, ExitRecord, ExitStatus, Outcome, OutputStream, Read, Request, Write,
+};
+use shared_types::{OperationId, OsEntropy, SandboxLimits, SandboxNetwork, SystemClock};
+use tempfile::TempDir;
+use tokio::{runtime::Runtime, time::timeout};
+
+use super::*;
+use crate::{
+    processes::{Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool},
+    sandboxes::Sandbox,
+    testing::supervisor,
+};
+
+/// What nothing here takes, unless it hangs.
+const LONG: Duration = Duration::from_secs(60);
+
+/// The home of a daemon with a pool, and an engine that is there.
+struct Scene {
+    folder: TempDir,
+    runner: RunnerId,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            runner: RunnerId::generate(&SystemClock::new(), &OsEntropy),
+        }
+    }
+
+    /// What a daemon begins with.
+    async fn pool(&self) -> (Pool, Vec<(PathBuf, Left)>) {
+        let opened = Pool::open(PoolOptions {
+            runner: self.runner,
+            socket: socket(),
+            templates: vec![Template {
+                name: "base".to_owned(),
+                image: "gantry/base:1".to_owned(),
+            }],
+            root: self.folder.path().join("sandboxes"),
+            supervisor: supervisor(),
+            clock: Arc::new(SystemClock::new()),
+            entropy: Arc::new(OsEntropy),
+        });
+        opened.await.expect("a pool")
+    }
+
+    fn id(&self, name: &str) -> SandboxId {
+        SandboxId::derive(self.runner, name)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let runner = self.runner;
+        let removed = std::thread::spawn(move || {
+            Runtime::new().expect("a runtime").block_on(async {
+                let engine = Engine::connect(&socket(), runner).await.expect("an engine");
+                for (container, sandbox) in engine.all().await.expect("a list") {
+                    engine.remove_orphan(&container).await.expect("removed");
+                    for volume in ["workspace", "home"] {
+                        let id = sandbox.expect("a sandbox");
+                        engine.remove_volume(id, volume).await.expect("removed");
+                    }
+                }
+            });
+        });
+        let removed = removed.join();
+        assert!(
+            removed.is_ok() || std::thread::panicking(),
+            "nothing is left"
+        );
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no main that could pass it down"
+)]
+fn socket() -> String {
+    std::env::var("GANTRY_TEST_DOCKER").expect("tests/run says where an engine listens")
+}
+
+fn spec(name: &str) -> SandboxSpec {
+    SandboxSpec {
+        name: name.to_owned(),
+        template: "base".to_owned(),
+        limits: SandboxLimits::default(),
+        network: SandboxNetwork::None,
+    }
+}
+
+fn ensure(spec: SandboxSpec) -> SandboxOrder {
+    SandboxOrder::Ensure { spec, start: false }
+}
+
+fn shell(script: &str) -> Exec {
+    Exec::new(Command::Shell(script.to_owned()))
+}
+
+async fn start(container: &Container, exec: &Exec) -> Process {
+    let running = container.ready().await.expect("it runs");
+    let plan = running.inhabited.plan(exec).expect("a plan");
+    let waiting = running.processes.take().await.expect("a supervisor");
+    let terms = ProcessTerms {
+        run_for: LONG,
+        orphan_for: LONG,
+        kill_grace: Duration::from_secs(1),
+        spool: SpoolBounds {
+            bytes: 64 * 1024 * 1024,
+            when_full: WhenFull::Gap { tail: 1024 * 1024 },
+        },
+        sync: Sync::Nothing,
+        claim: None,
+    };
+    let id = OperationId::from_u128(7);
+    running
+        .processes
+        .start(waiting, id, plan, terms, Passing::new())
+}
+
+async fn record(process: &mut Process) -> ExitRecord {
+    loop {
+        let event = timeout(LONG, process.events.recv()).await.expect("in time");
+        match event.expect("an event") {
+            ProcessEvent::Ended(ProcessEnd::Outcome(Outcome::Exited(record))) => return record,
+            ProcessEvent::Ended(other) => panic!("another end: {other:?}"),
+            _ => {}
+        }
+    }
+}
+
+fn output(spool: &mut Spool) -> String {
+    let mut text = Vec::new();
+    for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+        let mut at = 0;
+        while let Found::Bytes(bytes) = spool.read(stream, at, 65536).expect("readable") {
+            at += bytes.len() as u64;
+            text.extend(bytes);
+        }
+    }
+    String::from_utf8(text).expect("text")
+}
+
+async fn run(container: &Container, script: &str) -> (ExitRecord, String) {
+    let mut process = start(container, &shell(script)).await;
+    let record = record(&mut process).await;
+    let said = output(&mut process.spool);
+    process.spool.remove();
+    (record, said)
+}
+
+#[tokio::test]
+async fn a_command_runs_as_an_ordinary_user_without_any_privilege() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let (record, said) = run(
+        &container,
+        "id -u; id -G; pwd; echo $HOME; grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status; \
+         touch /workspace/mine && echo kept; touch /x; echo err >/dev/stderr; exit 5",
+    )
+    .await;
+    assert_eq!(record.status, ExitStatus::Code(5), "{said}");
+    for line in [
+        "1000\n1000\n/workspace\n/home/user\n",
+        "CapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1\n",
+        "kept\n",
+        "Read-only file system",
+        "err\n",
+    ] {
+        assert!(said.contains(line), "{line:?} is missing in {said}");
+    }
+}
+
+#[tokio::test]
+async fn files_stay_when_the_container_is_stopped_and_when_it_is_removed_by_hand() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    run(
+        &container,
+        "echo here > /workspace/file; echo there > ~/file",
+    )
+    .await;
+    container.stop("a test").await;
+    let (_, said) = run(&container, "cat /workspace/file ~/file").await;
+    assert_eq!(said, "here\nthere\n");
+    let engine = Engine::connect(&socket(), scene.runner)
+        .await
+        .expect("an engine");
+    engine.remove(scene.id("a")).await.expect("removed");
+    let (_, said) = run(&container, "cat /workspace/file ~/file").await;
+    assert_eq!(said, "here\nthere\n");
+    // Not where it is removed with its files.
+    pool.order(scene.id("a"), SandboxOrder::Remove);
+    let anew = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let (_, said) = run(&anew, "ls -A /workspace").await;
+    assert_eq!(said, "");
+}
+
+#[tokio::test]
+async fn what_runs_in_a_container_that_is_removed_ends_because_of_that_with_its_output() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let mut process = start(&container, &shell("echo one; sleep 1000")).await;
+    until(&mut process, "one").await;
+    let engine = Engine::connect(&socket(), scene.runner)
+        .await
+        .expect("an engine");
+    engine.remove(scene.id("a")).await.expect("removed");
+    let record = record(&mut process).await;
+    assert_eq!(record.cause, ExitCause::SandboxStopped);
+    assert_eq!(record.status, ExitStatus::Unknown);
+    assert!(record.tree_gone);
+    assert_eq!(output(&mut process.spool), "one\n");
+    container.check().await;
+    let reports = pool.news().await;
+    let last = reports
+        .iter()
+        .find(|report| report.sandbox == scene.id("a"));
+    let last = last.expect("a report");
+    assert_eq!(last.state, SandboxState::Stopped);
+    assert!(last.reason.contains("removed by hand"), "{}", last.reason);
+}
+
+#[test]
+fn the_next_daemon_goes_on_with_what_runs_in_a_container() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    let script = "echo one; until test -e go; do sleep 0.01; done; echo two; exit 5";
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        let container = pool
+            .order(scene.id("a"), ensure(spec("a")))
+            .expect("a sandbox");
+        let mut process = start(&container, &shell(script)).await;
+        until(&mut process, "one").await;
+    });
+    // What a daemon that is killed leaves: its tasks are gone without a word.
+    runtime.shutdown_background();
+    Runtime::new().expect("a runtime").block_on(async {
+        let (pool, left) = scene.pool().await;
+        let running = left.into_iter().filter_map(|(_, left)| match left {
+            Left::Running(process) => Some(process),
+            _ => None,
+        });
+        let [mut process] = <[Process; 1]>::try_from(running.collect::<Vec<_>>()).expect("one");
+        let [(id, container)] = &pool.sandboxes()[..] else {
+            panic!("not one sandbox");
+        };
+        assert_eq!(*id, scene.id("a"));
+        run(container, "touch go").await;
+        let record = record(&mut process).await;
+        assert_eq!(record.status, ExitStatus::Code(5));
+        assert_eq!(output(&mut process.spool), "one\ntwo\n");
+    });
+}
+
+#[test]
+fn what_ran_when_daemon_and_container_died_is_known_to_have_ended() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let (pool, _) = scene.pool().await;
+        let container = pool
+            .order(scene.id("a"), ensure(spec("a")))
+            .expect("a sandbox");
+        let mut process = start(&container, &shell("echo one; sleep 1000")).await;
+        until(&mut process, "one").await;
+    });
+    runtime.shutdown_background();
+    Runtime::new().expect("a runtime").block_on(async {
+        let engine = Engine::connect(&socket(), scene.runner)
+            .await
+            .expect("an engine");
+        engine.stop(scene.id("a")).await.expect("stopped");
+        engine.start(scene.id("a")).await.expect("started");
+        let (_pool, left) = scene.pool().await;
+        let ended = left.into_iter().find_map(|(_, left)| match left {
+            Left::Ended { outcome, files, .. } => Some((outcome, files)),
+            _ => None,
+        });
+        let (outcome, mut files) = ended.expect("it has ended");
+        let Outcome::Exited(record) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(record.cause, ExitCause::SandboxStopped);
+        assert_eq!(output(&mut files), "one\n");
+    });
+}
+
+#[tokio::test]
+async fn a_whole_tree_is_ended_and_the_neighbour_goes_on() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let mut neighbour = start(&container, &shell("echo up; sleep 1000")).await;
+    until(&mut neighbour, "up").await;
+    let tree = "(setsid sh -c 'trap \"\" TERM; sleep 999 & wait' &) ; sleep 998 & echo up; wait";
+    let mut process = start(&container, &shell(tree)).await;
+    until(&mut process, "up").await;
+    process.control.cancel();
+    let ended = record(&mut process).await;
+    assert_eq!(ended.cause, ExitCause::Cancelled);
+    assert!(ended.tree_gone);
+    let (_, left) = run(&container, "ps -eo args | grep -E '^sleep' | sort").await;
+    assert_eq!(left, "sleep 1000\n");
+}
+
+#[tokio::test]
+async fn a_hungry_command_is_killed_and_told_so_and_the_neighbour_goes_on() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let little = SandboxLimits {
+        memory_bytes: 96 << 20,
+        ..SandboxLimits::default()
+    };
+    let hungry = SandboxSpec {
+        limits: little,
+        ..spec("a")
+    };
+    let container = pool
+        .order(scene.id("a"), ensure(hungry))
+        .expect("a sandbox");
+    let mut neighbour = start(&container, &shell("echo up; sleep 1000")).await;
+    until(&mut neighbour, "up").await;
+    let (record, said) = run(&container, "python3 -c 'x = \"a\" * (400 << 20)'").await;
+    assert_eq!(record.cause, ExitCause::OutOfMemory, "{record:?} {said}");
+    let (record, said) = run(&container, "pgrep -f 'sleep 1000' | wc -l").await;
+    assert_eq!(
+        (record.status, said.trim() != "0"),
+        (ExitStatus::Code(0), true),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_fork_bomb_meets_its_limit_ends_when_told_to_and_leaves_a_sandbox_that_works() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let bomb = "f() { f | f & }; f; while :; do sleep 1; done";
+    let mut process = start(&container, &shell(bomb)).await;
+    until(&mut process, "Resource temporarily unavailable").await;
+    process.control.cancel();
+    let ended = record(&mut process).await;
+    assert_eq!(ended.cause, ExitCause::Cancelled);
+    assert!(ended.tree_gone);
+    let (record, said) = run(&container, "echo works").await;
+    assert_eq!(
+        (record.status, said.as_str()),
+        (ExitStatus::Code(0), "works\n")
+    );
+}
+
+#[tokio::test]
+async fn a_template_or_an_image_that_is_not_there_is_named() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let other = SandboxSpec {
+        template: "other".to_owned(),
+        ..spec("a")
+    };
+    let container = pool.order(scene.id("a"), ensure(other)).expect("a sandbox");
+    let refused = container.ready().await.expect_err("no template");
+    assert!(
+        refused
+            .message
+            .contains("no template \"other\", only: base"),
+        "{refused}"
+    );
+}
+
+/// Waits until the output so far has this in it.
+async fn until(process: &mut Process, mark: &str) {
+    while !output(&mut process.spool).contains(mark) {
+        let event = timeout(LONG, process.events.recv()).await.expect("in time");
+        let event = event.expect("an event");
+        assert!(!matches!(event, ProcessEvent::Ended(_)), "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_apart_is_proved_by_trying_to_break_it() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let engine = Engine::connect(&socket(), scene.runner)
+        .await
+        .expect("an engine");
+    assert_eq!(pool.facts().await.isolation, "none");
+    assert!(pool.try_isolation(&engine).await);
+    assert_eq!(
+        pool.facts().await.isolation,
+        "file_writes+file_reads+credential+sockets+network+processes+resources+kill_tree"
+    );
+    assert_eq!(engine.all().await.expect("a list"), []);
+}
+
+#[tokio::test]
+async fn files_are_served_inside_as_the_user_and_lead_nowhere_else() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let sandbox = Sandbox::Container(container.clone());
+    let write = |path: &str| {
+        Request::Write(Write {
+            path: path.to_owned(),
+            content: b"hello".to_vec(),
+        })
+    };
+    // The container is made by the first request for a file as well.
+    let written = perform(&sandbox, write("deep/file")).await;
+    assert!(matches!(written, Outcome::Written(_)), "{written:?}");
+    let (_, said) = run(
+        &container,
+        "stat -c '%u %s' deep/file; ln -s /etc link; ln -s / deep/up",
+    )
+    .await;
+    assert_eq!(said, "1000 5\n");
+    for path in [
+        "/etc/passwd",
+        "link/passwd",
+        "deep/up/etc/passwd",
+        "../etc/passwd",
+    ] {
+        let read = Request::Read(Read {
+            path: path.to_owned(),
+            first_line: 1,
+            max_lines: 10,
+            max_bytes: 1000,
+        });
+        let outcome = perform(&sandbox, read).await;
+        assert!(matches!(outcome, Outcome::Failed(_)), "{path}: {outcome:?}");
+    }
+    // After a restart of the container another helper serves them.
+    container.stop("a test").await;
+    let written = perform(&sandbox, write("deep/file")).await;
+    assert!(matches!(written, Outcome::Written(_)), "{written:?}");
+}
+
+async fn perform(sandbox: &Sandbox, request: Request) -> Outcome {
+    let mut performing = sandbox.perform(request, LONG);
+    loop {
+        let event = timeout(LONG, performing.events.recv())
+            .await
+            .expect("in time");
+        match event.expect("an event") {
+            HostEvent::Changing(announced) => announced.go_ahead(),
+            HostEvent::Ended(outcome, _) => return outcome,
+            HostEvent::Opened(_) | HostEvent::InputTaken(_) => {}
+        }
+    }
+}
