@@ -134,6 +134,8 @@ impl Following {
                     stopped = true;
                     self.link.say(&Ask::Stop { id: self.id, cause }, &[]);
                 }
+                // Before what the program says, which may never cease.
+                () = &mut too_late => return self.without_end("did not answer in time"),
                 answer = answer(&mut self.answered) => self.answer(answer),
                 report = reports.recv() => match report {
                     Some(Report::Changing(change)) => {
@@ -169,7 +171,6 @@ impl Following {
                         pieces = None;
                     }
                 }
-                () = &mut too_late => return self.without_end("did not answer in time"),
             }
         }
     }
