@@ -17,6 +17,7 @@ mod follow;
 mod hello;
 mod received;
 mod serve;
+mod table;
 mod wire;
 mod words;
 

@@ -5,37 +5,34 @@
 //! It never waits for a request, so that no reader of events holds the others up.
 
 use std::{
-    collections::HashMap,
     fmt, io,
     os::unix::net::UnixStream as StdUnixStream,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use rustix::{
-    fd::OwnedFd,
-    net::{Shutdown, shutdown},
-};
-use shared_sandbox::{Download, Expects, Input, Outcome, Pack, Request, Unpack, Upload, expected};
+use rustix::net::{Shutdown, shutdown};
+use shared_sandbox::{Download, Input, Outcome, Pack, Request, Unpack, Upload};
 use shared_types::{
     Refusal, RefusalCode,
     limits::{FILE_OPERATION_WITHIN, HELLO_WITHIN},
 };
 use tokio::{
     net::UnixStream,
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     time::timeout,
 };
 use tracing::Instrument as _;
 
 use super::{
-    Hello, MAX_UNDER_WAY, PIECES_WAITING,
+    Hello, PIECES_WAITING,
     follow::{Following, Subject},
+    table::{Reporting, Table, Waiting, lock},
     wire::{Encoded, Frame, Inbox, TooLarge, WireError},
-    words::{Ask, Said, Verdict, with_read},
+    words::{Ask, Said, Verdict},
 };
 use crate::{
     Change, Held, HostEvent, Performing, Settled, There, Uploading,
@@ -48,9 +45,6 @@ pub(super) const SAID_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes that may wait to be written before nothing new is asked: a container that is paused takes none.
 const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
-
-/// What may be said of one request and not be read yet: a change, an open file, and the end.
-const REPORTS: usize = 3;
 
 /// Why the program in a container cannot be spoken with.
 #[derive(Debug, thiserror::Error)]
@@ -93,46 +87,6 @@ pub(super) struct Link {
 pub(crate) struct Release {
     link: Arc<Link>,
     id: u64,
-}
-
-/// Who waits for what the program says.
-#[derive(Default)]
-struct Table {
-    last: u64,
-    closed: bool,
-    waiting: HashMap<u64, Waiting>,
-}
-
-enum Waiting {
-    Request(Reporting),
-    Settle(oneshot::Sender<Verdict>),
-}
-
-/// The way of what is said to one request.
-struct Reporting {
-    reports: mpsc::Sender<Report>,
-    progress: watch::Sender<Progress>,
-    may_change: bool,
-    may_open: bool,
-    expects: Expects,
-}
-
-/// What is said of one request.
-pub(super) enum Report {
-    Changing(Change),
-    Opened(Option<OwnedFd>, u64),
-    Ended(Outcome),
-    /// What was said does not fit what was asked.
-    Unfit,
-}
-
-/// How far an upload is; as the program says it.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Progress {
-    /// Bytes that are taken.
-    pub(super) taken: u64,
-    /// Pieces for which there is room beyond those that may wait.
-    pub(super) rooms: u64,
 }
 
 impl Inside {
@@ -240,17 +194,9 @@ impl Inside {
         run_for: Duration,
         pieces: Option<mpsc::Receiver<Input>>,
     ) -> Performing {
-        let (reports, reported) = mpsc::channel(REPORTS);
-        let (progress, progressed) = watch::channel(Progress::default());
+        let (reporting, reported) = Reporting::of(&request);
         let subject = Subject::of(&request);
-        let entered = self.link.enter(Waiting::Request(Reporting {
-            reports,
-            progress,
-            may_change: !subject.only_reads,
-            may_open: matches!(request, Request::Download(_) | Request::Pack(_)),
-            expects: expected(&request),
-        }));
-        let Some(id) = entered else {
+        let Some(id) = self.link.enter(Waiting::Request(reporting)) else {
             return ended(Refusal::new(
                 RefusalCode::ResourceExhausted,
                 "too many operations on the sandbox's files are under way; try again later",
@@ -268,7 +214,7 @@ impl Inside {
         let (stop, stopping) = Stopping::pair();
         let link = Arc::clone(&self.link);
         let following = Following::new(link, id, subject, events, stopping);
-        let following = following.follow(reported, progressed, pieces, run_for);
+        let following = following.follow(reported, pieces, run_for);
         tokio::spawn(following.instrument(span));
         Performing {
             events: receiver,
@@ -312,7 +258,7 @@ impl Link {
 
     /// Nothing that is said of it from now on is heard.
     pub(super) fn forget(&self, id: u64) {
-        lock(&self.table).waiting.remove(&id);
+        lock(&self.table).forget(id);
     }
 
     fn send(&self, frame: Result<Encoded, TooLarge>) -> Result<(), TooLarge> {
@@ -323,91 +269,10 @@ impl Link {
         Ok(())
     }
 
-    /// The id of who waits from now on, unless too much is under way; where the program is gone, what
-    /// is waited for ends at once.
     fn enter(&self, waiting: Waiting) -> Option<u64> {
-        let mut table = lock(&self.table);
-        let bytes = self.waiting_bytes.load(Ordering::Relaxed);
-        let is_full = table.waiting.len() >= MAX_UNDER_WAY || bytes >= MAX_WAITING_BYTES;
-        if is_full && !table.closed {
-            return None;
-        }
-        table.last += 1;
-        let id = table.last;
-        if !table.closed {
-            table.waiting.insert(id, waiting);
-        }
-        Some(id)
+        let is_full = self.waiting_bytes.load(Ordering::Relaxed) >= MAX_WAITING_BYTES;
+        lock(&self.table).enter(waiting, is_full)
     }
-}
-
-impl Table {
-    /// Passes on what was said; what nobody asked for is dropped.
-    fn heard(&mut self, Frame { head, bytes }: Frame<Said>, descriptor: Option<OwnedFd>) {
-        let (id, report) = match head {
-            Said::Hello(_) => return,
-            Said::InputTaken { id, up_to } => {
-                return self.progressed(id, |progress| {
-                    progress.taken = progress.taken.max(up_to);
-                });
-            }
-            Said::Room { id } => {
-                return self.progressed(id, |progress| {
-                    progress.rooms = progress.rooms.saturating_add(1);
-                });
-            }
-            Said::Settled { id, verdict } => {
-                if matches!(self.waiting.get(&id), Some(Waiting::Settle(_)))
-                    && let Some(Waiting::Settle(told)) = self.waiting.remove(&id)
-                {
-                    // Its caller may have given up.
-                    let _ = told.send(verdict);
-                }
-                return;
-            }
-            Said::Changing { id, change } => (id, Report::Changing(change)),
-            Said::Opened { id, bytes } => (id, Report::Opened(descriptor, bytes)),
-            Said::Ended { id, outcome } => (id, Report::Ended(with_read(outcome, bytes))),
-        };
-        let Some(Waiting::Request(reporting)) = self.waiting.get_mut(&id) else {
-            return;
-        };
-        let is_last = match reporting.fitting(report) {
-            Some(report) => {
-                let is_last = matches!(report, Report::Ended(_) | Report::Unfit);
-                // There is room for all that is passed on, unless nobody reads it.
-                let _ = reporting.reports.try_send(report);
-                is_last
-            }
-            None => false,
-        };
-        if is_last {
-            self.waiting.remove(&id);
-        }
-    }
-
-    fn progressed(&mut self, id: u64, moved: impl FnOnce(&mut Progress)) {
-        if let Some(Waiting::Request(reporting)) = self.waiting.get(&id) {
-            reporting.progress.send_modify(moved);
-        }
-    }
-}
-
-impl Reporting {
-    /// What is passed on: each thing once, and only to a request that it can be said of.
-    fn fitting(&mut self, report: Report) -> Option<Report> {
-        match report {
-            Report::Changing(_) if !std::mem::take(&mut self.may_change) => None,
-            Report::Opened(..) if !std::mem::take(&mut self.may_open) => None,
-            Report::Changing(change) if !(self.expects)(&change.done) => Some(Report::Unfit),
-            Report::Ended(outcome) if !(self.expects)(&outcome) => Some(Report::Unfit),
-            report => Some(report),
-        }
-    }
-}
-
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What ends before it begins.
@@ -441,9 +306,7 @@ async fn read(mut inbox: Inbox, socket: Arc<UnixStream>, table: Arc<Mutex<Table>
     }
     // So that the program ends, and nothing more is written.
     let _ = shutdown(&*socket, Shutdown::Both);
-    let mut table = lock(&table);
-    table.closed = true;
-    table.waiting.clear();
+    lock(&table).close();
 }
 
 /// Writes until nobody has more to say, or nobody hears it.

@@ -2,22 +2,24 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use shared_sandbox::{Input, Outcome, Request};
+use rustix::fd::OwnedFd;
+use shared_sandbox::{ExitCause, Input, Outcome, Request};
 use shared_types::{Refusal, RefusalCode};
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, oneshot},
     task::spawn_blocking,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
     PIECES_WAITING,
-    client::{Link, Progress, Release, Report, SAID_WITHIN},
+    client::{Link, Release, SAID_WITHIN},
     received::{of_size, open_file, sound},
+    table::{Report, Reported},
     words::Ask,
 };
 use crate::{
-    Announced, Held, HostEvent,
+    Announced, Held, HostEvent, OpenFile,
     files::unheard,
     host::{HANGS_AT_MOST, lost},
     performing::Stopping,
@@ -96,12 +98,11 @@ impl Following {
     /// Passes on what happens, and says the end.
     pub(super) async fn follow(
         mut self,
-        reports: mpsc::Receiver<Report>,
-        progress: watch::Receiver<Progress>,
+        reported: Reported,
         pieces: Option<mpsc::Receiver<Input>>,
         run_for: Duration,
     ) {
-        let outcome = self.outcome(reports, progress, pieces, run_for).await;
+        let outcome = self.outcome(reported, pieces, run_for).await;
         self.link.forget(self.id);
         let held = match self.subject.only_reads {
             true => Held::default(),
@@ -113,11 +114,14 @@ impl Following {
 
     async fn outcome(
         &mut self,
-        mut reports: mpsc::Receiver<Report>,
-        mut progress: watch::Receiver<Progress>,
+        reported: Reported,
         mut pieces: Option<mpsc::Receiver<Input>>,
         run_for: Duration,
     ) -> Outcome {
+        let Reported {
+            mut reports,
+            mut progress,
+        } = reported;
         let limit = run_for.saturating_add(HANGS_AT_MOST + SAID_WITHIN);
         let too_late = sleep(limit);
         tokio::pin!(too_late);
@@ -130,6 +134,8 @@ impl Following {
                     stopped = true;
                     self.link.say(&Ask::Stop { id: self.id, cause }, &[]);
                 }
+                // Before what the program says, which may never cease.
+                () = &mut too_late => return self.without_end("did not answer in time"),
                 answer = answer(&mut self.answered) => self.answer(answer),
                 report = reports.recv() => match report {
                     Some(Report::Changing(change)) => {
@@ -138,8 +144,7 @@ impl Following {
                         self.tell(HostEvent::Changing(announced)).await;
                     }
                     Some(Report::Opened(descriptor, bytes)) => {
-                        let file = spawn_blocking(move || open_file(descriptor, bytes)).await;
-                        match file.unwrap_or(Err("handed over a file that cannot be read")) {
+                        match looked_at(descriptor, bytes).await {
                             Ok(file) => {
                                 self.opened = Some(file.bytes());
                                 self.tell(HostEvent::Opened(file)).await;
@@ -166,7 +171,6 @@ impl Following {
                         pieces = None;
                     }
                 }
-                () = &mut too_late => return self.without_end("did not answer in time"),
             }
         }
     }
@@ -198,8 +202,7 @@ impl Following {
 
     /// The end where the program says none that can be believed.
     fn without_end(&self, why: &str) -> Outcome {
-        let id = self.id;
-        let cause = shared_sandbox::ExitCause::Cancelled;
+        let (id, cause) = (self.id, ExitCause::Cancelled);
         self.link.say(&Ask::Stop { id, cause }, &[]);
         if self.is_told_to_change {
             let message = format!("the sandbox's file helper {why}; read the file to see");
@@ -234,6 +237,15 @@ async fn answer(
     let answer = waiting.await;
     *answered = None;
     answer.unwrap_or_else(|_| Err(unheard()))
+}
+
+/// The file that was handed over. Its file system may be one that never answers.
+async fn looked_at(descriptor: Option<OwnedFd>, bytes: u64) -> Result<OpenFile, &'static str> {
+    let look = spawn_blocking(move || open_file(descriptor, bytes));
+    match timeout(SAID_WITHIN, look).await {
+        Ok(Ok(file)) => file,
+        Ok(Err(_)) | Err(_) => Err("handed over a file of which nothing can be found out"),
+    }
 }
 
 /// The next piece; for ever, where no more are to come.

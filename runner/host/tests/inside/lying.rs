@@ -1,84 +1,21 @@
 //! A far end that says what it likes.
 
-use std::{
-    io::{IoSlice, Read as _, Write as _},
-    mem::MaybeUninit,
-    os::{
-        fd::{AsFd as _, OwnedFd},
-        unix::net::UnixStream,
-    },
-};
+use std::{io::Write as _, os::fd::OwnedFd};
 
 use runner_host::{ConnectError, Hello, HostEvent, Inside};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
 use shared_sandbox::{Download, Outcome};
 use shared_types::{Digest, DigestAlgorithm, RefusalCode};
 
+use crate::peer::{Peer, frame};
 use crate::scene::{Ended, LONG, announced, end, read, refused, write};
 
-/// The far end of a socket, in the hands of a test.
-struct Liar(UnixStream);
-
-impl Liar {
-    async fn connected() -> (Self, Inside) {
-        let (ours, theirs) = UnixStream::pair().expect("a socket");
-        let liar = Self(theirs);
-        liar.say(&json!({ "hello": Hello::here() }));
-        let (inside, _) = Inside::connect(ours).await.expect("it says hello");
-        (liar, inside)
-    }
-
-    fn say(&self, head: &Value) {
-        self.send(&frame(head), None);
-    }
-
-    fn hand_over(&self, head: &Value, descriptor: &OwnedFd) {
-        self.send(&frame(head), Some(descriptor));
-    }
-
-    fn send(&self, bytes: &[u8], descriptor: Option<&OwnedFd>) {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let passed = descriptor.map(|descriptor| [descriptor.as_fd()]);
-        if let Some(passed) = &passed {
-            control.push(SendAncillaryMessage::ScmRights(passed));
-        }
-        let sent = sendmsg(
-            &self.0,
-            &[IoSlice::new(bytes)],
-            &mut control,
-            SendFlags::NOSIGNAL,
-        );
-        assert_eq!(sent, Ok(bytes.len()));
-    }
-
-    /// The next frame that is asked: its kind, its id and what it says.
-    async fn asked(&mut self) -> (String, u64, Value) {
-        let mut socket = self.0.try_clone().expect("a socket");
-        let hear = move || {
-            let mut lengths = [0; 8];
-            socket.read_exact(&mut lengths).expect("a frame");
-            let number = |at: usize| {
-                let bytes = lengths[at..at + 4].try_into().expect("four bytes");
-                u32::from_le_bytes(bytes) as usize
-            };
-            let mut rest = vec![0; number(0) - 4];
-            socket.read_exact(&mut rest).expect("a whole frame");
-            serde_json::from_slice::<Value>(&rest[..number(4)]).expect("JSON")
-        };
-        let head = tokio::task::spawn_blocking(hear).await.expect("no panic");
-        let (kind, said) = head.as_object().and_then(|o| o.iter().next()).expect("one");
-        let id = said["id"].as_u64().expect("an id");
-        (kind.clone(), id, said.clone())
-    }
-}
-
-fn frame(head: &Value) -> Vec<u8> {
-    let head = serde_json::to_vec(head).expect("JSON");
-    let length = head.len() as u32;
-    let lengths = [(length + 4).to_le_bytes(), length.to_le_bytes()].concat();
-    [lengths, head].concat()
+/// The far end, and the near end that takes it for the program.
+async fn connected() -> (Peer, Inside) {
+    let (liar, ours) = Peer::pair();
+    liar.say(&json!({ "hello": Hello::here() }));
+    let (inside, _) = Inside::connect(ours).await.expect("it says hello");
+    (liar, inside)
 }
 
 fn ended(id: u64, outcome: &Outcome) -> Value {
@@ -104,13 +41,13 @@ fn changing(id: u64, done: &Outcome) -> Value {
 
 /// A download for which this is handed over.
 async fn handed_over(descriptor: &OwnedFd) -> Ended {
-    let (mut liar, inside) = Liar::connected().await;
+    let (mut liar, inside) = connected().await;
     let download = Download {
         path: "file".to_owned(),
         algorithm: DigestAlgorithm::Sha256,
     };
     let reading = inside.download(download, LONG);
-    let (_, id, _) = liar.asked().await;
+    let (_, id, _) = liar.heard().await;
     let opened = json!({ "opened": { "id": id, "bytes": u64::MAX } });
     liar.hand_over(&opened, descriptor);
     let outcome = Outcome::Downloaded(shared_sandbox::Downloaded {
@@ -123,9 +60,9 @@ async fn handed_over(descriptor: &OwnedFd) -> Ended {
 
 #[tokio::test]
 async fn what_nobody_asked_for_is_not_heard() {
-    let (mut liar, inside) = Liar::connected().await;
+    let (mut liar, inside) = connected().await;
     let reading = inside.perform(read("file"), LONG);
-    let (kind, id, _) = liar.asked().await;
+    let (kind, id, _) = liar.heard().await;
     assert_eq!(kind, "perform");
     for other in [0, id + 1, u64::MAX] {
         liar.say(&ended(other, &made()));
@@ -142,34 +79,34 @@ async fn what_nobody_asked_for_is_not_heard() {
 
 #[tokio::test]
 async fn an_end_of_another_kind_is_no_end() {
-    let (mut liar, inside) = Liar::connected().await;
+    let (mut liar, inside) = connected().await;
     let reading = inside.perform(read("file"), LONG);
-    let (_, id, _) = liar.asked().await;
+    let (_, id, _) = liar.heard().await;
     liar.say(&ended(id, &made()));
     assert_eq!(
         refused(end(reading).await.outcome).0,
         RefusalCode::Unavailable
     );
-    assert_eq!(liar.asked().await.0, "stop");
+    assert_eq!(liar.heard().await.0, "stop");
 
     let mut writing = inside.perform(write("file", b"new"), LONG);
-    let (_, id, _) = liar.asked().await;
+    let (_, id, _) = liar.heard().await;
     liar.say(&changing(id, &written()));
     announced(&mut writing).await.go_ahead();
-    assert_eq!(liar.asked().await.0, "answer");
+    assert_eq!(liar.heard().await.0, "answer");
     liar.say(&changing(id, &written()));
     liar.say(&ended(id, &made()));
     let Some(HostEvent::Ended(outcome, held)) = writing.events.recv().await else {
         panic!("it is announced twice");
     };
     assert_eq!(refused(outcome).0, RefusalCode::Lost);
-    assert_eq!(liar.asked().await.0, "stop");
+    assert_eq!(liar.heard().await.0, "stop");
     drop(held);
-    let (kind, released, _) = liar.asked().await;
+    let (kind, released, _) = liar.heard().await;
     assert_eq!((kind.as_str(), released), ("release", id));
 
     let writing = inside.perform(write("file", b"new"), LONG);
-    let (_, id, _) = liar.asked().await;
+    let (_, id, _) = liar.heard().await;
     liar.say(&changing(id, &made()));
     let ended = end(writing).await;
     assert_eq!(
@@ -212,9 +149,9 @@ async fn frames_that_cannot_be_read_end_everything() {
     let huge = [u32::MAX.to_le_bytes(), 4_u32.to_le_bytes()].concat();
     let longer = [8_u32.to_le_bytes(), 9_u32.to_le_bytes()].concat();
     for bytes in [huge, longer, frame(&json!({ "unknown": {} }))] {
-        let (mut liar, inside) = Liar::connected().await;
+        let (mut liar, inside) = connected().await;
         let reading = inside.perform(read("file"), LONG);
-        liar.asked().await;
+        liar.heard().await;
         liar.send(&bytes, None);
         assert_eq!(
             refused(end(reading).await.outcome).0,
@@ -228,20 +165,20 @@ async fn frames_that_cannot_be_read_end_everything() {
 
 #[tokio::test]
 async fn what_cannot_be_passed_on_in_a_link_is_no_end() {
-    let (mut liar, inside) = Liar::connected().await;
+    let (mut liar, inside) = connected().await;
     let long = "x".repeat(1024 * 1024);
     let far = Outcome::Failed(shared_sandbox::FileFailure::NotFound { path: long });
     let other = shared_types::Refusal::new(RefusalCode::Unauthenticated, "log in");
     for outcome in [far, Outcome::Refused(other)] {
         let reading = inside.perform(read("file"), LONG);
-        let (_, id, _) = liar.asked().await;
+        let (_, id, _) = liar.heard().await;
         let (sending, bytes) = (liar.0.try_clone(), frame(&ended(id, &outcome)));
         let sending = std::thread::spawn(move || sending.expect("a socket").write_all(&bytes));
         let (code, message) = refused(end(reading).await.outcome);
         assert_eq!(code, RefusalCode::Unavailable);
         assert!(message.contains("said what cannot be"), "{message}");
         sending.join().expect("no panic").expect("it is read");
-        assert_eq!(liar.asked().await.0, "stop");
+        assert_eq!(liar.heard().await.0, "stop");
     }
 }
 
@@ -252,8 +189,8 @@ async fn only_a_program_of_the_same_version_is_spoken_with() {
         ended(1, &made()),
     ];
     for (hello, is_version) in hellos.iter().zip([true, false]) {
-        let (ours, theirs) = UnixStream::pair().expect("a socket");
-        Liar(theirs).say(hello);
+        let (liar, ours) = Peer::pair();
+        liar.say(hello);
         let error = Inside::connect(ours).await.expect_err("it is not ours");
         assert_eq!(matches!(error, ConnectError::Version(99)), is_version);
     }

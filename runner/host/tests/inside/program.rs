@@ -1,17 +1,21 @@
 //! The real program.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use bytes::Bytes;
 use runner_host::{Change, HostEvent, Settled, Uploading};
 use rustix::process::Signal;
+use serde_json::json;
 use shared_sandbox::{
     Download, Edit, EntryKind, Glob, Grep, Input, List, Outcome, Pack, Request, Stat, Unpack,
     Upload,
 };
 use shared_types::{Digest, DigestAlgorithm, Refusal, RefusalCode, limits::INPUT_CHUNK_BYTES};
 
-use crate::scene::{Ended, LONG, Scene, announced, end, read, refused, write};
+use crate::{
+    peer::Peer,
+    scene::{Ended, FILES, LONG, Program, Scene, announced, end, read, refused, write},
+};
 
 /// More than any window, and no two pieces alike.
 fn large() -> Vec<u8> {
@@ -297,4 +301,37 @@ async fn the_program_ends_once_nobody_needs_it() {
     assert!(program.runs(), "a request is under way");
     assert!(matches!(end(waits).await.outcome, Outcome::Written(_)));
     assert!(program.ended().await, "it fails");
+}
+
+#[tokio::test]
+async fn a_change_that_waits_when_the_daemon_dies_is_not_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut daemon, theirs) = Peer::pair();
+    let program = Program::spawn(Command::new(FILES).arg(folder.path()), theirs);
+    assert_eq!(daemon.heard().await.0, "hello");
+    let request = write("file", b"");
+    let perform = json!({ "id": 1, "request": request, "run_for_ms": 60_000 });
+    daemon.say(&json!({ "perform": perform }));
+    assert_eq!(daemon.heard().await.0, "changing");
+    drop(daemon);
+    assert!(program.ended().await, "it fails");
+    let left = fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 0, "something was written");
+}
+
+#[tokio::test]
+async fn only_the_lock_of_what_was_left_open_stays_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lock = folder.path().join("lock");
+    fs::write(&lock, "").expect("a file");
+    let (mut daemon, theirs) = Peer::pair();
+    let script = "exec 3<\"$1\" 4<\"$1\" 9<\"$1\"; exec \"$0\" \"$2\"";
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", script, FILES])
+        .args([lock.as_path(), folder.path()]);
+    let program = Program::spawn(&mut shell, theirs);
+    assert_eq!(daemon.heard().await.0, "hello");
+    let is_open = |number| program.open(number).as_deref() == Some(lock.as_path());
+    assert_eq!([3, 4, 9].map(is_open), [true, false, false]);
 }

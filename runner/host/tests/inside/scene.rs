@@ -15,6 +15,9 @@ use tempfile::TempDir;
 /// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_secs(300);
 
+/// The program.
+pub(crate) const FILES: &str = env!("CARGO_BIN_EXE_gantry-files");
+
 /// One container, as far as its files go.
 pub(crate) struct Scene {
     folder: TempDir,
@@ -72,14 +75,20 @@ impl Scene {
 }
 
 impl Program {
+    /// Runs a command that becomes the program.
+    pub(crate) fn spawn(command: &mut Command, socket: UnixStream) -> Self {
+        let command = command.stdin(Stdio::from(OwnedFd::from(socket)));
+        Self(command.spawn().expect("it starts"))
+    }
+
+    /// What it has open under this number.
+    pub(crate) fn open(&self, number: u32) -> Option<PathBuf> {
+        std::fs::read_link(format!("/proc/{}/fd/{number}", self.0.id())).ok()
+    }
+
     async fn start(root: &Path) -> (Self, Inside, Hello) {
         let (ours, theirs) = UnixStream::pair().expect("a socket");
-        let program = Command::new(env!("CARGO_BIN_EXE_gantry-files"))
-            .arg(root)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .spawn()
-            .expect("it starts");
-        let program = Self(program);
+        let program = Self::spawn(Command::new(FILES).arg(root), theirs);
         let (inside, hello) = Inside::connect(ours).await.expect("it says hello");
         (program, inside, hello)
     }
