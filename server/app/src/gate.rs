@@ -169,8 +169,12 @@ impl Gate {
         let names: Vec<_> = known.iter().map(|one| one.name.clone()).collect();
         let found = known.into_iter().find(|one| one.name == name);
         found.ok_or_else(|| {
+            let runner_makes_sandboxes = runner.pool.is_some();
             let runner = &runner.name;
             AppError::Conflict(match names.is_empty() {
+                _ if runner_makes_sandboxes => format!(
+                    "runner {runner} makes a sandbox for each person, and has no workspaces; write {runner} alone"
+                ),
                 true => format!(
                     "runner {runner} has never been online, so that its workspaces are not known; start it \
                      (gantry-runner run)"

@@ -117,8 +117,15 @@ impl Operations {
         self.allowance.operation(ctx)?;
         let key = start.key.clone().unwrap_or_else(|| self.new_key());
         let (runner, sandbox) = self.place(ctx, start.runner.as_deref()).await?;
-        let place = self.store.caller_place(ctx.tenant, runner).await;
-        let place = place.map_err(runners::not_found)?.runner;
+        let whose = (runner, ctx.user);
+        let place = self.store.caller_place(ctx.tenant, whose).await;
+        let mut place = place.map_err(runners::not_found)?.runner;
+        if place.pool && place.sandboxes.is_empty() {
+            let wanted = self.store.want_sandbox(ctx.tenant, whose, self.clock.now());
+            wanted.await?;
+            let place_now = self.store.caller_place(ctx.tenant, whose).await;
+            place = place_now.map_err(runners::not_found)?.runner;
+        }
         let meant = match sandbox {
             None => place.sandboxes.first(),
             Some(id) => place.sandboxes.iter().find(|one| one.id == id),
@@ -448,6 +455,7 @@ impl Operations {
             started: self.started,
             isolation: Arc::clone(&self.isolation),
             tenant: asked.tenant,
+            user: asked.user,
             runner: asked.runner,
             sandbox: asked.sandbox,
         };

@@ -8,17 +8,17 @@ use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
         self, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError, RunnerState,
-        Seen, Settled, StoredIntent, TurnedAway, Verdict,
+        SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
     },
 };
 use server_store::{
-    Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow, Outputs,
-    Placed, Store, StoreError,
+    ClaimedPool, Label, LinkClaim, LinkHolds, LostOutcome, NewOperation, NewSandbox, OperationRow,
+    Outputs, Placed, Reported, Store, StoreError,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
     Clock, Epoch, Generation, OperationId, OperationKey, Refusal, RefusalCode, ReplicaId, RunnerId,
-    SessionId, TenantId, clean::clean_line, event::Place,
+    SandboxId, SandboxSpec, SessionId, TenantId, clean::clean_line, event::Place,
 };
 
 use crate::live::LiveHub;
@@ -149,6 +149,11 @@ impl Operations for TenantOperations {
         }
     }
 
+    async fn sandbox_spec(&self, sandbox: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
+        let spec = self.store.sandbox_spec(self.tenant, sandbox).await;
+        spec.map_err(PortError::new)
+    }
+
     fn outputs(&self) -> Arc<dyn ports::Outputs> {
         Arc::new(TenantOutputs {
             outputs: self.outputs.clone(),
@@ -221,6 +226,12 @@ impl LinkRows for Rows {
                     problem: sandbox.problem.clone(),
                 })
                 .collect(),
+            pool: hello.pool.as_ref().map(|pool| ClaimedPool {
+                backend: pool.backend.clone(),
+                templates: pool.templates.clone(),
+                isolation: pool.isolation.clone(),
+                problem: pool.problem.clone(),
+            }),
             remembered: hello.inventory.iter().map(|one| one.operation).collect(),
             lost: lost(ports::forgotten()).map_err(PortError::new)?,
             lost_to_restoration: lost(ports::lost_to_restoration()).map_err(PortError::new)?,
@@ -315,6 +326,25 @@ impl LinkRows for Rows {
             verdicts.push((id, verdict.map_err(PortError::new)?));
         }
         Ok(verdicts)
+    }
+
+    async fn reported(
+        &self,
+        who: &LinkIdentity,
+        report: &SandboxReport,
+    ) -> Result<bool, PortError> {
+        let (of, now) = ((who.runner, report.sandbox), self.clock.now());
+        let said = (report.state, report.reason.as_str());
+        let stored = self.store.sandbox_reported(who.tenant, of, said, now).await;
+        match stored.map_err(PortError::new)? {
+            Reported::Stored => Ok(false),
+            Reported::NotWanted => Ok(true),
+            // Files are not removed because a database does not know of them.
+            Reported::Unknown => {
+                tracing::warn!(runner.id = %who.runner, sandbox.id = %report.sandbox, "the runner has a sandbox that this server does not know; it is left alone");
+                Ok(false)
+            }
+        }
     }
 
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations> {

@@ -100,6 +100,7 @@ impl Bench {
             links: links.clone(),
             hub: hub.clone(),
             started: *started,
+            clock: clock.clone(),
             isolation: isolation.clone(),
             tenant,
             session: session.id,

@@ -15,6 +15,7 @@ mod gate;
 mod handle;
 mod link;
 mod registry;
+mod reports;
 mod seal;
 mod shown;
 
@@ -24,7 +25,7 @@ use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
 use shared_link::server::{self, Linked};
 use shared_types::{
-    Clock, Entropy, OperationId, RunnerId,
+    Clock, Entropy, OperationId, RunnerId, SandboxId, SandboxSpec,
     limits::{AWAY_AT_MOST, HEARTBEAT_EVERY, LINK_LEASE, LINK_SILENCE},
 };
 use tokio::{
@@ -272,6 +273,42 @@ impl Links {
 
     pub(crate) async fn watch(&self, runner: RunnerId) -> Watch {
         self.registry.watch(runner).await
+    }
+
+    /// Has the runner make a sandbox like this, or start it at once; `false` where it has no link here.
+    pub async fn ensure_sandbox(
+        &self,
+        runner: RunnerId,
+        (sandbox, spec): (SandboxId, &SandboxSpec),
+        start: bool,
+    ) -> bool {
+        match self.here(runner).await {
+            Some(link) => link.ensure(sandbox, spec, start).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Has the runner stop a sandbox; `false` where it has no link here.
+    pub async fn stop_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
+        match self.here(runner).await {
+            Some(link) => link.stop_sandbox(sandbox).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Has the runner remove a sandbox with its files; `false` where it has no link here.
+    pub async fn remove_sandbox(&self, runner: RunnerId, sandbox: SandboxId) -> bool {
+        match self.here(runner).await {
+            Some(link) => link.remove_sandbox(sandbox).await.is_ok(),
+            None => false,
+        }
+    }
+
+    async fn here(&self, runner: RunnerId) -> Option<LinkHandle> {
+        match &*self.watch(runner).await.borrow() {
+            Connection::Online(link) => Some(link.clone()),
+            _ => None,
+        }
     }
 
     /// The operation, while it is being collected.

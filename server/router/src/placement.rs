@@ -104,6 +104,13 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
             })?
         }
     };
+    if let Some(problem) = &sandbox.problem
+        && runner.pool
+    {
+        return Err(unavailable(format!(
+            "{which} can make no sandbox now: {problem}; or {other}"
+        )));
+    }
     if let Some(problem) = &sandbox.problem {
         return Err(unavailable(format!(
             "{which} cannot work in its workspace {:?}: {problem}; then start the runner anew, or {other}",

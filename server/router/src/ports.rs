@@ -8,13 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
-    HelloFacts, Remembered, RunnerState, SandboxFacts, Seen, Settled, StoredIntent, TurnedAway,
-    Verdict, forgotten, lost_to_restoration, lost_to_revocation, lost_to_silence, never_started,
+    HelloFacts, PoolFacts, Remembered, RunnerState, SandboxFacts, SandboxReport, Seen, Settled,
+    StoredIntent, TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation,
+    lost_to_silence, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, TenantId, Timestamp,
+    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp,
     clock::BootMoment,
     event::{Choice, Place},
 };
@@ -54,6 +55,8 @@ pub struct FleetRunner {
     pub state: RunnerState,
     /// Whether it may not come back as who it is, because its folder was copied.
     pub locked: bool,
+    /// Whether it makes sandboxes: its only one here is the user's own then.
+    pub pool: bool,
     /// Its workspaces, the first one first; none until it has said so.
     pub sandboxes: Vec<FleetSandbox>,
     /// Whether policy takes its word for that. Where it does not, nothing is proved.
@@ -113,6 +116,13 @@ pub trait Operations: Send + Sync {
     /// # Errors
     /// The store did not answer.
     async fn settle(&self, id: OperationId, outcome: &Outcome) -> Result<Settled, PortError>;
+
+    /// What a sandbox is to be that its runner has to make; nothing, where it is a workspace, or not
+    /// wanted any more.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn sandbox_spec(&self, sandbox: SandboxId) -> Result<Option<SandboxSpec>, PortError>;
 
     /// Where the output of these operations is kept.
     fn outputs(&self) -> Arc<dyn Outputs>;
@@ -241,6 +251,14 @@ pub trait LinkRows: Send + Sync {
         who: &LinkIdentity,
         operations: &[OperationId],
     ) -> Result<Vec<(OperationId, Verdict)>, PortError>;
+
+    /// Stores how a sandbox of the runner's pool is; whether the runner is to remove it, because nobody
+    /// wants it any more.
+    ///
+    /// # Errors
+    /// The store did not answer.
+    async fn reported(&self, who: &LinkIdentity, report: &SandboxReport)
+    -> Result<bool, PortError>;
 
     /// The operations of this runner's tenant.
     fn operations(&self, who: &LinkIdentity) -> Arc<dyn Operations>;

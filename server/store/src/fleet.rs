@@ -1,7 +1,8 @@
 //! What placement looks at: the runner that a turn works on, and what the tenant demands of it.
 
 use shared_types::{
-    Epoch, Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, event::Choice,
+    Epoch, Incarnation, Isolation, RunnerId, SandboxId, TenantId, Timestamp, TurnId, UserId,
+    event::Choice,
 };
 
 use crate::{
@@ -20,6 +21,8 @@ pub struct FleetRow {
     pub choice: Choice,
     /// The runner that was chosen, as it is now.
     pub chosen: Option<ChosenRunner>,
+    /// Whose turn it is.
+    pub user: UserId,
 }
 
 /// The runner that was chosen.
@@ -39,6 +42,8 @@ pub struct ChosenRunner {
     pub last_seen_at: Option<Timestamp>,
     /// What its memory of operations was worth at its newest link.
     pub incarnation: Option<Incarnation>,
+    /// Whether it makes sandboxes: then its only one here is the user's own, where that is wanted.
+    pub pool: bool,
     /// What it reported at its newest link, the first one first.
     pub sandboxes: Vec<FleetSandbox>,
 }
@@ -67,15 +72,19 @@ impl Store {
         let rows = query(
             "SELECT demanded_isolation, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
+                 pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
+                 sessions.user_id AS user_id,
                  sandboxes.id AS sandbox_id, sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch,
                  (SELECT name FROM sandboxes AS wanted WHERE wanted.tenant_id = turns.tenant_id
                      AND wanted.runner_id = chosen_runner_id AND wanted.id = chosen_sandbox_id) AS chosen_workspace
              FROM turns JOIN tenants ON tenants.id = turns.tenant_id
+             JOIN sessions ON sessions.tenant_id = turns.tenant_id AND sessions.id = turns.session_id
              LEFT JOIN runners
                  ON runners.tenant_id = turns.tenant_id AND runners.id = chosen_runner_id
              LEFT JOIN sandboxes
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
-                     AND sandboxes.generation = runners.generation
+                     AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
+                         OR pool_backend IS NOT NULL AND sandboxes.owner_id = sessions.user_id AND wanted = 1)
              WHERE turns.tenant_id = $1 AND turns.id = $2 AND chosen_by IS NOT NULL
              ORDER BY position, sandboxes.name LIMIT $3",
         )
@@ -93,6 +102,7 @@ impl Store {
             demanded: row.parsed("demanded_isolation")?,
             choice: turn::choice(row)?,
             chosen,
+            user: row.parsed("user_id")?,
         })
     }
 }
@@ -107,29 +117,32 @@ pub struct CallerPlace {
 }
 
 impl Store {
-    /// Where an operation may go that a caller wants on this runner, in one statement.
+    /// Where an operation may go that this user wants on this runner, in one statement.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such runner, revoked or not.
     pub async fn caller_place(
         &self,
         tenant: TenantId,
-        runner: RunnerId,
+        (runner, user): (RunnerId, UserId),
     ) -> Result<CallerPlace, StoreError> {
         let rows = query(
             "SELECT demanded_isolation, runners.name AS chosen_runner_name, revoked_at, locked_at,
-                 replica_id, last_seen_at, journal_id, boot_id, sandboxes.id AS sandbox_id,
+                 replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
+                 sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
                  sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch
              FROM runners JOIN tenants ON tenants.id = runners.tenant_id
              LEFT JOIN sandboxes
                  ON sandboxes.tenant_id = runners.tenant_id AND sandboxes.runner_id = runners.id
-                     AND sandboxes.generation = runners.generation
+                     AND (sandboxes.owner_id IS NULL AND sandboxes.generation = runners.generation
+                         OR pool_backend IS NOT NULL AND sandboxes.owner_id = $4 AND wanted = 1)
              WHERE runners.tenant_id = $1 AND runners.id = $2
              ORDER BY position, sandboxes.name LIMIT $3",
         )
         .bind(tenant.to_string())
         .bind(runner.to_string())
         .bind(page(MAX_PAGE))
+        .bind(user.to_string())
         .fetch_all(&mut self.read(tenant).await?)
         .await?;
         let row = rows.first().ok_or(StoreError::NotFound)?;
@@ -147,11 +160,16 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
     for row in rows {
         // Of a runner that has not reported any there is one row without.
         if let Some(id) = row.maybe_parsed("sandbox_id")? {
+            // What is kept apart there, and whether anything can be made, its runner says of all at once.
+            let (isolation, problem) = match row.maybe_text("sandbox_owner_id")? {
+                Some(_) => ("pool_isolation", "pool_problem"),
+                None => ("isolation", "problem"),
+            };
             sandboxes.push(FleetSandbox {
                 id,
                 name: row.text("sandbox_name")?,
-                isolation: row.parsed("isolation")?,
-                problem: row.text("problem")?,
+                isolation: row.parsed(isolation)?,
+                problem: row.text(problem)?,
                 epoch: Epoch(row.count("epoch")?),
             });
         }
@@ -166,6 +184,7 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
         incarnation: journal
             .zip(row.maybe_text("boot_id")?)
             .map(|(journal, boot)| Incarnation { journal, boot }),
+        pool: row.maybe_text("pool_backend")?.is_some(),
         sandboxes,
     })
 }

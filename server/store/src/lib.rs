@@ -79,10 +79,10 @@ pub use request_key::{
     RequestAnswer, RequestKey,
 };
 pub use runner::{
-    ChallengeNumber, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds, LinkRow,
-    LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
+    ChallengeNumber, ClaimedPool, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds,
+    LinkRow, LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
-pub use sandbox::{NewSandbox, SandboxRow};
+pub use sandbox::{NewSandbox, PooledSandbox, Reported, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use session::{
     DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,

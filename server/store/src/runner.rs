@@ -31,7 +31,8 @@ macro_rules! select_runners {
             "SELECT tenant_id, id, owner_id, name, labels, public_key, hostname, os, architecture,
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
-                 ephemeral, join_state, went_back_at, loses_unlisted
+                 ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
+                 pool_isolation, pool_problem
              FROM runners ",
             $rest
         )
@@ -46,7 +47,7 @@ mod silence;
 
 pub use join_state::{ChallengeNumber, JoinState, ShownState};
 pub use leave::Late;
-pub use link::{LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
+pub use link::{ClaimedPool, LinkClaim, LinkClaimed, LinkHolds, LostOutcome};
 pub use share::{RunnerAccess, RunnerShares, SharedWith};
 pub(crate) use silence::micros;
 
@@ -118,6 +119,8 @@ pub struct RunnerRow {
     pub went_back_at: Option<Timestamp>,
     /// Whether the next claim of its link loses all that it does not remember, for that reason.
     pub loses_unlisted: bool,
+    /// What it makes sandboxes with, where it does.
+    pub pool: Option<ClaimedPool>,
 }
 
 /// A link that is held.
@@ -413,6 +416,19 @@ impl RunnerRow {
     }
 }
 
+/// What the runner makes sandboxes with, where it does.
+fn pool(row: &Row) -> Result<Option<ClaimedPool>, sqlx::Error> {
+    let Some(backend) = row.maybe_text("pool_backend")? else {
+        return Ok(None);
+    };
+    Ok(Some(ClaimedPool {
+        backend,
+        templates: row.json("pool_templates")?,
+        isolation: row.parsed("pool_isolation")?,
+        problem: row.text("pool_problem")?,
+    }))
+}
+
 impl FromRow for RunnerRow {
     fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
         let link = row
@@ -451,6 +467,7 @@ impl FromRow for RunnerRow {
             join_state: row.count("join_state")?,
             went_back_at: row.maybe_time("went_back_at")?,
             loses_unlisted: row.count("loses_unlisted")? == 1,
+            pool: pool(row)?,
         })
     }
 }

@@ -1,9 +1,14 @@
-//! Places on a runner where operations happen, as the runner reported them at its newest link.
+//! Places on a runner where operations happen: workspaces, as the runner reported them at its newest link,
+//! and the sandboxes of pools ([`pooled`]).
+
+mod pooled;
 
 use shared_types::{
     Generation, Isolation, RunnerId, SandboxId, TenantId, Timestamp,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
+
+pub use pooled::{PooledSandbox, Reported};
 
 use crate::{
     Store, StoreError,

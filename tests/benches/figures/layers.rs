@@ -78,6 +78,7 @@ pub(crate) async fn figures(watch: &Stopwatch) -> Vec<Figure> {
 /// As a runner has it, with nothing around it.
 fn pool(root: &Path) -> Pool {
     let options = PoolOptions {
+        realm: runner_supervisor::Realm::Host,
         program: binary("gantry-supervisor"),
         root: root.to_owned(),
         prefix: "bench".to_owned(),
@@ -116,6 +117,7 @@ fn request(directory: &Path) -> Request {
         argv: words.collect(),
         environment: Vec::new(),
         terms: Terms {
+            user: None,
             place: Place::Path(directory.into()),
             streams: Streams::Separate,
             stdin: false,

@@ -8,11 +8,13 @@ use std::{
 use async_trait::async_trait;
 use server_router::ports::{
     Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
-    LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, Seen, Settled,
-    StoredIntent, TurnedAway, Verdict, never_started,
+    LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, SandboxReport,
+    Seen, Settled, StoredIntent, TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, Request};
-use shared_types::{Generation, Isolation, OperationId, RunnerId, event::Choice};
+use shared_types::{
+    Generation, Isolation, OperationId, RunnerId, SandboxId, SandboxSpec, event::Choice,
+};
 
 /// What a store would keep.
 #[derive(Clone, Default)]
@@ -125,6 +127,10 @@ impl Operations for Rows {
         Ok(Settled::First)
     }
 
+    async fn sandbox_spec(&self, _: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
+        Ok(None)
+    }
+
     fn outputs(&self) -> Arc<dyn Outputs> {
         self.area()
     }
@@ -145,6 +151,7 @@ impl LinkRows for Rows {
             problem: None,
         });
         kept.runner = Some(FleetRunner {
+            pool: false,
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,
@@ -205,6 +212,10 @@ impl LinkRows for Rows {
             _ => Verdict::Forget,
         };
         Ok(operations.iter().map(|id| (*id, verdict(id))).collect())
+    }
+
+    async fn reported(&self, _: &LinkIdentity, _: &SandboxReport) -> Result<bool, PortError> {
+        Ok(false)
     }
 
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {

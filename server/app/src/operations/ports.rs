@@ -25,6 +25,7 @@ pub(super) struct CallerFleet {
     pub(super) started: Started,
     pub(super) isolation: Arc<IsolationPolicy>,
     pub(super) tenant: TenantId,
+    pub(super) user: UserId,
     pub(super) runner: RunnerId,
     pub(super) sandbox: SandboxId,
 }
@@ -59,7 +60,8 @@ impl Fleet for CallerFleet {
 
 impl CallerFleet {
     async fn read(&self) -> Result<server_store::CallerPlace, PortError> {
-        let place = self.store.caller_place(self.tenant, self.runner).await;
+        let whose = (self.runner, self.user);
+        let place = self.store.caller_place(self.tenant, whose).await;
         place.map_err(PortError::new)
     }
 }

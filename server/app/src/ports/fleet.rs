@@ -14,7 +14,7 @@ use server_router::{
     ports::{Fleet, FleetRunner, FleetSandbox, FleetSnapshot, PortError, RunnerState},
 };
 use server_store::{ChosenRunner, FleetRow, RunnerRow, Store};
-use shared_types::{RunnerId, SessionId, TenantId, Timestamp, TurnId};
+use shared_types::{Clock, RunnerId, SessionId, TenantId, Timestamp, TurnId};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{gate::Gate, isolation::IsolationPolicy, live::LiveHub};
@@ -60,6 +60,7 @@ pub(crate) struct TurnFleet {
     pub(crate) links: Links,
     pub(crate) hub: LiveHub,
     pub(crate) started: Started,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) isolation: Arc<IsolationPolicy>,
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
@@ -74,6 +75,18 @@ impl Fleet for TurnFleet {
             && self.started.may_still_bring(chosen)
         {
             self.await_return(chosen).await;
+            fleet = self.read().await?;
+        }
+        if let Some(chosen) = &fleet.chosen
+            && chosen.pool
+            && chosen.sandboxes.is_empty()
+            && self.may_use(chosen.id).await?
+        {
+            let whose = (chosen.id, fleet.user);
+            let wanted = self
+                .store
+                .want_sandbox(self.tenant, whose, self.clock.now());
+            wanted.await.map_err(PortError::new)?;
             fleet = self.read().await?;
         }
         let runners = match fleet.chosen {
@@ -132,6 +145,7 @@ pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetR
         state: state(runner.revoked, runner.online, runner.last_seen_at),
         locked: runner.locked,
         name: runner.name,
+        pool: runner.pool,
         sandboxes: runner
             .sandboxes
             .into_iter()
@@ -153,6 +167,7 @@ fn not_chosen(row: RunnerRow) -> FleetRunner {
         state: state_of(&row),
         locked: row.locked_at.is_some(),
         name: row.name,
+        pool: false,
         sandboxes: Vec::new(),
         believed: false,
         incarnation: row.incarnation,

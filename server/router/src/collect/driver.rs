@@ -463,6 +463,11 @@ impl Driver {
                 };
                 let now = self.ports.clock.boot_moment();
                 let frame = self.machine.frame(offsets, &now);
+                if frame.request.is_some()
+                    && let Ok(sandbox) = frame.sandbox.parse()
+                {
+                    link.prepare(sandbox, &*self.ports.operations).await?;
+                }
                 link.attach(id, frame, reader).await?;
                 self.machine.attached();
             }

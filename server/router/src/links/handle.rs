@@ -3,7 +3,7 @@
 //! command.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,14 +15,16 @@ use std::{
 use proto::v1::{self, server_frame};
 use shared_link::server::{self, CancelAnswered, Command, Linked, Over};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
+use shared_types::{
+    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId, SandboxSpec,
+};
 use tokio::sync::{
     mpsc::{self, OwnedPermit, error::TrySendError},
     oneshot,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::mailbox::Post;
+use crate::{mailbox::Post, ports::Operations};
 
 /// How many bits of a control's id tell those of one link apart.
 const CONTROLS_PER_LINK_BITS: u32 = 32;
@@ -57,6 +59,8 @@ struct Shared {
     /// Nothing once the link is over.
     open: Mutex<Option<Open>>,
     /// Cancelled once the link is over.
+    /// Sandboxes of which the runner need be told nothing any more over this link.
+    settled: Mutex<HashSet<SandboxId>>,
     over: CancellationToken,
 }
 
@@ -79,6 +83,7 @@ impl LinkHandle {
                 outbound,
                 cancels: HashMap::new(),
             })),
+            settled: Mutex::default(),
             over: CancellationToken::new(),
         }))
     }
@@ -182,6 +187,64 @@ impl LinkHandle {
     /// Tells the runner that it may drop the operation, unless somebody reads it.
     pub(crate) async fn forget(&self, id: OperationId) -> Result<(), Gone> {
         self.wish(Command::Forget { id }, None).await
+    }
+
+    /// Lets the runner know what a sandbox is to be, before the first operation that goes there over this
+    /// link; `spec` is asked for once.
+    pub(crate) async fn prepare(
+        &self,
+        sandbox: SandboxId,
+        operations: &dyn Operations,
+    ) -> Result<(), Gone> {
+        if self.settled().contains(&sandbox) {
+            return Ok(());
+        }
+        match operations.sandbox_spec(sandbox).await {
+            Ok(Some(spec)) => self.ensure(sandbox, &spec, false).await,
+            Ok(None) => {
+                self.settled().insert(sandbox);
+                Ok(())
+            }
+            Err(error) => {
+                // The runner refuses what it knows nothing of, and the next one asks again.
+                tracing::warn!(sandbox.id = %sandbox, %error, "failed to read what a sandbox is to be");
+                Ok(())
+            }
+        }
+    }
+
+    /// A sandbox is to be like this.
+    pub(crate) async fn ensure(
+        &self,
+        sandbox: SandboxId,
+        spec: &SandboxSpec,
+        start: bool,
+    ) -> Result<(), Gone> {
+        let frame = Box::new(server::ensure_sandbox(sandbox, spec, start));
+        self.wish(Command::Sandbox(frame), None).await?;
+        self.settled().insert(sandbox);
+        Ok(())
+    }
+
+    /// A sandbox is to be stopped.
+    pub(crate) async fn stop_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
+        let frame = Box::new(server::stop_sandbox(sandbox));
+        self.wish(Command::Sandbox(frame), None).await
+    }
+
+    /// A sandbox is to be removed.
+    pub(crate) async fn remove_sandbox(&self, sandbox: SandboxId) -> Result<(), Gone> {
+        // First, so that what is placed meanwhile tells of it anew behind this.
+        self.settled().remove(&sandbox);
+        let frame = Box::new(server::remove_sandbox(sandbox));
+        self.wish(Command::Sandbox(frame), None).await
+    }
+
+    fn settled(&self) -> MutexGuard<'_, HashSet<SandboxId>> {
+        self.0
+            .settled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for room for a frame, then does it. One frame leaves for each command at most, so

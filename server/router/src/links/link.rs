@@ -26,6 +26,7 @@ use super::{
     Inbound, LinkEnd, LinkIdentity, Links, Serving,
     handle::{Gone, LinkHandle, Open, Outbound},
     registry,
+    reports::{Reporting, Reports},
     shown::Shown,
 };
 use crate::{
@@ -123,6 +124,8 @@ struct LinkTask {
     heard_at: Timestamp,
     /// What this link shows of the runner's memory.
     shown: Arc<Shown>,
+    /// How the sandboxes of its pool are, to be stored.
+    reports: Arc<Reports>,
     /// It is stored then, and asked whether the link still holds.
     store_heard_at: Instant,
     storing_heard: Option<JoinHandle<()>>,
@@ -141,6 +144,17 @@ enum Event<'a> {
     Frame(Option<v1::RunnerFrame>),
     Writable(Option<mpsc::Permit<'a, Box<v1::ServerFrame>>>),
     Time,
+}
+
+impl Reporting {
+    fn of(link: &LinkTask) -> Self {
+        Self {
+            reports: Arc::clone(&link.reports),
+            serving: Arc::clone(&link.serving),
+            who: Arc::clone(&link.who),
+            link: link.link.clone(),
+        }
+    }
 }
 
 impl LinkTask {
@@ -172,6 +186,7 @@ impl LinkTask {
             shown: Arc::new(Shown::of(facts)),
             store_heard_at: began + options.heard_every,
             storing_heard: None,
+            reports: Arc::default(),
             serving,
             registry,
         }
@@ -222,6 +237,7 @@ impl LinkTask {
         let (ended, running) = found.into_iter().partition(|id| has_ended.contains(id));
         let ports = links.ports(self.serving.rows.operations(&self.who));
         let collecting = links.collectors.attach_all(ports, ended, running);
+        let reporting = tokio::spawn(Reporting::of(self).run());
         let serving = Arc::clone(&self.serving);
         let mut waits = Waits {
             stop,
@@ -235,6 +251,7 @@ impl LinkTask {
             }
         };
         collecting.abort();
+        reporting.abort();
         end
     }
 
@@ -293,6 +310,8 @@ impl LinkTask {
                     heard.map(|()| open.machine.accepted_sequence())
                 })??;
                 self.accepted(accepted);
+                let reports = self.link.with(|open| open.machine.take_reports())?;
+                self.reports.add(reports);
             }
             Event::Writable(Some(permit)) => {
                 // Somebody else may have sent it in place of his own.

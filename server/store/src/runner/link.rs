@@ -2,7 +2,8 @@
 //! under an older one has no effect: its late end never removes a newer link.
 
 use shared_types::{
-    Generation, Incarnation, OperationId, ReplicaId, RunnerId, SessionId, TenantId, Timestamp,
+    Generation, Incarnation, Isolation, OperationId, ReplicaId, RunnerId, SessionId, TenantId,
+    Timestamp,
 };
 
 use super::{MAX_HOST_BYTES, RunnerRow};
@@ -38,12 +39,27 @@ pub struct LinkClaim {
     pub features: Vec<String>,
     /// Where operations can happen.
     pub sandboxes: Vec<NewSandbox>,
+    /// What it makes sandboxes with, where it does.
+    pub pool: Option<ClaimedPool>,
     /// The operations that it remembers.
     pub remembered: Vec<OperationId>,
     /// What is stored of an operation that it has forgotten.
     pub lost: LostOutcome,
     /// The same where the database is an older copy, so that it may only seem to be open.
     pub lost_to_restoration: LostOutcome,
+}
+
+/// A runner that makes sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimedPool {
+    /// With what.
+    pub backend: String,
+    /// From what; the first is the default.
+    pub templates: Vec<String>,
+    /// What is kept apart there, by its word.
+    pub isolation: Isolation,
+    /// Why nothing can be made there now; empty where it can.
+    pub problem: String,
 }
 
 /// Whether a link still holds.
@@ -226,11 +242,13 @@ async fn take(
     claim: &LinkClaim,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    let pool = claim.pool.as_ref();
     let taken = query(
         "UPDATE runners SET generation = $1, replica_id = $2, connected_at = $3,
              last_seen_at = $3, journal_id = $4, boot_id = $5, journal_sequence = $6,
              accepted_sequence = $6, version = $7, hostname = $8, os = $9, architecture = $10,
-             features = $11, loses_unlisted = 0
+             features = $11, loses_unlisted = 0, pool_backend = $15, pool_templates = $16,
+             pool_isolation = $17, pool_problem = $18
          WHERE tenant_id = $12 AND id = $13 AND generation = $14 AND revoked_at IS NULL",
     )
     .bind(integer(generation.0))
@@ -247,6 +265,10 @@ async fn take(
     .bind(before.tenant.to_string())
     .bind(before.id.to_string())
     .bind(integer(before.generation.0))
+    .bind(pool.map(|pool| pool.backend.clone()))
+    .bind(pool.map(|pool| json(&pool.templates)))
+    .bind(pool.map(|pool| pool.isolation.to_string()))
+    .bind(pool.map(|pool| pool.problem.clone()))
     .execute(tx)
     .await?;
     if taken == 0 {

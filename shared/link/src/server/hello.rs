@@ -4,10 +4,11 @@ use proto::{OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION, v1};
 use shared_types::{
     Incarnation, Isolation, OperationId, RunnerId, SandboxId,
     clean::{clean_line, is_clean_line},
+    is_sandbox_name,
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 
-use crate::wire::{Malformed, number, operation_id, words};
+use crate::wire::{Malformed, PoolFacts, number, operation_id, words};
 
 /// Longest text that a runner may say of itself (its host's name, its version), in bytes.
 const MAX_WORD_BYTES: usize = 256;
@@ -39,6 +40,8 @@ pub struct HelloFacts {
     pub features: Vec<String>,
     /// Where operations can happen on it.
     pub sandboxes: Vec<SandboxFacts>,
+    /// What it makes sandboxes with, where it does.
+    pub pool: Option<PoolFacts>,
     /// The operations that it remembers.
     pub inventory: Vec<Remembered>,
 }
@@ -151,6 +154,7 @@ pub fn facts(runner: RunnerId, hello: v1::Hello) -> Result<HelloFacts, Malformed
             .into_iter()
             .map(sandbox)
             .collect::<Result<_, _>>()?,
+        pool: capabilities.pool.map(pool).transpose()?,
         inventory: inventory(&hello.inventory)?,
     })
 }
@@ -190,6 +194,30 @@ fn sandbox(runner: RunnerId, wire: v1::Sandbox) -> Result<SandboxFacts, Malforme
             .map_err(|error| Malformed(format!("a sandbox's isolation is unknown: {error}")))?,
         name: wire.name,
         root: clean_line(&wire.root, MAX_PATH_BYTES),
+        problem: words(&wire.problem),
+    })
+}
+
+fn pool(wire: v1::Pool) -> Result<PoolFacts, Malformed> {
+    if !(1..=MAX_OFFERS).contains(&wire.templates.len()) {
+        return Err(Malformed(format!(
+            "the first message offers {} templates, where 1 to {MAX_OFFERS} are possible",
+            wire.templates.len()
+        )));
+    }
+    if !wire.templates.iter().all(|name| is_sandbox_name(name)) {
+        return Err(Malformed::new(
+            "the first message offers a template whose name is none",
+        ));
+    }
+    bounded("the pool's backend", &wire.backend, MAX_WORD_BYTES)?;
+    Ok(PoolFacts {
+        backend: words(&wire.backend),
+        templates: wire.templates,
+        isolation: wire
+            .isolation
+            .parse()
+            .map_err(|error| Malformed(format!("a pool's isolation is unknown: {error}")))?,
         problem: words(&wire.problem),
     })
 }

@@ -1,11 +1,14 @@
 //! One link as the server sees it, from its welcome on: verdicts on the inventory, who reads
 //! what, signs of life both ways.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
 
 use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{CancelAnswer, OutputStream};
-use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal};
+use shared_types::{Epoch, Generation, Incarnation, OperationId, Owner, Refusal, SandboxId};
 
 use super::{
     hello::HelloFacts,
@@ -13,8 +16,11 @@ use super::{
 };
 use crate::{
     pulse::{Beat, Pulse},
-    wire::{self, Expects, Malformed},
+    wire::{self, Expects, Malformed, SandboxReport},
 };
+
+/// Reports of different sandboxes that wait to be taken, at most: more than a pool may have.
+const MAX_REPORTS: usize = 20_000;
 
 /// The times of a link.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +79,8 @@ pub enum Command<P> {
         /// Which operation.
         id: OperationId,
     },
+    /// Something is to become of a sandbox of the runner's pool.
+    Sandbox(Box<server_frame::Kind>),
 }
 
 /// Who reads an operation's output.
@@ -142,6 +150,8 @@ pub struct Link<P> {
     /// Frames for the runner.
     outgoing: VecDeque<server_frame::Kind>,
     pulse: Pulse,
+    /// What the runner said of its pool's sandboxes, until it is taken; of each the last.
+    reports: HashMap<SandboxId, SandboxReport>,
 }
 
 impl<P: Post> Link<P> {
@@ -160,6 +170,7 @@ impl<P: Post> Link<P> {
             subscriptions: Subscriptions::new(),
             outgoing: VecDeque::from([welcome]),
             pulse: Pulse::new(now, times.heartbeat_every, times.lease),
+            reports: HashMap::new(),
         }
     }
 
@@ -197,7 +208,10 @@ impl<P: Post> Link<P> {
         self.pulse.heard(now);
         let handled = match frame.kind {
             // Nothing that this build knows: a newer runner may say more.
-            None | Some(Kind::Heartbeat(_) | Kind::SandboxReport(_)) => Ok(()),
+            None | Some(Kind::Heartbeat(_)) => Ok(()),
+            Some(Kind::SandboxReport(report)) => {
+                wire::read_report(&report).map(|report| self.reported(report))
+            }
             Some(Kind::Proof(_) | Kind::Hello(_)) => {
                 Err(Malformed::new("a second first message came"))
             }
@@ -230,6 +244,17 @@ impl<P: Post> Link<P> {
         handled
             .map(|()| None)
             .map_err(|malformed| Over::Violation(malformed.to_string()))
+    }
+
+    fn reported(&mut self, report: SandboxReport) {
+        if self.reports.len() < MAX_REPORTS || self.reports.contains_key(&report.sandbox) {
+            self.reports.insert(report.sandbox, report);
+        }
+    }
+
+    /// What the runner has said of its pool's sandboxes since this was asked last.
+    pub fn take_reports(&mut self) -> Vec<SandboxReport> {
+        std::mem::take(&mut self.reports).into_values().collect()
     }
 
     /// Operations that the runner has accepted since its journal began, by its own word. Whoever
@@ -267,6 +292,7 @@ impl<P: Post> Link<P> {
             // Whoever reads it would wait for its end in vain; the next inventory says it again.
             Command::Forget { id } if self.subscriptions.is_read(id) => return,
             Command::Forget { id } => wire::forget(id),
+            Command::Sandbox(frame) => *frame,
         };
         self.outgoing.push_back(kind);
     }

@@ -8,8 +8,8 @@ use std::{
 use async_trait::async_trait;
 use shared_sandbox::{Operation, Outcome, Request};
 use shared_types::{
-    Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, Timestamp,
-    clock::BootMoment, event::Choice,
+    Epoch, Generation, Incarnation, Isolation, OperationId, RunnerId, SandboxId, SandboxSpec,
+    Timestamp, clock::BootMoment, event::Choice,
 };
 
 use super::{
@@ -113,6 +113,7 @@ impl Store {
             name: runner.name.clone(),
             state: RunnerState::Offline { since: Some(since) },
             locked: false,
+            pool: false,
             sandboxes: vec![sandbox],
             believed: false,
             incarnation: Some(runner.incarnation.clone()),
@@ -292,6 +293,7 @@ impl Rows {
             name: who.name.clone(),
             state: RunnerState::Online,
             locked: false,
+            pool: false,
             sandboxes: sandboxes.collect(),
             believed: false,
             incarnation: Some(hello.incarnation.clone()),
@@ -430,6 +432,10 @@ impl Operations for Store {
         Ok(settled)
     }
 
+    async fn sandbox_spec(&self, _: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
+        Ok(None)
+    }
+
     fn outputs(&self) -> Arc<dyn Outputs> {
         self.area.clone()
     }
@@ -491,6 +497,10 @@ impl LinkRows for Store {
         let verdicts = operations.iter();
         let verdicts = verdicts.map(|id| (*id, rows.verdict(*id, &self.area)));
         Ok(verdicts.collect())
+    }
+
+    async fn reported(&self, _: &LinkIdentity, _: &SandboxReport) -> Result<bool, PortError> {
+        Ok(false)
     }
 
     fn operations(&self, _who: &LinkIdentity) -> Arc<dyn Operations> {

@@ -1,0 +1,78 @@
+//! What a runner says of the sandboxes of its pool: stored beside the link, which does not wait for the store.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use shared_link::server::SandboxReport;
+use shared_types::SandboxId;
+use tokio::{
+    sync::Notify,
+    time::{Duration, sleep},
+};
+
+use super::{LinkIdentity, Serving, handle::LinkHandle};
+
+/// After how long a store that did not answer is asked again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Reports that are not stored yet; of each sandbox the last.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    new: Mutex<HashMap<SandboxId, SandboxReport>>,
+    changed: Notify,
+}
+
+/// Stores them for as long as the link is there.
+pub(super) struct Reporting {
+    pub(super) reports: Arc<Reports>,
+    pub(super) serving: Arc<Serving>,
+    pub(super) who: Arc<LinkIdentity>,
+    pub(super) link: LinkHandle,
+}
+
+impl Reports {
+    pub(super) fn add(&self, reports: Vec<SandboxReport>) {
+        if reports.is_empty() {
+            return;
+        }
+        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        new.extend(reports.into_iter().map(|report| (report.sandbox, report)));
+        drop(new);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> HashMap<SandboxId, SandboxReport> {
+        std::mem::take(&mut *self.new.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Reporting {
+    /// Until it is aborted.
+    pub(super) async fn run(self) {
+        loop {
+            for report in self.reports.take().into_values() {
+                self.store(report).await;
+            }
+            self.reports.changed.notified().await;
+        }
+    }
+
+    async fn store(&self, report: SandboxReport) {
+        loop {
+            match self.serving.rows.reported(&self.who, &report).await {
+                Ok(false) => return,
+                Ok(true) => {
+                    // A link that is gone is told again, by the reports of the next one.
+                    let _ = self.link.remove_sandbox(report.sandbox).await;
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(sandbox.id = %report.sandbox, %error, "failed to store how a sandbox is");
+                    sleep(AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+}

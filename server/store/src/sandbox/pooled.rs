@@ -1,0 +1,292 @@
+//! Sandboxes of pools: one for each user who works on a runner that makes them. The server says what each is
+//! to be; its runner says how it is.
+//!
+//! The id follows from the runner and the user, so that making one twice makes it once.
+
+use shared_types::{
+    RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, TenantId,
+    Timestamp, UserId, limits::MAX_PATH_BYTES,
+};
+
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, json},
+    database::{FromRow, Row, page, query, query_as},
+    error::bounded,
+};
+
+/// A sandbox of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PooledSandbox {
+    /// Its id.
+    pub id: SandboxId,
+    /// The runner that makes it.
+    pub runner: RunnerId,
+    /// What that is called.
+    pub runner_name: String,
+    /// Whose it is.
+    pub owner: UserId,
+    /// What that person is called.
+    pub owner_name: String,
+    /// What it is to be.
+    pub spec: SandboxSpec,
+    /// How it is, as its runner said last.
+    pub state: SandboxState,
+    /// Why it is so; may be empty.
+    pub reason: String,
+    /// Since when it is in that state.
+    pub since: Timestamp,
+}
+
+/// What a report came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// It is stored.
+    Stored,
+    /// Nobody wants that sandbox any more.
+    NotWanted,
+    /// This database knows no such sandbox of that runner: it may be an older copy.
+    Unknown,
+}
+
+macro_rules! select_pooled {
+    ($rest:literal) => {
+        concat!(
+            "SELECT sandboxes.id AS id, sandboxes.runner_id AS runner_id, runners.name AS runner_name,
+                 sandboxes.owner_id AS owner_id, users.name AS owner_name, spec, state, state_reason,
+                 state_since
+             FROM sandboxes
+             JOIN runners ON runners.tenant_id = sandboxes.tenant_id AND runners.id = sandboxes.runner_id
+             JOIN users ON users.tenant_id = sandboxes.tenant_id AND users.id = sandboxes.owner_id
+             WHERE sandboxes.tenant_id = $1 AND wanted = 1 AND revoked_at IS NULL ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// The user's sandbox on the runner, which is a pool: wanted from now on, with the pool's first template
+    /// and the usual limits where it is new.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner; [`StoreError::Conflict`] if it makes none.
+    pub async fn want_sandbox(
+        &self,
+        tenant: TenantId,
+        (runner, user): (RunnerId, UserId),
+        now: Timestamp,
+    ) -> Result<SandboxId, StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let row: Row = query(
+            "SELECT pool_templates FROM runners WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .fetch_one(&mut tx)
+        .await?;
+        let templates: Vec<String> = match row.maybe_text("pool_templates")? {
+            Some(_) => row.json("pool_templates")?,
+            None => Vec::new(),
+        };
+        let template = templates.into_iter().next();
+        let template = template.ok_or(StoreError::Conflict("the runner makes no sandboxes"))?;
+        let spec = SandboxSpec {
+            name: user.to_string(),
+            template,
+            limits: SandboxLimits::default(),
+            network: SandboxNetwork::None,
+        };
+        let id = SandboxId::derive(runner, &spec.name);
+        query(
+            "INSERT INTO sandboxes
+                 (tenant_id, id, runner_id, name, root, isolation, generation, updated_at, owner_id,
+                  spec, wanted, state, state_since)
+             VALUES ($1, $2, $3, $4, '/workspace', 'none', 0, $5, $4, $6, 1, 'wanted', $5)
+             ON CONFLICT (tenant_id, id) DO UPDATE SET wanted = 1, updated_at = excluded.updated_at,
+                 spec = CASE WHEN sandboxes.wanted = 1 THEN sandboxes.spec ELSE excluded.spec END,
+                 state = CASE WHEN sandboxes.wanted = 1 THEN sandboxes.state ELSE 'wanted' END,
+                 state_since = CASE WHEN sandboxes.wanted = 1 THEN sandboxes.state_since
+                     ELSE excluded.state_since END",
+        )
+        .bind(tenant.to_string())
+        .bind(id.to_string())
+        .bind(runner.to_string())
+        .bind(user.to_string())
+        .bind(now.as_micros())
+        .bind(json(&spec))
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        Ok(id)
+    }
+
+    /// What a sandbox is to be; nothing, where it is a workspace or not wanted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn sandbox_spec(
+        &self,
+        tenant: TenantId,
+        sandbox: SandboxId,
+    ) -> Result<Option<SandboxSpec>, StoreError> {
+        let row = query(
+            "SELECT spec FROM sandboxes
+             WHERE tenant_id = $1 AND id = $2 AND owner_id IS NOT NULL AND wanted = 1",
+        )
+        .bind(tenant.to_string())
+        .bind(sandbox.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row.map(|row| row.json("spec")).transpose()?)
+    }
+
+    /// The runner says that its sandbox is like this.
+    ///
+    /// # Errors
+    /// [`StoreError::TooLarge`], [`StoreError::Unavailable`].
+    pub async fn sandbox_reported(
+        &self,
+        tenant: TenantId,
+        (runner, sandbox): (RunnerId, SandboxId),
+        (state, reason): (SandboxState, &str),
+        now: Timestamp,
+    ) -> Result<Reported, StoreError> {
+        bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
+        let mut tx = self.write(tenant).await?;
+        let row = query(
+            "UPDATE sandboxes SET
+                 state_since = CASE WHEN state = $4 THEN state_since ELSE $6 END,
+                 state = $4, state_reason = $5
+             WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL
+             RETURNING wanted",
+        )
+        .bind(tenant.to_string())
+        .bind(sandbox.to_string())
+        .bind(runner.to_string())
+        .bind(state.name())
+        .bind(reason)
+        .bind(now.as_micros())
+        .fetch_optional(&mut tx)
+        .await?;
+        tx.commit().await?;
+        Ok(match row {
+            None => Reported::Unknown,
+            Some(row) if row.count("wanted")? == 1 || state == SandboxState::Removed => {
+                Reported::Stored
+            }
+            Some(_) => Reported::NotWanted,
+        })
+    }
+
+    /// The sandboxes of one user, or of all, by id, after that id (empty: from the start).
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn pooled_sandboxes(
+        &self,
+        tenant: TenantId,
+        owner: Option<UserId>,
+        after: &str,
+        at_most: u32,
+    ) -> Result<Vec<PooledSandbox>, StoreError> {
+        let owner = owner.map(|owner| owner.to_string()).unwrap_or_default();
+        Ok(query_as(select_pooled!(
+            "AND (sandboxes.owner_id = $2 OR $2 = '') AND sandboxes.id > $3
+             ORDER BY sandboxes.id LIMIT $4"
+        ))
+        .bind(tenant.to_string())
+        .bind(owner)
+        .bind(after)
+        .bind(page(at_most))
+        .fetch_all(&mut self.read(tenant).await?)
+        .await?)
+    }
+
+    /// A sandbox of a pool that is wanted.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn pooled_sandbox(
+        &self,
+        tenant: TenantId,
+        id: SandboxId,
+    ) -> Result<PooledSandbox, StoreError> {
+        Ok(query_as(select_pooled!("AND sandboxes.id = $2"))
+            .bind(tenant.to_string())
+            .bind(id.to_string())
+            .fetch_one(&mut self.read(tenant).await?)
+            .await?)
+    }
+
+    /// It is to be like this from its next start on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn set_sandbox_spec(
+        &self,
+        tenant: TenantId,
+        id: SandboxId,
+        spec: &SandboxSpec,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let changed = query(
+            "UPDATE sandboxes SET spec = $3, updated_at = $4
+             WHERE tenant_id = $1 AND id = $2 AND owner_id IS NOT NULL AND wanted = 1",
+        )
+        .bind(tenant.to_string())
+        .bind(id.to_string())
+        .bind(json(spec))
+        .bind(now.as_micros())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        match changed {
+            0 => Err(StoreError::NotFound),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody wants it any more: its runner removes it with its files.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn unwant_sandbox(
+        &self,
+        tenant: TenantId,
+        id: SandboxId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let changed = query(
+            "UPDATE sandboxes SET wanted = 0, updated_at = $3
+             WHERE tenant_id = $1 AND id = $2 AND owner_id IS NOT NULL AND wanted = 1",
+        )
+        .bind(tenant.to_string())
+        .bind(id.to_string())
+        .bind(now.as_micros())
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await?;
+        match changed {
+            0 => Err(StoreError::NotFound),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FromRow for PooledSandbox {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: row.parsed("id")?,
+            runner: row.parsed("runner_id")?,
+            runner_name: row.text("runner_name")?,
+            owner: row.parsed("owner_id")?,
+            owner_name: row.text("owner_name")?,
+            spec: row.json("spec")?,
+            state: row.parsed("state")?,
+            reason: row.text("state_reason")?,
+            since: row.time("state_since")?,
+        })
+    }
+}
