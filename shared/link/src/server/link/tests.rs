@@ -28,6 +28,7 @@ fn id(number: u128) -> OperationId {
 /// What a runner is told upon these verdicts, behind its welcome, and what is to be collected.
 fn judged(verdicts: Vec<(OperationId, Verdict)>) -> (Vec<String>, Vec<OperationId>) {
     let facts = HelloFacts {
+        pool: None,
         protocol_version: 1,
         software_version: String::new(),
         incarnation: incarnation(),
