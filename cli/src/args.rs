@@ -125,6 +125,14 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Option<Runners>,
     },
+    /// List, start, stop, limit or remove sandboxes: containers on runners that make one for each person
+    Sandboxes {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+        #[command(subcommand)]
+        command: Option<Sandboxes>,
+    },
     /// List the settings with who set them, or change them
     #[command(args_conflicts_with_subcommands = true)]
     Config {
@@ -203,6 +211,89 @@ pub(crate) struct Chat {
     /// Print one JSON object per line: events and live output
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sandboxes {
+    /// List them (the default): yours, and everybody's for admins
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start one now, and not with its next command
+    Start {
+        /// Its id, or the runner on which it is yours
+        sandbox: String,
+    },
+    /// Stop one with what runs in it. Its files stay, and the next command starts it
+    Stop {
+        /// Its id, or the runner on which it is yours
+        sandbox: String,
+    },
+    /// Remove one with its files
+    Remove {
+        /// Its id, or the runner on which it is yours
+        sandbox: String,
+    },
+    /// Change what one may use, from its next start on (admins)
+    Set(SetSandbox),
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = true)]
+pub(crate) struct SandboxLimits {
+    /// Memory, such as 512MiB or 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
+    /// Processors, such as 0.5 or 2
+    #[arg(long, value_name = "NUMBER", value_parser = processors)]
+    pub(crate) cpus: Option<u32>,
+    /// Processes and threads at the same time
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) processes: Option<u32>,
+    /// Stop it after this time without a command, such as 30m
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) idle_for: Option<Duration>,
+    /// What it reaches: none, or open for all that its runner's host reaches
+    #[arg(long, value_name = "none|open")]
+    pub(crate) network: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SetSandbox {
+    /// Its id, or the runner on which it is yours
+    pub(crate) sandbox: String,
+    #[command(flatten)]
+    pub(crate) limits: SandboxLimits,
+}
+
+/// A number of bytes, with a unit.
+fn size(text: &str) -> Result<u64, &'static str> {
+    const UNITS: [(&str, u64); 4] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("", 1),
+    ];
+    let (digits, unit) = UNITS
+        .into_iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))
+        .unwrap_or((text, 1));
+    let number: Option<u64> = digits.trim().parse().ok();
+    let bytes = number.and_then(|number| number.checked_mul(unit));
+    bytes.ok_or("write a size such as 512MiB or 2GiB")
+}
+
+/// Thousandths of a processor.
+fn processors(text: &str) -> Result<u32, &'static str> {
+    let wrong = "write a number of processors such as 0.5 or 2";
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if part.len() > 3 || whole.is_empty() {
+        return Err(wrong);
+    }
+    let thousandths = format!("{whole}{part:0<3}").parse();
+    thousandths.map_err(|_| wrong)
 }
 
 #[derive(Debug, Subcommand)]

@@ -25,6 +25,7 @@ mod ps;
 mod remote;
 mod render;
 mod runners;
+mod sandboxes;
 mod screen;
 mod server;
 mod sessions;
@@ -182,6 +183,9 @@ async fn run(
         }
         Command::Runners { json, command } => {
             runners::run(&client, screen, json, (command, settings.home())).await?;
+        }
+        Command::Sandboxes { json, command } => {
+            sandboxes::run(&client, screen, json, command).await?;
         }
         Command::Config { list, command } => match command {
             None => config::list(&client, screen, &list).await?,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use shared_api::{CreateJoinToken, JoinToken, Me, Runner, Workspace};
+use shared_api::{CreateJoinToken, JoinToken, Me, Pool, Runner, Workspace};
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
@@ -78,7 +78,10 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
             runner.platform.clone(),
             owner(runner),
             shared_with(runner),
-            format!("{}:{}", runner.hostname, runner.workspace),
+            match &runner.pool {
+                None => format!("{}:{}", runner.hostname, runner.workspace),
+                Some(pool) => made_with(pool),
+            },
         ]);
         for workspace in runner.sandboxes.iter().skip(1) {
             table.row(of_workspace(runner, workspace));
@@ -97,6 +100,15 @@ pub(crate) async fn list(client: &Client, screen: Screen, json: bool) -> anyhow:
         }
     }
     Ok(())
+}
+
+/// What a runner makes for each person, and why it cannot.
+fn made_with(pool: &Pool) -> String {
+    let templates = pool.templates.join(", ");
+    match &pool.problem {
+        None => format!("a sandbox for each person ({}: {templates})", pool.backend),
+        Some(problem) => format!("no sandboxes now: {}", clean_line(problem, MAX_WORDS)),
+    }
 }
 
 /// A line below a runner's own, of a workspace beside its first one.

@@ -5,8 +5,8 @@
 //! allows to nobody is refused before the look-up, so that such a refusal tells nothing either.
 
 use server_store::{
-    CredentialRow, ListedOperation, PersonRow, Role, RunnerRow, SandboxRow, Scopes, SessionRow,
-    Store, StoreError, UserKind,
+    CredentialRow, ListedOperation, PersonRow, PooledSandbox, Role, RunnerRow, SandboxRow, Scopes,
+    SessionRow, Store, StoreError, UserKind,
 };
 use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, TenantId, UserId};
 
@@ -186,6 +186,34 @@ impl Gate {
                 ),
             })
         })
+    }
+
+    /// A sandbox of a pool that is wanted.
+    pub(crate) async fn sandbox(
+        &self,
+        ctx: &OpContext,
+        action: Action,
+        id: SandboxId,
+    ) -> Result<PooledSandbox, AppError> {
+        const NOUN: &str = "sandbox";
+        checked(ctx, action, &Resource::Unknown, NOUN)?;
+        let row = found(self.store.pooled_sandbox(ctx.tenant, id).await, NOUN)?;
+        let resource = Resource::Thing {
+            owner: row.owner,
+            shared: false,
+        };
+        checked(ctx, action, &resource, NOUN)?;
+        Ok(row)
+    }
+
+    /// Whether the subject may see the sandboxes of others beside its own.
+    pub(crate) fn sees_all_sandboxes(&self, ctx: &OpContext) -> Result<bool, AppError> {
+        checked(ctx, Action::SeeSandbox, &Resource::Own, "sandbox")?;
+        let anybodys = Resource::Thing {
+            owner: NOBODY,
+            shared: false,
+        };
+        Ok(allow(&ctx.subject(), Action::SeeSandbox, &anybodys).is_ok())
     }
 
     /// The runners that the subject may see, by name, after that name (empty: from the start).

@@ -29,6 +29,7 @@ mod replicas;
 mod requests;
 pub mod rights;
 mod runners;
+mod sandboxes;
 mod session_log;
 mod sessions;
 mod settings;
@@ -73,11 +74,12 @@ pub use people::{Invited, People, Person};
 
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
+pub use sandboxes::{SandboxChange, Sandboxes};
 pub use server_agent::{Live, Task};
 pub use server_router::links::{LinkIdentity, LinkSealer};
 pub use server_store::{AuditRow, CredentialKind, Role, Scope, Scopes, UserKind};
 pub use server_store::{MAX_ANSWER_BYTES, Page, RequestAnswer, SessionChange, SessionFilter};
-pub use server_store::{SandboxRow, SettingLayer, SettingName};
+pub use server_store::{PooledSandbox, SandboxRow, SettingLayer, SettingName};
 pub use sessions::{Sent, Session, SessionLink, SessionTerms, Sessions, SharedSession};
 pub use settings::{ChangeSettings, CurrentSettings, OperatorSettings, SetBy, Setting, Settings};
 pub use shared_sandbox::{CancelAnswer, OutputStream};
@@ -193,6 +195,8 @@ pub struct App {
     pub settings: Settings,
     /// Runners and the choice among them.
     pub runners: Runners,
+    /// The sandboxes of pools.
+    pub sandboxes: Sandboxes,
     /// Who is here.
     pub people: People,
     /// What was done.
@@ -284,6 +288,7 @@ impl App {
             parts.isolation.clone(),
             clock.clone(),
         );
+        let sandboxes = Sandboxes::new((store.clone(), gate.clone()), links.clone(), clock.clone());
         let sweep = Sweep {
             runners: runners.clone(),
             silence: parts.ephemeral_silence,
@@ -347,6 +352,7 @@ impl App {
             operations,
             settings,
             runners,
+            sandboxes,
             people,
             audit,
             requests,

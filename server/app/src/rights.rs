@@ -87,6 +87,12 @@ pub enum Action {
     ShareRunner,
     /// Become the owner of a runner.
     TakeRunner,
+    /// List sandboxes.
+    SeeSandbox,
+    /// Make, start, stop and remove a sandbox.
+    ChangeSandbox,
+    /// Change what a sandbox may use and reach.
+    LimitSandbox,
     /// Make a token with which runners enrol.
     MakeJoinToken,
     /// See what counts for oneself and for one's sessions.
@@ -302,6 +308,16 @@ const fn runners(scopes: &'static [Scope], own: Role, shared: Role) -> Rule {
     }
 }
 
+/// A rule for sandboxes, which are shared with nobody, and of which admins have all.
+const fn sandboxes(scopes: &'static [Scope], own: Role) -> Rule {
+    Rule {
+        scopes,
+        own: Some(own),
+        shared: None,
+        foreign: Some(Admin),
+    }
+}
+
 /// A rule for people: oneself, and others.
 const fn people(scopes: &'static [Scope], own: Option<Role>, others: Role) -> Rule {
     Rule {
@@ -334,6 +350,9 @@ impl Action {
         Self::RemoveRunner,
         Self::ShareRunner,
         Self::TakeRunner,
+        Self::SeeSandbox,
+        Self::ChangeSandbox,
+        Self::LimitSandbox,
         Self::MakeJoinToken,
         Self::SeeSettings,
         Self::ChangeSettings,
@@ -373,6 +392,9 @@ impl Action {
             Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
                 runners(&[Runners], Member, Admin)
             }
+            Self::SeeSandbox => sandboxes(&[Chat, Runners, Exec, Read], Viewer),
+            Self::ChangeSandbox => sandboxes(&[Runners, Exec], Member),
+            Self::LimitSandbox => sandboxes(&[Runners], Admin),
             Self::SeePeople => people(&[Chat, Runners, Exec, Read, Manage], Some(Viewer), Viewer),
             Self::InvitePerson => people(&[Manage], None, Admin),
             Self::ChangeRole => people(&[Manage], Some(Admin), Admin),
@@ -394,6 +416,7 @@ impl Action {
             Self::UseRunner | Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
                 Some(Self::SeeRunner)
             }
+            Self::ChangeSandbox | Self::LimitSandbox => Some(Self::SeeSandbox),
             _ => None,
         }
     }
@@ -427,6 +450,9 @@ impl fmt::Display for Action {
             Self::RemoveRunner => "remove a runner",
             Self::ShareRunner => "share a runner",
             Self::TakeRunner => "take a runner",
+            Self::SeeSandbox => "list sandboxes",
+            Self::ChangeSandbox => "start or remove a sandbox",
+            Self::LimitSandbox => "limit a sandbox",
             Self::MakeJoinToken => "add a runner",
             Self::SeeSettings => "see settings",
             Self::ChangeSettings => "change a setting",

@@ -7,8 +7,8 @@ use server_router::{
     ports::lost_to_revocation,
 };
 use server_store::{
-    By, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SandboxRow, SettingsOf,
-    SharedWith, Store,
+    By, ClaimedPool, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SandboxRow,
+    SettingsOf, SharedWith, Store,
 };
 use shared_types::{
     AddressRange, Clock, Entropy, Isolation, JoinTokenId, RunnerId, TenantId, Timestamp, Token,
@@ -57,6 +57,8 @@ pub struct Runner {
     pub believed: bool,
     /// Its workspaces, the first one first.
     pub sandboxes: Vec<SandboxRow>,
+    /// What it makes sandboxes with, where it does.
+    pub pool: Option<ClaimedPool>,
     /// Its host's name.
     pub hostname: String,
     /// Its host's system and processor.
@@ -347,9 +349,11 @@ impl Runners {
 
     async fn shown(&self, row: RunnerRow, active: Option<RunnerId>) -> Result<Runner, AppError> {
         let sandboxes = self.store.sandboxes_of_runner(row.tenant, row.id).await?;
-        let isolation = sandboxes
-            .first()
-            .map_or_else(Isolation::none, |sandbox| sandbox.isolation.clone());
+        let isolation = match (&row.pool, sandboxes.first()) {
+            (Some(pool), _) => pool.isolation.clone(),
+            (None, Some(first)) => first.isolation.clone(),
+            (None, None) => Isolation::none(),
+        };
         let shares = self.store.shares_of_runner(row.tenant, row.id).await?;
         let now = self.clock.now();
         Ok(Runner {
@@ -367,6 +371,7 @@ impl Runners {
             isolation,
             believed: self.isolation.believes(row.id),
             sandboxes,
+            pool: row.pool,
             hostname: row.hostname,
             platform: if row.os.is_empty() {
                 String::new()

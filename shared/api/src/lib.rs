@@ -390,6 +390,9 @@ messages! {
         /// All its workspaces as it reported them at its newest connect, the first one first.
         #[serde(default)]
         pub sandboxes: Vec<Workspace>,
+        /// What it makes sandboxes with, where it does: it has no workspaces then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub pool: Option<Pool>,
         /// Its host's name.
         pub hostname: String,
         /// Its host's system, such as `linux/x86_64`.
@@ -423,6 +426,93 @@ messages! {
         /// Why nothing can happen there; absent where it can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub problem: Option<String>,
+    }
+
+    /// What a runner makes sandboxes with.
+    pub struct Pool {
+        /// With what: `docker`.
+        pub backend: String,
+        /// What they can be made from; the first is the default.
+        pub templates: Vec<String>,
+        /// What its runner reports that is kept apart there: `none`, or properties joined by `+`.
+        pub isolation: String,
+        /// Why nothing can be made there now; absent where it can.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub problem: Option<String>,
+    }
+
+    /// A container of one user on a runner that makes them.
+    pub struct Sandbox {
+        /// Its id.
+        pub id: SandboxId,
+        /// The runner's id.
+        pub runner: RunnerId,
+        /// The runner's name.
+        pub runner_name: String,
+        /// The name of the person whose it is.
+        pub owner: String,
+        /// What it is made from.
+        pub template: String,
+        /// How it is: `wanted`, `starting`, `running`, `stopped` or `failed`.
+        pub state: String,
+        /// Why it is so; absent where there is nothing to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
+        /// Since when it is in that state.
+        pub since: Timestamp,
+        /// Memory for its commands together, in bytes.
+        pub memory_bytes: u64,
+        /// Processor time, in thousandths of a processor.
+        pub cpu_millis: u32,
+        /// Processes and threads at the same time.
+        pub processes: u32,
+        /// How long it may be without an operation before it is stopped, in milliseconds.
+        pub idle_for_ms: u64,
+        /// What it reaches: `none` or `open`.
+        pub network: String,
+    }
+
+    /// A page of sandboxes.
+    pub struct Sandboxes {
+        /// The sandboxes, by id.
+        pub sandboxes: Vec<Sandbox>,
+        /// Where the next page begins, to be passed as `after`; absent where this is the last one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub next: Option<String>,
+    }
+
+    /// Asks for one's own sandbox on a runner.
+    #[serde(deny_unknown_fields)]
+    pub struct CreateSandbox {
+        /// The runner's name or id.
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 127))]
+        pub runner: String,
+    }
+
+    /// Changes what a sandbox may use, from its next start on. What is absent stays.
+    #[serde(deny_unknown_fields)]
+    #[derive(Default)]
+    pub struct ChangeSandbox {
+        /// Memory, in bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 67108864, maximum = 1099511627776u64))]
+        pub memory_bytes: Option<u64>,
+        /// Processor time, in thousandths of a processor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 50, maximum = 1024000))]
+        pub cpu_millis: Option<u32>,
+        /// Processes and threads at the same time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 8, maximum = 32768))]
+        pub processes: Option<u32>,
+        /// How long it may be without an operation before it is stopped, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(minimum = 60000, maximum = 2592000000u64))]
+        pub idle_for_ms: Option<u64>,
+        /// What it reaches: `none` or `open`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(pattern = "^(none|open)$"))]
+        pub network: Option<String>,
     }
 
     /// A page of the runners that the user may choose.

@@ -4,7 +4,7 @@ use shared_types::SessionEvent;
 
 use crate::{
     AuditEntry, AuditLog, Events, Key, Keys, Operation, Operations, People, Person, Runner,
-    Runners, Session, Sessions, Task, Tasks,
+    Runners, Sandbox, Sandboxes, Session, Sessions, Task, Tasks,
 };
 
 /// A part of a list.
@@ -35,6 +35,7 @@ pages! {
     Operations.operations: Operation;
     People.people: Person;
     Runners.runners: Runner;
+    Sandboxes.sandboxes: Sandbox;
     Sessions.sessions: Session;
     Tasks.tasks: Task;
 }

@@ -18,6 +18,7 @@ mod http;
 pub mod offsets;
 mod operations;
 mod people;
+mod sandboxes;
 mod sessions;
 mod settings;
 mod socket;

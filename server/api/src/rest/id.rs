@@ -7,7 +7,7 @@ use axum::{
     http::request::Parts,
 };
 use server_app::AppError;
-use shared_types::{CredentialId, OperationId, RunnerId, SessionId, UserId};
+use shared_types::{CredentialId, OperationId, RunnerId, SandboxId, SessionId, UserId};
 
 use super::problem::Refused;
 
@@ -29,6 +29,10 @@ impl Names for OperationId {
 
 impl Names for RunnerId {
     const NOUN: &'static str = "runner";
+}
+
+impl Names for SandboxId {
+    const NOUN: &'static str = "sandbox";
 }
 
 impl Names for CredentialId {

@@ -13,6 +13,7 @@ mod page;
 mod people;
 mod problem;
 mod runners;
+mod sandboxes;
 mod service_accounts;
 mod sessions;
 mod settings;
@@ -86,6 +87,14 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(runners::unshare))
         .routes(routes!(runners::take))
         .routes(routes!(runners::create_join_token))
+        .routes(routes!(sandboxes::sandboxes, sandboxes::create))
+        .routes(routes!(
+            sandboxes::sandbox,
+            sandboxes::change,
+            sandboxes::remove
+        ))
+        .routes(routes!(sandboxes::start))
+        .routes(routes!(sandboxes::stop))
         .routes(routes!(people::people, people::invite))
         .routes(routes!(people::change_role))
         .routes(routes!(people::remove))

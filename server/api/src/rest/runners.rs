@@ -8,8 +8,8 @@ use axum::{
 use proto::PROTOCOL_VERSION;
 use server_app::{AppError, JoinTerms, Page};
 use shared_api::{
-    CreateJoinToken, JoinToken, Problem, Runner, Runners, ShareRunner, UnshareRunner, UseRunner,
-    Workspace,
+    CreateJoinToken, JoinToken, Pool, Problem, Runner, Runners, ShareRunner, UnshareRunner,
+    UseRunner, Workspace,
 };
 use shared_types::{RunnerId, address::NotARange};
 
@@ -182,6 +182,12 @@ fn to_runner(runner: server_app::Runner) -> Runner {
             .first()
             .map_or_else(String::new, |first| first.root.clone()),
         sandboxes: runner.sandboxes.into_iter().map(to_workspace).collect(),
+        pool: runner.pool.map(|pool| Pool {
+            backend: pool.backend,
+            templates: pool.templates,
+            isolation: pool.isolation.to_string(),
+            problem: Some(pool.problem).filter(|problem| !problem.is_empty()),
+        }),
         hostname: runner.hostname,
         platform: runner.platform,
         version: runner.version,

@@ -1,0 +1,141 @@
+//! Sandboxes: listing, starting, stopping, limiting and removing them.
+
+use anyhow::bail;
+use shared_api::{ChangeSandbox, Sandbox};
+use shared_client::Client;
+use shared_types::{Clock as _, SystemClock, human::ago};
+
+use crate::{
+    args::{Sandboxes, SetSandbox},
+    render::clean::clean_line,
+    screen::Screen,
+    table::Table,
+};
+
+/// Longest words about why a sandbox is as it is, in characters.
+const MAX_WORDS: usize = 120;
+
+/// Does what was asked; without a command, lists them.
+pub(crate) async fn run(
+    client: &Client,
+    screen: Screen,
+    json: bool,
+    command: Option<Sandboxes>,
+) -> anyhow::Result<()> {
+    match command {
+        None => list(client, screen, json).await,
+        Some(Sandboxes::List { json: also }) => list(client, screen, json || also).await,
+        Some(Sandboxes::Start { sandbox }) => {
+            let found = find(client, &sandbox).await?;
+            let started = client.start_sandbox(found.id).await?;
+            screen.note(&format!("{} starts", named(&started)));
+            Ok(())
+        }
+        Some(Sandboxes::Stop { sandbox }) => {
+            let found = find(client, &sandbox).await?;
+            let stopped = client.stop_sandbox(found.id).await?;
+            screen.note(&format!("{} stops; its files stay", named(&stopped)));
+            Ok(())
+        }
+        Some(Sandboxes::Remove { sandbox }) => {
+            let found = find(client, &sandbox).await?;
+            client.remove_sandbox(found.id).await?;
+            screen.note(&format!("{} is removed with its files", named(&found)));
+            Ok(())
+        }
+        Some(Sandboxes::Set(set)) => change(client, screen, set).await,
+    }
+}
+
+async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()> {
+    let sandboxes = client.sandboxes().await?;
+    if json {
+        return sandboxes
+            .iter()
+            .try_for_each(|sandbox| screen.json(sandbox));
+    }
+    if sandboxes.is_empty() {
+        screen.note(
+            "no sandboxes yet; one is made with your first command on a runner that makes them",
+        );
+        return Ok(());
+    }
+    let now = SystemClock::new().now();
+    let heading = [
+        "SANDBOX", "RUNNER", "OWNER", "TEMPLATE", "STATE", "SINCE", "LIMITS", "NETWORK", "WHY",
+    ];
+    let mut table = Table::new(heading);
+    for sandbox in &sandboxes {
+        table.row([
+            sandbox.id.to_string(),
+            sandbox.runner_name.clone(),
+            sandbox.owner.clone(),
+            sandbox.template.clone(),
+            sandbox.state.clone(),
+            ago(now.since(sandbox.since)),
+            limits(sandbox),
+            sandbox.network.clone(),
+            clean_line(sandbox.reason.as_deref().unwrap_or_default(), MAX_WORDS),
+        ]);
+    }
+    screen.print(&table.show(screen.style()))?;
+    Ok(())
+}
+
+async fn change(client: &Client, screen: Screen, set: SetSandbox) -> anyhow::Result<()> {
+    let found = find(client, &set.sandbox).await?;
+    let limited = set.limits;
+    let change = ChangeSandbox {
+        memory_bytes: limited.memory,
+        cpu_millis: limited.cpus,
+        processes: limited.processes,
+        idle_for_ms: limited
+            .idle_for
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        network: limited.network,
+    };
+    let changed = client.change_sandbox(found.id, &change).await?;
+    screen.note(&format!(
+        "{}: {}, network {}; it counts from its next start",
+        named(&changed),
+        limits(&changed),
+        changed.network
+    ));
+    Ok(())
+}
+
+/// The sandbox of this id, or of a unique beginning of it, or one's own on the runner of this name.
+async fn find(client: &Client, asked: &str) -> anyhow::Result<Sandbox> {
+    let all = client.sandboxes().await?;
+    let me = client.me().await?.user.name;
+    let own = all
+        .iter()
+        .find(|one| one.runner_name == asked && one.owner == me);
+    if let Some(own) = own {
+        return Ok(own.clone());
+    }
+    let mut begins = all
+        .iter()
+        .filter(|one| one.id.to_string().starts_with(asked));
+    match (begins.next(), begins.next()) {
+        (Some(one), None) => Ok(one.clone()),
+        (Some(_), Some(_)) => bail!("several sandboxes begin with {asked:?}; give more of the id"),
+        (None, _) => bail!("there is no sandbox {asked:?}; list them with: gantry sandboxes"),
+    }
+}
+
+fn named(sandbox: &Sandbox) -> String {
+    format!(
+        "the sandbox of {} on {}",
+        sandbox.owner, sandbox.runner_name
+    )
+}
+
+fn limits(sandbox: &Sandbox) -> String {
+    let memory = sandbox.memory_bytes >> 20;
+    let processors = f64::from(sandbox.cpu_millis) / 1000.0;
+    format!(
+        "{memory} MiB, {processors} cpu, {} processes",
+        sandbox.processes
+    )
+}

@@ -1,0 +1,204 @@
+//! The sandboxes of pools: each user's own, on each runner that makes them.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use server_router::links::Links;
+use server_store::{AuditEntry, PooledSandbox, RunnerRow, Store};
+use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec};
+
+use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
+
+/// What is to be different about a sandbox from its next start on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SandboxChange {
+    /// Memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// Processor time, in thousandths of a processor.
+    pub cpu_millis: Option<u32>,
+    /// Processes and threads.
+    pub processes: Option<u32>,
+    /// How long it may be without an operation, in milliseconds.
+    pub idle_for_ms: Option<u64>,
+    /// What it reaches.
+    pub network: Option<SandboxNetwork>,
+}
+
+/// The use cases of this file.
+#[derive(Clone)]
+pub struct Sandboxes {
+    store: Store,
+    gate: Gate,
+    links: Links,
+    clock: Arc<dyn Clock>,
+}
+
+impl Sandboxes {
+    pub(crate) fn new((store, gate): (Store, Gate), links: Links, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            gate,
+            links,
+            clock,
+        }
+    }
+
+    /// The sandboxes that the user may see, by id, after that id (empty: from the start), and whether there
+    /// are more: one's own, and everybody's for who looks after all runners.
+    ///
+    /// # Errors
+    /// If the user may see none.
+    pub async fn list(
+        &self,
+        ctx: &OpContext,
+        after: &str,
+        limit: u32,
+    ) -> Result<(Vec<PooledSandbox>, bool), AppError> {
+        let owner = match self.gate.sees_all_sandboxes(ctx)? {
+            true => None,
+            false => Some(ctx.user),
+        };
+        let rows = self
+            .store
+            .pooled_sandboxes(ctx.tenant, owner, after, limit + 1);
+        Ok(cut(rows.await?, limit))
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// If there is none that the user may see.
+    pub async fn get(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
+        self.gate.sandbox(ctx, Action::SeeSandbox, id).await
+    }
+
+    /// The user's own sandbox on a runner, by its name or id; made where there is none. Nothing is started.
+    ///
+    /// # Errors
+    /// If there is no such runner, or it makes no sandboxes.
+    pub async fn create(&self, ctx: &OpContext, runner: &str) -> Result<PooledSandbox, AppError> {
+        let runner = self.gate.runner(ctx, Action::UseRunner, runner).await?;
+        if runner.pool.is_none() {
+            return Err(AppError::Conflict(format!(
+                "runner {} makes no sandboxes; one that does is started with: gantry-runner run --backend docker",
+                runner.name
+            )));
+        }
+        let whose = (runner.id, ctx.user);
+        let wanted = self.store.want_sandbox(ctx.tenant, whose, self.clock.now());
+        Ok(self.store.pooled_sandbox(ctx.tenant, wanted.await?).await?)
+    }
+
+    /// Starts it now, and not with its next operation.
+    ///
+    /// # Errors
+    /// If there is none that the user may change, or its runner is offline.
+    pub async fn start(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
+        let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
+        let to_be = (id, &sandbox.spec);
+        let told = self.links.ensure_sandbox(sandbox.runner, to_be, true).await;
+        self.told(ctx, &sandbox, told).await?;
+        self.record(ctx, "sandbox.started", &sandbox).await?;
+        self.get(ctx, id).await
+    }
+
+    /// Stops it with what runs in it; its files stay, and the next operation starts it.
+    ///
+    /// # Errors
+    /// If there is none that the user may change, or its runner is offline.
+    pub async fn stop(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
+        let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
+        let told = self.links.stop_sandbox(sandbox.runner, id).await;
+        self.told(ctx, &sandbox, told).await?;
+        self.record(ctx, "sandbox.stopped", &sandbox).await?;
+        self.get(ctx, id).await
+    }
+
+    /// Removes it with its files. A runner that is offline is told when it links again.
+    ///
+    /// # Errors
+    /// If there is none that the user may change.
+    pub async fn remove(&self, ctx: &OpContext, id: SandboxId) -> Result<(), AppError> {
+        let sandbox = self.gate.sandbox(ctx, Action::ChangeSandbox, id).await?;
+        let now = self.clock.now();
+        self.store.unwant_sandbox(ctx.tenant, id, now).await?;
+        self.record(ctx, "sandbox.removed", &sandbox).await?;
+        self.links.remove_sandbox(sandbox.runner, id).await;
+        Ok(())
+    }
+
+    /// Changes what it may use, from its next start on.
+    ///
+    /// # Errors
+    /// If there is none, a limit is out of its bounds, or the user looks not after all runners: what one
+    /// person's sandbox takes the others' lack.
+    pub async fn change(
+        &self,
+        ctx: &OpContext,
+        id: SandboxId,
+        change: SandboxChange,
+    ) -> Result<PooledSandbox, AppError> {
+        let sandbox = self.gate.sandbox(ctx, Action::LimitSandbox, id).await?;
+        let before = sandbox.spec.limits;
+        let limits = SandboxLimits {
+            memory_bytes: change.memory_bytes.unwrap_or(before.memory_bytes),
+            cpu_millis: change.cpu_millis.unwrap_or(before.cpu_millis),
+            processes: change.processes.unwrap_or(before.processes),
+            idle_for_ms: change.idle_for_ms.unwrap_or(before.idle_for_ms),
+        };
+        let limits = limits.checked();
+        let spec = SandboxSpec {
+            limits: limits.map_err(|error| AppError::Invalid(error.to_string()))?,
+            network: change.network.unwrap_or(sandbox.spec.network),
+            ..sandbox.spec.clone()
+        };
+        let now = self.clock.now();
+        self.store
+            .set_sandbox_spec(ctx.tenant, id, &spec, now)
+            .await?;
+        self.record(ctx, "sandbox.changed", &sandbox).await?;
+        // A runner without a link hears of it before the next operation that it gets.
+        self.links
+            .ensure_sandbox(sandbox.runner, (id, &spec), false)
+            .await;
+        self.get(ctx, id).await
+    }
+
+    async fn told(
+        &self,
+        ctx: &OpContext,
+        sandbox: &PooledSandbox,
+        told: bool,
+    ) -> Result<(), AppError> {
+        if told {
+            return Ok(());
+        }
+        let runner: RunnerRow = self.store.runner(ctx.tenant, sandbox.runner).await?;
+        Err(AppError::Conflict(match runner.last_seen_at {
+            Some(since) if runner.link.is_none() => format!(
+                "runner {} is offline since {since:.0}; start it (gantry-runner run)",
+                runner.name
+            ),
+            _ => format!("runner {} has no link here; try again", runner.name),
+        }))
+    }
+
+    async fn record(
+        &self,
+        ctx: &OpContext,
+        kind: &'static str,
+        sandbox: &PooledSandbox,
+    ) -> Result<(), AppError> {
+        let by = ctx.by();
+        let entry = AuditEntry {
+            actor: server_store::Actor::User(by.user),
+            kind,
+            subject: sandbox.id.to_string(),
+            detail: json!({ "runner": sandbox.runner_name, "owner": sandbox.owner_name }),
+            origin: by.origin,
+        };
+        let now = self.clock.now();
+        self.store.record_audit(ctx.tenant, entry, now).await?;
+        Ok(())
+    }
+}
