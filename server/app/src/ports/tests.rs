@@ -337,6 +337,7 @@ fn link_claim() -> LinkClaim {
         summary: String::new(),
     };
     LinkClaim {
+        pool: None,
         replica: REPLICA,
         incarnation: incarnation(),
         journal_sequence: 0,

@@ -34,6 +34,7 @@ fn runner() -> impl Strategy<Value = FleetRunner> {
     let parts = (runner_id(), state(), locked, sandboxes, any::<[bool; 2]>());
     parts.prop_map(
         |(id, state, locked, sandboxes, [linked, believed])| FleetRunner {
+            pool: false,
             id,
             name: format!("runner-{}", id.as_u128()),
             state,

@@ -379,6 +379,7 @@ pub(super) fn incarnation(journal: u128) -> Incarnation {
 
 pub(super) fn link_claim(journal: u128, journal_sequence: u64) -> LinkClaim {
     LinkClaim {
+        pool: None,
         replica: REPLICA,
         incarnation: incarnation(journal),
         journal_sequence,
