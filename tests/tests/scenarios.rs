@@ -16,6 +16,7 @@ mod scenarios {
     mod copies;
     mod daemon_kills;
     mod dismissals;
+    mod docker;
     mod doors;
     mod endpoints;
     mod ends;

@@ -37,6 +37,7 @@ mod opening;
 mod operations;
 mod pages;
 mod people;
+mod pools;
 mod postgres;
 mod replicas;
 mod request_keys;

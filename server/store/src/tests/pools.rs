@@ -1,0 +1,177 @@
+//! The sandboxes of pools.
+
+use shared_types::{RunnerId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState};
+
+use super::fixture::{Fixture, Tenant, at, link_claim};
+use crate::{ClaimedPool, LinkClaim, Reported, StoreError};
+
+on_every_backend!(
+    each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted,
+    a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again,
+    how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_changed,
+    a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user,
+);
+
+fn pool_claim() -> LinkClaim {
+    LinkClaim {
+        sandboxes: Vec::new(),
+        pool: Some(ClaimedPool {
+            backend: "docker".to_owned(),
+            templates: vec!["base".to_owned(), "big".to_owned()],
+            isolation: "network".parse().expect("a property"),
+            problem: "no engine".to_owned(),
+        }),
+        ..link_claim(1, 0)
+    }
+}
+
+impl Tenant {
+    async fn pool(&self) -> RunnerId {
+        let runner = self.runner("dock").await;
+        let claim = pool_claim();
+        let linked = self.db.link_claim(self.id, runner, &claim, at(1)).await;
+        linked.expect("it links");
+        runner
+    }
+}
+
+async fn each_person_has_one_sandbox_on_a_pool_however_often_it_is_wanted(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let (pool, folder) = (ours.pool().await, ours.runner("laptop").await);
+    let whose = (pool, ours.owner);
+    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    assert_eq!(
+        db.want_sandbox(ours.id, whose, at(3))
+            .await
+            .expect("it answers"),
+        id
+    );
+    let none = db.want_sandbox(ours.id, (folder, ours.owner), at(3)).await;
+    assert!(matches!(none, Err(StoreError::Conflict(_))), "{none:?}");
+    let spec = SandboxSpec {
+        name: ours.owner.to_string(),
+        template: "base".to_owned(),
+        limits: SandboxLimits::default(),
+        network: SandboxNetwork::None,
+    };
+    assert_eq!(
+        db.sandbox_spec(ours.id, id).await.expect("it answers"),
+        Some(spec.clone())
+    );
+    let all = db.pooled_sandboxes(ours.id, Some(ours.owner), "", 10).await;
+    let [one] = &all.expect("a list")[..] else {
+        panic!("not one");
+    };
+    assert_eq!((one.id, one.runner, &one.spec), (id, pool, &spec));
+    assert_eq!((one.state, one.since), (SandboxState::Wanted, at(2)));
+    // Another tenant's request finds none of it.
+    let theirs = fixture.tenant().await;
+    assert_eq!(
+        db.sandbox_spec(theirs.id, id).await.expect("it answers"),
+        None
+    );
+    let foreign = db.pooled_sandbox(theirs.id, id).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound)));
+    let wider = SandboxSpec {
+        network: SandboxNetwork::Open,
+        ..spec
+    };
+    let set = db.set_sandbox_spec(ours.id, id, &wider, at(4)).await;
+    set.expect("it answers");
+    assert_eq!(
+        db.sandbox_spec(ours.id, id).await.expect("it answers"),
+        Some(wider)
+    );
+}
+
+async fn a_sandbox_that_was_removed_is_another_one_when_it_is_wanted_again(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let whose = (ours.pool().await, ours.owner);
+    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    let wide = SandboxSpec {
+        network: SandboxNetwork::Open,
+        ..db.pooled_sandbox(ours.id, id).await.expect("there").spec
+    };
+    let set = db.set_sandbox_spec(ours.id, id, &wide, at(2)).await;
+    set.expect("there");
+    let said = (SandboxState::Running, "");
+    let of = (whose.0, id);
+    let reported = db.sandbox_reported(ours.id, of, said, at(2)).await;
+    assert_eq!(reported.expect("it answers"), Reported::Stored);
+    db.unwant_sandbox(ours.id, id, at(3))
+        .await
+        .expect("it answers");
+    let again = db.unwant_sandbox(ours.id, id, at(3)).await;
+    assert!(matches!(again, Err(StoreError::NotFound)));
+    assert_eq!(
+        db.sandbox_spec(ours.id, id).await.expect("it answers"),
+        None
+    );
+    // The runner is told so, until it says that it is gone.
+    let reported = db.sandbox_reported(ours.id, of, said, at(4)).await;
+    assert_eq!(reported.expect("it answers"), Reported::NotWanted);
+    let gone = (SandboxState::Removed, "");
+    let reported = db.sandbox_reported(ours.id, of, gone, at(4)).await;
+    assert_eq!(reported.expect("it answers"), Reported::Stored);
+    assert_eq!(
+        db.want_sandbox(ours.id, whose, at(5))
+            .await
+            .expect("it answers"),
+        id
+    );
+    let anew = db.pooled_sandbox(ours.id, id).await.expect("there");
+    assert_eq!(anew.spec.network, SandboxNetwork::None);
+    assert_eq!((anew.state, anew.since), (SandboxState::Wanted, at(5)));
+}
+
+async fn how_a_sandbox_is_counts_only_from_its_own_runner_and_since_its_state_changed(
+    fixture: Fixture,
+) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let whose = (ours.pool().await, ours.owner);
+    let other = ours.runner("laptop").await;
+    let id = db.want_sandbox(ours.id, whose, at(2)).await.expect("made");
+    let stopped = (SandboxState::Stopped, "it was idle");
+    let foreign = db.sandbox_reported(ours.id, (other, id), stopped, at(3));
+    assert_eq!(foreign.await.expect("it answers"), Reported::Unknown);
+    for (time, reason) in [(4, "it was idle"), (5, "it was stopped on request")] {
+        let said = (SandboxState::Stopped, reason);
+        let stored = db.sandbox_reported(ours.id, (whose.0, id), said, at(time));
+        assert_eq!(stored.await.expect("it answers"), Reported::Stored);
+        let now = db.pooled_sandbox(ours.id, id).await.expect("there");
+        let told = (now.state, now.reason.as_str(), now.since);
+        assert_eq!(told, (SandboxState::Stopped, reason, at(4)));
+    }
+}
+
+async fn a_turn_on_a_pool_goes_to_the_sandbox_of_its_own_user(fixture: Fixture) {
+    let (db, ours) = (&fixture.db, fixture.tenant().await);
+    let pool = ours.pool().await;
+    let chosen = db.set_active_runner(ours.id, ours.owner, Some(pool), at(1));
+    chosen.await.expect("it is there");
+    let session = ours.session().await;
+    ours.send(session, "run the tests").await;
+    let turn = ours.claim(session).await.turn.id;
+    let runner = async || {
+        let fleet = db.fleet(ours.id, turn).await.expect("it answers");
+        assert_eq!(fleet.user, ours.owner);
+        fleet.chosen.expect("one is chosen")
+    };
+    let before = runner().await;
+    assert!(before.pool && before.sandboxes.is_empty());
+    let wanted = db.want_sandbox(ours.id, (pool, ours.owner), at(2)).await;
+    let id = wanted.expect("made");
+    let now = runner().await;
+    let [own] = &now.sandboxes[..] else {
+        panic!("not one");
+    };
+    assert_eq!(own.id, id);
+    assert_eq!(own.isolation, "network".parse().expect("a property"));
+    assert_eq!(own.problem, "no engine");
+    // One that is a pool no more has no sandboxes either.
+    let claim = link_claim(1, 0);
+    let linked = db.link_claim(ours.id, pool, &claim, at(3)).await;
+    linked.expect("it links");
+    let now = runner().await;
+    assert!(!now.pool && now.sandboxes.iter().all(|one| one.id != id));
+}

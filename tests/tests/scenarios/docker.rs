@@ -1,0 +1,179 @@
+//! A runner that makes a container for each person, on a real Docker engine.
+
+use shared_api::RoleName;
+use shared_types::RunnerId;
+use tests::{
+    docker::Engine,
+    gantry::{Gantry, Runner, eventually},
+    model_server::{ModelServer, Reply},
+};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// A runner of this name that serves no folder; what is left of its containers goes with the second.
+async fn pool(gantry: &Gantry, name: &str) -> (Runner, Engine) {
+    let token = gantry.join_token(name).await;
+    let mut runner = Runner::enrol(gantry.url(), &token, name).await;
+    runner.options(&["--backend", "docker", "--docker-host", &Engine::socket()]);
+    runner.start();
+    gantry.until_online(name, true).await;
+    // What is kept apart was tried out, so that the link is begun anew no more.
+    runner.until_logged("isolation is proved").await;
+    let proved = async || {
+        let runners = gantry.client().runners().await.expect("they are listed");
+        let pool = runners.into_iter().find(|one| one.name == name)?.pool?;
+        (pool.isolation != "none").then_some(())
+    };
+    eventually("the runner says what is kept apart", proved).await;
+    let id: RunnerId = gantry.client().runners().await.expect("a list")[0].id;
+    (runner, Engine::of(id))
+}
+
+async fn exec(gantry: &Gantry, token: &str, script: &str) -> (Option<i32>, String, String) {
+    let words = ["exec", "-r", "dock", "--", "sh", "-c", script];
+    let mut command = gantry.terminal(&words);
+    command.env("GANTRY_TOKEN", token);
+    let ended = command.output().await.expect("it runs");
+    (
+        ended.status.code(),
+        text(&ended.stdout),
+        text(&ended.stderr),
+    )
+}
+
+async fn state(gantry: &Gantry, wanted: &str) -> shared_api::Sandbox {
+    let is = async || {
+        let all = gantry.client().sandboxes().await.expect("they are listed");
+        all.into_iter().find(|one| one.state == wanted)
+    };
+    eventually(&format!("a sandbox is {wanted}"), is).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
+    let gantry = Gantry::practice().await;
+    let (mut runner, engine) = pool(&gantry, "dock").await;
+    let shared = gantry
+        .cli(&["runners", "share", "dock", "--with", "everyone"])
+        .await;
+    assert!(shared.status.success(), "{}", text(&shared.stderr));
+    let (owner, ann) = (
+        gantry.token().to_owned(),
+        gantry.person("ann", RoleName::Member).await,
+    );
+    let write = "hostname; whoami; pwd; echo mine > file";
+    let (code, said, wrong) = exec(&gantry, &owner, write).await;
+    assert_eq!(
+        (code, said.as_str()),
+        (Some(0), "sandbox\nuser\n/workspace\n"),
+        "{wrong}"
+    );
+    let (code, said, _) = exec(&gantry, &ann, "ls -A; echo hers > file").await;
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    assert_eq!(engine.containers().len(), 2);
+    // Admins see all of them, others their own.
+    let as_owner = gantry.client().sandboxes().await.expect("a list");
+    assert_eq!(as_owner.len(), 2);
+    let as_ann = gantry.client_with(Some(ann.clone())).sandboxes().await;
+    let [hers] = &as_ann.expect("a list")[..] else {
+        panic!("not one");
+    };
+    assert_eq!(hers.owner, "ann");
+    // The next day: the container is gone, by hand and with its daemon.
+    runner.kill().await;
+    engine.remove_containers();
+    runner.start();
+    gantry.until_online("dock", true).await;
+    let (code, said, wrong) = exec(&gantry, &owner, "cat file").await;
+    assert_eq!((code, said.as_str()), (Some(0), "mine\n"), "{wrong}");
+    let (code, said, _) = exec(&gantry, &ann, "cat file").await;
+    assert_eq!((code, said.as_str()), (Some(0), "hers\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_in_a_container_outlives_its_daemon_and_the_server_with_each_effect_once() {
+    let mut gantry = Gantry::practice().await;
+    let (mut runner, _engine) = pool(&gantry, "dock").await;
+    let script = "for i in $(seq 1 60); do echo $i; echo $i >> effects; sleep 0.05; done";
+    let words = ["exec", "-r", "dock", "--", "sh", "-c", script];
+    let mut command = gantry.terminal(&words);
+    command
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    let running = command.spawn().expect("it runs");
+    state(&gantry, "running").await;
+    runner.kill().await;
+    runner.start();
+    gantry.kill_server().await;
+    gantry.start_server().await;
+    let ended = running.wait_with_output().await.expect("it ends");
+    let lines: Vec<String> = (1..=60).map(|line| line.to_string()).collect();
+    assert_eq!(text(&ended.stdout).lines().collect::<Vec<_>>(), lines);
+    assert_eq!(ended.status.code(), Some(0));
+    let token = gantry.token().to_owned();
+    let (_, effects, _) = exec(&gantry, &token, "cat effects").await;
+    assert_eq!(effects.lines().collect::<Vec<_>>(), lines);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_works_in_the_container_and_a_stopped_pool_is_an_error_that_says_since_when() {
+    let model = ModelServer::start().await;
+    model.script(vec![
+        Reply::call(
+            "Write",
+            r#"{"path": "made/by.txt", "content": "an agent "}"#,
+        ),
+        Reply::call("Shell", r#"{"command": "cat made/by.txt; id -un"}"#),
+        Reply::text("done"),
+    ]);
+    let gantry = Gantry::scripted(&model).await;
+    let (mut runner, _engine) = pool(&gantry, "dock").await;
+    let chosen = gantry.cli(&["runners", "use", "dock"]).await;
+    assert!(chosen.status.success(), "{}", text(&chosen.stderr));
+    let said = gantry.cli(&["chat", "write a file"]).await;
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let seen = model.requests();
+    let last = seen.last().expect("a request").to_string();
+    assert!(last.contains("an agent user"), "{last}");
+    assert_eq!(runner.file("made/by.txt"), None, "it ran on the host");
+    runner.stop().await;
+    gantry.until_online("dock", false).await;
+    let token = gantry.token().to_owned();
+    let (code, _, wrong) = exec(&gantry, &token, "true").await;
+    assert_ne!(code, Some(0));
+    assert!(wrong.contains("offline since"), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
+    let gantry = Gantry::practice().await;
+    let (_runner, engine) = pool(&gantry, "dock").await;
+    let token = gantry.token().to_owned();
+    exec(&gantry, &token, "echo mine > file").await;
+    let ran = state(&gantry, "running").await;
+    assert_eq!(
+        (ran.template.as_str(), ran.network.as_str()),
+        ("base", "none")
+    );
+    let verb = async |words: &[&str]| {
+        let said = gantry.cli(&[&["sandboxes"], words].concat()).await;
+        assert!(said.status.success(), "{}", text(&said.stderr));
+    };
+    verb(&["set", "dock", "--memory", "128MiB", "--processes", "50"]).await;
+    verb(&["stop", "dock"]).await;
+    let stopped = state(&gantry, "stopped").await;
+    assert_eq!(stopped.reason.as_deref(), Some("it was stopped on request"));
+    assert_eq!(stopped.memory_bytes, 128 << 20);
+    let limit = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; cat file";
+    let (_, said, _) = exec(&gantry, &token, limit).await;
+    assert_eq!(said, format!("{}\nmine\n", 128 << 20));
+    engine.remove_containers();
+    state(&gantry, "stopped").await;
+    verb(&["remove", "dock"]).await;
+    let gone = async || engine.volumes().is_empty().then_some(());
+    eventually("its files are gone", gone).await;
+    let (_, said, _) = exec(&gantry, &token, "ls -A").await;
+    assert_eq!(said, "");
+}
