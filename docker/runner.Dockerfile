@@ -16,9 +16,10 @@ FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY . .
 RUN cargo build --release --locked --package runner --bin gantry-runner \
-    && cargo build --release --locked --package runner-supervisor --bin gantry-supervisor
+    && cargo build --release --locked --package runner-supervisor --bin gantry-supervisor \
+    && cargo build --release --locked --package runner-host --bin gantry-files
 RUN mkdir -p /image/usr/local/bin /image/etc/ssl/certs /image/usr/share/doc/gantry /image/var/lib/gantry /image/workspace \
-    && cp target/release/gantry-runner target/release/gantry-supervisor /image/usr/local/bin/ \
+    && cp target/release/gantry-runner target/release/gantry-supervisor target/release/gantry-files /image/usr/local/bin/ \
     && cp --dereference /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
     && cp LICENSE /image/usr/share/doc/gantry/ \
     && cp --dereference /usr/share/doc/ca-certificates/copyright /image/usr/share/doc/gantry/ca-certificates.copyright \
