@@ -38,28 +38,17 @@ impl Engine {
         }
     }
 
-    /// The volumes of its containers.
+    /// The volumes of its sandboxes, whether these have a container or not.
     pub fn volumes(&self) -> Vec<String> {
-        let names = docker(&["volume", "ls", "--quiet"]);
-        let sandboxes = self.sandboxes();
-        let ours = |name: &String| sandboxes.iter().any(|sandbox| name.contains(sandbox));
-        names.into_iter().filter(ours).collect()
-    }
-
-    /// The sandboxes of people whose tests share this engine have different ids: those of this runner follow
-    /// from its id and theirs, so that all of its containers name them.
-    fn sandboxes(&self) -> Vec<String> {
         let label = format!("label=io.gantry.runner={}", self.runner);
-        let format = "{{.Label \"io.gantry.sandbox\"}}";
-        docker(&["ps", "--all", "--filter", &label, "--format", format])
+        docker(&["volume", "ls", "--quiet", "--filter", &label])
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let volumes = self.volumes();
         self.remove_containers();
-        for volume in volumes {
+        for volume in self.volumes() {
             docker(&["volume", "rm", "--force", &volume]);
         }
     }

@@ -7,7 +7,9 @@ use std::{collections::HashMap, path::PathBuf, time::Duration};
 use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
-    models::{ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType},
+    models::{
+        ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType, MountVolumeOptions,
+    },
     query_parameters::{
         CreateContainerOptionsBuilder, ListContainersOptionsBuilder, LogsOptionsBuilder,
         RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder, StopContainerOptionsBuilder,
@@ -167,10 +169,18 @@ impl Engine {
             let mode = if *only_read { "ro" } else { "rw" };
             format!("{}:{to}:{mode}", from.display())
         };
+        let whose = HashMap::from([
+            (OF_RUNNER.to_owned(), self.runner.to_string()),
+            (OF_SANDBOX.to_owned(), sandbox.to_string()),
+        ]);
         let volume = |(suffix, target): &(&'static str, String)| Mount {
             target: Some(target.clone()),
             source: Some(volume(sandbox, suffix)),
             typ: Some(MountType::VOLUME),
+            volume_options: Some(MountVolumeOptions {
+                labels: Some(whose.clone()),
+                ..MountVolumeOptions::default()
+            }),
             ..Mount::default()
         };
         let tmpfs = |options: &str| options.to_owned();
@@ -204,11 +214,8 @@ impl Engine {
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
             ..HostConfig::default()
         };
-        let labels = HashMap::from([
-            (OF_RUNNER.to_owned(), self.runner.to_string()),
-            (OF_SANDBOX.to_owned(), sandbox.to_string()),
-            (MADE_FOR.to_owned(), make.made_for.clone()),
-        ]);
+        let mut labels = whose.clone();
+        labels.insert(MADE_FOR.to_owned(), make.made_for.clone());
         let body = ContainerCreateBody {
             hostname: Some("sandbox".to_owned()),
             user: Some("0:0".to_owned()),

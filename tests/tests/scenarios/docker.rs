@@ -171,6 +171,7 @@ async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
     assert_eq!(said, format!("{}\nmine\n", 128 << 20));
     engine.remove_containers();
     state(&gantry, "stopped").await;
+    assert_eq!(engine.volumes().len(), 2);
     verb(&["remove", "dock"]).await;
     let gone = async || engine.volumes().is_empty().then_some(());
     eventually("its files are gone", gone).await;

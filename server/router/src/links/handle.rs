@@ -58,9 +58,9 @@ struct Shared {
     keys: AtomicU64,
     /// Nothing once the link is over.
     open: Mutex<Option<Open>>,
-    /// Cancelled once the link is over.
     /// Sandboxes of which the runner need be told nothing any more over this link.
     settled: Mutex<HashSet<SandboxId>>,
+    /// Cancelled once the link is over.
     over: CancellationToken,
 }
 

@@ -172,8 +172,9 @@ impl Server {
                         && inbound.is_some_and(|inbound| inbound.capacity() == FRAMES)
                 }
             });
-        // The owner of the links has one; of each link one serves it and one says how it ended.
-        let resting = 1 + 2 * self.connections.len();
+        // The owner of the links has one; of each link one serves it, one stores what its runner reports of
+        // sandboxes and one says how it ended.
+        let resting = 1 + 3 * self.connections.len();
         idle && self.readers.is_empty() && self.runtime.metrics().num_alive_tasks() <= resting
     }
 
