@@ -236,13 +236,16 @@ pub(crate) enum Sandboxes {
         /// Its id, or the runner on which it is yours
         sandbox: String,
     },
-    /// Change what one may use, from its next start on (admins)
+    /// Change what one is made from, and what it may use (admins), from its next start on
     Set(SetSandbox),
 }
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = true)]
-pub(crate) struct SandboxLimits {
+pub(crate) struct SandboxChanges {
+    /// What it is made from: one of its runner's templates. Its files stay
+    #[arg(long, value_name = "NAME")]
+    pub(crate) template: Option<String>,
     /// Memory, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
@@ -265,7 +268,7 @@ pub(crate) struct SetSandbox {
     /// Its id, or the runner on which it is yours
     pub(crate) sandbox: String,
     #[command(flatten)]
-    pub(crate) limits: SandboxLimits,
+    pub(crate) changes: SandboxChanges,
 }
 
 /// A number of bytes, with a unit.

@@ -84,20 +84,22 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
 
 async fn change(client: &Client, screen: Screen, set: SetSandbox) -> anyhow::Result<()> {
     let found = find(client, &set.sandbox).await?;
-    let limited = set.limits;
+    let changes = set.changes;
     let change = ChangeSandbox {
-        memory_bytes: limited.memory,
-        cpu_millis: limited.cpus,
-        processes: limited.processes,
-        idle_for_ms: limited
+        template: changes.template,
+        memory_bytes: changes.memory,
+        cpu_millis: changes.cpus,
+        processes: changes.processes,
+        idle_for_ms: changes
             .idle_for
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        network: limited.network,
+        network: changes.network,
     };
     let changed = client.change_sandbox(found.id, &change).await?;
     screen.note(&format!(
-        "{}: {}, network {}; it counts from its next start",
+        "{}: template {}, {}, network {}; it counts from its next start",
         named(&changed),
+        changed.template,
         limits(&changed),
         changed.network
     ));

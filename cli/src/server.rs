@@ -73,8 +73,8 @@ fn options(
 
 /// What to do without a sign-in.
 pub(crate) const HOW_TO_SIGN_IN: &str = "\
-run: gantry login CODE
-the server prints a one-time code when it starts for the first time, and `make up` shows it;
+run: gantry login
+it asks for a code, which the server prints when it starts for the first time, and `make up` shows it;
 for a new one, run on the server's machine: gantry-server sign-in-code";
 
 fn parse(server: &str) -> anyhow::Result<Url> {

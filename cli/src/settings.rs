@@ -68,7 +68,7 @@ impl Settings {
         match toml::from_str(&text) {
             Ok(sign_in) => Ok(Some(sign_in)),
             Err(error) => bail!(
-                "failed to understand {}: {}; correct it, or remove it and run: gantry login CODE",
+                "failed to understand {}: {}; correct it, or remove it and run: gantry login",
                 path.display(),
                 error.message(),
             ),

@@ -41,6 +41,9 @@ const SANDBOXES_AT_MOST: usize = 10_000;
 /// How often it is looked what has become of the containers.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
+/// How often it is looked whether the engine is back.
+const LOOK_FOR_ENGINE_EVERY: Duration = Duration::from_millis(500);
+
 /// How the pool is set up.
 pub(crate) struct PoolOptions {
     pub(crate) runner: RunnerId,
@@ -297,6 +300,10 @@ impl Pool {
         let (mut swept, mut tried) = (false, false);
         loop {
             let facts = self.facts().await;
+            let look_again_in = match facts.problem.is_empty() {
+                true => LOOK_EVERY,
+                false => LOOK_FOR_ENGINE_EVERY,
+            };
             said.send_if_modified(|before| {
                 let changed = before.pool.as_ref() != Some(&facts);
                 before.pool = Some(facts);
@@ -317,7 +324,7 @@ impl Pool {
                     }
                 }
             }
-            sleep(LOOK_EVERY).await;
+            sleep(look_again_in).await;
         }
     }
 

@@ -87,6 +87,11 @@ impl Operations {
         opened.await.map_err(|_| Gone)
     }
 
+    /// The server has welcomed the link.
+    pub(crate) async fn welcomed(&self, link: LinkId) {
+        self.wish(Wish::Welcomed(link)).await;
+    }
+
     /// Passes an order on; waits while the link has no room for the answers.
     pub(crate) async fn order(&self, link: LinkId, order: Order) -> Result<(), Gone> {
         self.orders.send((link, order)).await.map_err(|_| Gone)
@@ -139,6 +144,7 @@ enum Wish {
         outgoing: mpsc::Sender<v1::RunnerFrame>,
         reply: oneshot::Sender<Opened>,
     },
+    Welcomed(LinkId),
     CloseLink(LinkId),
     BeginJournal(JournalId),
     AddSandbox(SandboxId, Sandbox),
@@ -259,6 +265,7 @@ impl OperationsService {
                 let _ = reply.send(self.table.open_link());
                 self.renew();
             }
+            Wish::Welcomed(link) => self.table.welcomed(link),
             Wish::CloseLink(link) if self.table.close_link(link) => {
                 self.renew();
                 self.outgoing = None;

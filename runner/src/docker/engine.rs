@@ -8,7 +8,8 @@ use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
     models::{
-        ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType, MountVolumeOptions,
+        ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType,
+        MountVolumeOptions,
     },
     query_parameters::{
         CreateContainerOptionsBuilder, ListContainersOptionsBuilder, LogsOptionsBuilder,
@@ -62,11 +63,10 @@ pub(super) struct Engine {
 /// Why the engine did not do something.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum EngineError {
-    /// It does not answer.
-    #[error(
-        "the Docker engine does not answer ({0}); start it, or name another with --docker-host"
-    )]
-    Away(String),
+    /// It does not answer. The words are the same whatever it is that fails: each change of a pool's problem
+    /// begins the link anew.
+    #[error("the Docker engine does not answer; start it, or name another with --docker-host")]
+    Away,
     /// The image is not there.
     #[error("there is no image {0:?} on this host; build it (docker/base/build) or pull it")]
     MissingImage(String),
@@ -118,13 +118,12 @@ impl Engine {
     /// # Errors
     /// Where it does not answer.
     pub(super) async fn connect(host: &str, runner: RunnerId) -> Result<Self, EngineError> {
-        let away = |error: Error| EngineError::Away(error.to_string());
         let docker = Docker::connect_with_unix(host, ANSWERS_WITHIN_S, API_DEFAULT_VERSION);
-        let docker = docker.map_err(away)?;
+        let docker = docker.map_err(in_words)?;
         let negotiated = timeout(Duration::from_secs(5), docker.negotiate_version()).await;
         let docker = negotiated
-            .map_err(|_| EngineError::Away("no answer within 5 s".to_owned()))?
-            .map_err(away)?;
+            .map_err(|_| EngineError::Away)?
+            .map_err(in_words)?;
         Ok(Self { docker, runner })
     }
 
@@ -350,6 +349,9 @@ fn status(error: &Error) -> Option<u16> {
 fn in_words(error: Error) -> EngineError {
     match error {
         Error::DockerResponseServerError { message, .. } => EngineError::Refused(message),
-        other => EngineError::Away(other.to_string()),
+        other => {
+            tracing::debug!(error = %other, "the Docker engine does not answer");
+            EngineError::Away
+        }
     }
 }

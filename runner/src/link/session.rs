@@ -212,6 +212,7 @@ impl Session<'_> {
             }
             Todo::Linked { generation } => {
                 link.progress.welcomed = Some(Instant::now());
+                self.operations.welcomed(link.opened.link).await;
                 let (home, reached) = (self.home.clone(), link.reached.to_string());
                 let note = move || home.note_link(Some(&reached));
                 link.progress.noting = Some(spawn_blocking(note));

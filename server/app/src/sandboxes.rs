@@ -10,8 +10,10 @@ use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec}
 use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
 
 /// What is to be different about a sandbox from its next start on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxChange {
+    /// What it is made from: one of its pool's templates.
+    pub template: Option<String>,
     /// Memory, in bytes.
     pub memory_bytes: Option<u64>,
     /// Processor time, in thousandths of a processor.
@@ -22,6 +24,21 @@ pub struct SandboxChange {
     pub idle_for_ms: Option<u64>,
     /// What it reaches.
     pub network: Option<SandboxNetwork>,
+}
+
+impl SandboxChange {
+    /// The right that it takes: what one person's sandbox uses the others' lack, and what it is made from is
+    /// that person's own business.
+    fn action(&self) -> Action {
+        let only_template = Self {
+            template: self.template.clone(),
+            ..Self::default()
+        };
+        match *self == only_template {
+            true => Action::ChangeSandbox,
+            false => Action::LimitSandbox,
+        }
+    }
 }
 
 /// The use cases of this file.
@@ -127,18 +144,21 @@ impl Sandboxes {
         Ok(())
     }
 
-    /// Changes what it may use, from its next start on.
+    /// Changes what it is made from and may use, from its next start on.
     ///
     /// # Errors
-    /// If there is none, a limit is out of its bounds, or the user looks not after all runners: what one
-    /// person's sandbox takes the others' lack.
+    /// If there is none, its pool has no such template, a limit is out of its bounds, or the user may not
+    /// change limits.
     pub async fn change(
         &self,
         ctx: &OpContext,
         id: SandboxId,
         change: SandboxChange,
     ) -> Result<PooledSandbox, AppError> {
-        let sandbox = self.gate.sandbox(ctx, Action::LimitSandbox, id).await?;
+        let sandbox = self.gate.sandbox(ctx, change.action(), id).await?;
+        if let Some(template) = &change.template {
+            self.check_template(ctx, &sandbox, template).await?;
+        }
         let before = sandbox.spec.limits;
         let limits = SandboxLimits {
             memory_bytes: change.memory_bytes.unwrap_or(before.memory_bytes),
@@ -148,6 +168,7 @@ impl Sandboxes {
         };
         let limits = limits.checked();
         let spec = SandboxSpec {
+            template: change.template.unwrap_or(sandbox.spec.template.clone()),
             limits: limits.map_err(|error| AppError::Invalid(error.to_string()))?,
             network: change.network.unwrap_or(sandbox.spec.network),
             ..sandbox.spec.clone()
@@ -162,6 +183,24 @@ impl Sandboxes {
             .ensure_sandbox(sandbox.runner, (id, &spec), false)
             .await;
         self.get(ctx, id).await
+    }
+
+    async fn check_template(
+        &self,
+        ctx: &OpContext,
+        sandbox: &PooledSandbox,
+        template: &str,
+    ) -> Result<(), AppError> {
+        let runner = self.store.runner(ctx.tenant, sandbox.runner).await?;
+        let known = runner.pool.map(|pool| pool.templates).unwrap_or_default();
+        match known.iter().any(|name| name == template) {
+            true => Ok(()),
+            false => Err(AppError::Invalid(format!(
+                "runner {} has no such template, only: {}",
+                runner.name,
+                known.join(", ")
+            ))),
+        }
     }
 
     async fn told(

@@ -489,10 +489,14 @@ messages! {
         pub runner: String,
     }
 
-    /// Changes what a sandbox may use, from its next start on. What is absent stays.
+    /// Changes what a sandbox is made from and may use, from its next start on. What is absent stays.
     #[serde(deny_unknown_fields)]
     #[derive(Default)]
     pub struct ChangeSandbox {
+        /// What it is made from: one of its pool's templates. Its files stay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 63))]
+        pub template: Option<String>,
         /// Memory, in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "openapi", schema(minimum = 67108864, maximum = 1099511627776u64))]

@@ -1,5 +1,6 @@
 //! A runner that makes a container for each person, on a real Docker engine.
 
+use serde_json::json;
 use shared_api::RoleName;
 use shared_types::RunnerId;
 use tests::{
@@ -7,6 +8,8 @@ use tests::{
     gantry::{Gantry, Runner, eventually},
     model_server::{ModelServer, Reply},
 };
+
+use super::api::{Api, SANDBOXES, document};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("text")
@@ -81,6 +84,25 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
         panic!("not one");
     };
     assert_eq!(hers.owner, "ann");
+    let owners = as_owner.iter().find(|one| one.owner != "ann");
+    let owners = owners.expect("the other").id.to_string();
+    for (method, verb) in [
+        ("get", ""),
+        ("patch", ""),
+        ("delete", ""),
+        ("post", "/start"),
+        ("post", "/stop"),
+    ] {
+        let ask = async |id: &str| {
+            let body = (method == "patch").then(|| "{}".to_owned());
+            let path = format!("{SANDBOXES}/{id}{verb}");
+            let answer = gantry.ask_as(&ann, method, &path, body).await;
+            (answer.status, answer.body)
+        };
+        let nothing = ask("sbx_00000000000000000000000000").await;
+        assert_eq!(ask(&owners).await, nothing, "{method} {verb}");
+        assert_eq!(nothing.0, 404);
+    }
     // The next day: the container is gone, by hand and with its daemon.
     runner.kill().await;
     engine.remove_containers();
@@ -177,4 +199,39 @@ async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
     eventually("its files are gone", gone).await;
     let (_, said, _) = exec(&gantry, &token, "ls -A").await;
     assert_eq!(said, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_good_answer_about_a_sandbox_has_the_documented_shape() {
+    let gantry = Gantry::practice().await;
+    let (_runner, engine) = pool(&gantry, "dock").await;
+    let document = document(&gantry).await;
+    let mut api = Api::new(&gantry, &document);
+    let wish = json!({ "runner": "dock" });
+    let made = api.call("post", SANDBOXES, "", Some(wish.clone())).await;
+    let again = api.call("post", SANDBOXES, "", Some(wish)).await;
+    assert_eq!(made["id"], again["id"], "it is made once");
+    let id = made["id"].as_str().expect("an id").to_owned();
+    let of = format!("{SANDBOXES}/{{id}}");
+    let nothing = json!({ "template": "nothing" }).to_string();
+    let path = of.replace("{id}", &id);
+    let refused = gantry.ask("patch", &path, Some(nothing)).await;
+    let said = refused.body["detail"].as_str().unwrap_or_default();
+    assert_eq!(refused.status, 422);
+    assert!(said.contains("no such template, only: base"), "{said}");
+    let limits = json!({ "memory_bytes": 128 << 20, "network": "none", "template": "base" });
+    let changed = api.call("patch", &of, &id, Some(limits)).await;
+    assert_eq!(changed["memory_bytes"], 128 << 20);
+    api.call("post", &format!("{of}/start"), &id, None).await;
+    state(&gantry, "running").await;
+    let seen = api.call("get", &of, &id, None).await;
+    assert_eq!(seen["state"], "running");
+    api.call("post", &format!("{of}/stop"), &id, None).await;
+    state(&gantry, "stopped").await;
+    let listed = api.call("get", SANDBOXES, "", None).await;
+    assert_eq!(listed["sandboxes"].as_array().map(Vec::len), Some(1));
+    api.call("delete", &of, &id, None).await;
+    let gone = async || engine.volumes().is_empty().then_some(());
+    eventually("its files are gone", gone).await;
+    api.was_seen_whole(|path| path.starts_with(SANDBOXES));
 }

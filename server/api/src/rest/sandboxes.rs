@@ -61,7 +61,8 @@ pub(crate) async fn sandbox(
     Ok(Json(to_sandbox(doors.app.sandboxes.get(&ctx, id).await?)))
 }
 
-/// Change what a sandbox may use and reach, from its next start on.
+/// Change what a sandbox is made from, and what it may use and reach, from its next start on. Limits and
+/// network are for admins.
 #[utoipa::path(patch, path = "/api/v1/sandboxes/{id}", operation_id = "change_sandbox", params(("id" = inline(SandboxId), Path)), request_body = ChangeSandbox, responses(
     (status = 200, body = Sandbox), (status = 401, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn change(
@@ -72,6 +73,7 @@ pub(crate) async fn change(
 ) -> Result<Json<Sandbox>, Refused> {
     let network = ask.network.map(|word| word.parse()).transpose();
     let change = SandboxChange {
+        template: ask.template,
         memory_bytes: ask.memory_bytes,
         cpu_millis: ask.cpu_millis,
         processes: ask.processes,

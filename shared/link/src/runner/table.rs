@@ -135,9 +135,10 @@ pub struct Table {
     ready: VecDeque<OperationId>,
     /// Reads that are gone, of which the driver does not know it.
     dropped: Vec<OperationId>,
-    /// How each sandbox of the pool is, and those of them that the link has not been told.
+    /// How each sandbox of the pool is.
     reports: HashMap<SandboxId, SandboxReport>,
-    untold: VecDeque<SandboxId>,
+    /// Those of them that the link has not been told; nothing until the server has welcomed it.
+    untold: Option<VecDeque<SandboxId>>,
 }
 
 #[derive(Debug, Clone)]
@@ -192,7 +193,7 @@ impl Table {
             ready: VecDeque::new(),
             dropped: Vec::new(),
             reports: HashMap::new(),
-            untold: VecDeque::new(),
+            untold: None,
         }
     }
 
@@ -248,11 +249,13 @@ impl Table {
         self.sandboxes.contains(&sandbox)
     }
 
-    /// A sandbox of the pool is like this now: the link is told, and every later one.
+    /// A sandbox of the pool is like this now: the link is told once it is welcomed, and every later one.
     pub fn report(&mut self, report: SandboxReport) {
         let sandbox = report.sandbox;
-        if !self.untold.contains(&sandbox) {
-            self.untold.push_back(sandbox);
+        if let Some(untold) = &mut self.untold
+            && !untold.contains(&sandbox)
+        {
+            untold.push_back(sandbox);
         }
         self.reports.insert(sandbox, report);
     }

@@ -180,7 +180,8 @@ impl World {
                 }
             }
             Todo::Answer(answer) => panic!("an order that the runner cannot read: {answer:?}"),
-            Todo::Linked { .. } | Todo::Nothing => {}
+            Todo::Linked { .. } => self.runner.table.welcomed(linked.opened.link),
+            Todo::Nothing => {}
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! What the table tells its present link: what it remembers, then answers, and the output and the
 //! end of each operation that this link has asked for.
 
+use std::collections::VecDeque;
+
 use proto::v1;
 use shared_types::{OperationId, SandboxState};
 
@@ -8,12 +10,11 @@ use super::{LinkId, MAX_PATIENT_ANSWERS, MAX_WAITING_ANSWERS, Opened, Table};
 use crate::{runner::delivery::Spool, wire};
 
 impl Table {
-    /// A new link replaces the one before; nothing is told to it until it attaches.
+    /// A new link replaces the one before; nothing is told to it until it is welcomed.
     pub fn open_link(&mut self) -> Opened {
         self.unlink();
         self.link = LinkId(self.link.0 + 1);
         self.linked = true;
-        self.untold = self.reports.keys().copied().collect();
         let remembered = self.entries.iter().filter(|(_, entry)| !entry.only_reads);
         let inventory = remembered.map(|(id, entry)| v1::InventoryEntry {
             operation: id.to_string(),
@@ -24,6 +25,14 @@ impl Table {
             incarnation: self.incarnation.clone(),
             journal_sequence: self.journal_sequence(),
             inventory: inventory.collect(),
+        }
+    }
+
+    /// The server has welcomed the link, and is told how the pool's sandboxes are. Before that a link carries
+    /// nothing but the runner's proof of who it is.
+    pub fn welcomed(&mut self, link: LinkId) {
+        if self.linked && link == self.link {
+            self.untold = Some(self.reports.keys().copied().collect());
         }
     }
 
@@ -41,7 +50,7 @@ impl Table {
         self.linked = false;
         self.answers.clear();
         self.ready.clear();
-        self.untold.clear();
+        self.untold = None;
         for entry in self.entries.values_mut() {
             entry.delivery = None;
             entry.is_ready = false;
@@ -62,7 +71,13 @@ impl Table {
 
     /// Whether [`Table::next_frame`] may have something.
     pub fn has_frames(&self) -> bool {
-        !self.answers.is_empty() || !self.ready.is_empty() || !self.untold.is_empty()
+        !self.answers.is_empty() || !self.ready.is_empty() || self.tells_of_sandboxes()
+    }
+
+    fn tells_of_sandboxes(&self) -> bool {
+        self.untold
+            .as_ref()
+            .is_some_and(|untold| !untold.is_empty())
     }
 
     /// Whether all that there is to tell can go with what comes next: that commands were accepted
@@ -73,7 +88,7 @@ impl Table {
             matches!(answer.kind, Some(v1::runner_frame::Kind::Accepted(_)))
         };
         self.ready.is_empty()
-            && self.untold.is_empty()
+            && !self.tells_of_sandboxes()
             && (1..=MAX_PATIENT_ANSWERS).contains(&self.answers.len())
             && self.answers.iter().all(is_patient)
     }
@@ -87,7 +102,7 @@ impl Table {
             }
             return Some(answer);
         }
-        while let Some(sandbox) = self.untold.pop_front() {
+        while let Some(sandbox) = self.untold.as_mut().and_then(VecDeque::pop_front) {
             let Some(report) = self.reports.get(&sandbox) else {
                 continue;
             };

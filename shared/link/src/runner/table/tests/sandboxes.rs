@@ -1,9 +1,9 @@
 //! A runner with several sandboxes.
 
-use shared_types::{Refusal, RefusalCode};
+use shared_types::{Refusal, RefusalCode, SandboxState};
 
 use super::*;
-use crate::runner::orders::Incoming;
+use crate::{runner::orders::Incoming, wire::SandboxReport};
 
 const OTHER: SandboxId = SandboxId::from_u128(20);
 
@@ -103,4 +103,34 @@ fn a_new_journal_keeps_the_sandboxes() {
     scene.table.add_sandbox(OTHER);
     scene.table.begin_journal(JournalId::from_u128(9));
     assert!(scene.table.has_sandbox(OTHER) && scene.table.has_sandbox(PLACE));
+}
+
+#[test]
+fn how_sandboxes_are_is_told_to_each_link_once_the_server_has_welcomed_it_and_not_before() {
+    let mut scene = linked();
+    let report = SandboxReport {
+        sandbox: OTHER,
+        state: SandboxState::Running,
+        reason: String::new(),
+    };
+    scene.table.report(report);
+    assert!(
+        !scene.table.has_frames(),
+        "before the proof there is no key to seal it with"
+    );
+    let mut told = |table: &mut Table| {
+        table.welcomed(table.link);
+        let frame = table.next_frame(&mut scene.spool);
+        assert!(!table.has_frames());
+        matches!(
+            frame.and_then(|frame| frame.kind),
+            Some(Kind::SandboxReport(_))
+        )
+    };
+    assert!(told(&mut scene.table));
+    let before = scene.table.link;
+    scene.table.open_link();
+    scene.table.welcomed(before);
+    assert!(!scene.table.has_frames(), "that was another link's welcome");
+    assert!(told(&mut scene.table));
 }
