@@ -141,6 +141,9 @@ pub(crate) struct RunArgs {
     /// With --backend docker: a template of sandboxes and its image; may be repeated, the first is the default
     #[arg(long = "template", value_name = "NAME=IMAGE", value_parser = template, default_value = "base=gantry/base:1")]
     pub(crate) templates: Vec<Template>,
+    /// With --backend docker: how many containers of each template wait, running, for a new sandbox, up to 50
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=50))]
+    pub(crate) warm: u8,
     /// With --backend docker: the socket of the Docker engine
     #[arg(long, value_name = "SOCKET", env = "DOCKER_HOST", default_value = "unix:///var/run/docker.sock", value_parser = socket)]
     pub(crate) docker_host: String,

@@ -86,6 +86,8 @@ pub(crate) struct DockerOptions {
     pub(crate) socket: String,
     /// At least one; the first is the default.
     pub(crate) templates: Vec<Template>,
+    /// Containers of each that wait for a new sandbox.
+    pub(crate) warm: usize,
 }
 
 /// What the host says of itself.
@@ -197,6 +199,7 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
                 runner: enrolled.runner,
                 socket: docker.socket,
                 templates: docker.templates,
+                warm: docker.warm,
                 root: options.home.sandboxes(),
                 supervisor: options.supervisor.clone(),
                 clock: options.clock.clone(),

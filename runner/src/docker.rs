@@ -27,7 +27,7 @@ use shared_types::{
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 pub(crate) use container::Container;
@@ -51,6 +51,8 @@ pub(crate) struct PoolOptions {
     pub(crate) socket: String,
     /// What sandboxes can be made from, and the image of each; the first is the default.
     pub(crate) templates: Vec<Template>,
+    /// How many containers of each template wait, running, for a new sandbox.
+    pub(crate) warm: usize,
     /// The folder of the sandboxes, this daemon's alone.
     pub(crate) root: PathBuf,
     /// The program `gantry-supervisor`; `gantry-files` is beside it.
@@ -73,6 +75,10 @@ pub(crate) struct Template {
 pub(crate) struct Pool {
     around: Arc<Surroundings>,
     containers: Arc<Mutex<HashMap<SandboxId, Container>>>,
+    /// Running containers that wait for a new sandbox.
+    spares: Arc<Mutex<Vec<Container>>>,
+    /// Of spare ones, that an earlier daemon has left.
+    left: Arc<Mutex<Vec<Container>>>,
     /// Of sandboxes that may be made anew meanwhile.
     removals: Arc<Mutex<HashMap<SandboxId, JoinHandle<()>>>>,
 }
@@ -83,6 +89,9 @@ struct Surroundings {
     runner: RunnerId,
     socket: String,
     templates: Vec<Template>,
+    warm: usize,
+    /// A spare container was taken.
+    taken: Notify,
     root: PathBuf,
     supervisor: PathBuf,
     files: PathBuf,
@@ -141,6 +150,8 @@ impl Pool {
             runner: options.runner,
             socket: options.socket,
             templates: options.templates,
+            warm: options.warm,
+            taken: Notify::new(),
             root: options.root,
             supervisor: options.supervisor,
             files,
@@ -155,6 +166,7 @@ impl Pool {
             source,
         };
         let (mut containers, mut left) = (HashMap::new(), Vec::new());
+        let mut spares_left = Vec::new();
         for folder in folders(&around.root).map_err(root)? {
             let operations = folder.join("operations");
             if operations.is_dir() {
@@ -162,10 +174,13 @@ impl Pool {
                 left.extend(found.map_err(root)?);
             }
             match Container::noted(&folder) {
-                Some((id, spec)) => {
-                    let container = Container::new(id, spec, Arc::clone(&around), None);
+                Some((body, note)) => {
+                    let container = Container::again(body, note, Arc::clone(&around));
                     container.report(SandboxState::Stopped, "");
-                    containers.insert(id, container);
+                    match container.is_spare() {
+                        true => spares_left.push(container),
+                        false => drop(containers.insert(container.id(), container)),
+                    }
                 }
                 // Removed once nothing is left there.
                 None => drop(fs::remove_dir(operations).and_then(|()| fs::remove_dir(folder))),
@@ -174,6 +189,8 @@ impl Pool {
         let pool = Self {
             around,
             containers: Arc::new(Mutex::new(containers)),
+            spares: Arc::default(),
+            left: Arc::new(Mutex::new(spares_left)),
             removals: Arc::default(),
         };
         Ok((pool, left))
@@ -235,6 +252,10 @@ impl Pool {
                 });
                 return None;
             }
+            None if let Some(container) = self.take_spare(id, &spec) => {
+                containers.insert(id, container.clone());
+                container
+            }
             None => {
                 let after = lock(&self.removals).remove(&id);
                 let container = Container::new(id, spec, Arc::clone(&self.around), after);
@@ -249,6 +270,55 @@ impl Pool {
             tokio::spawn(async move { container.ready().await.map(drop) });
         }
         Some(container)
+    }
+
+    /// A container that runs already, as this sandbox.
+    fn take_spare(&self, id: SandboxId, spec: &SandboxSpec) -> Option<Container> {
+        let mut spares = lock(&self.spares);
+        let mut found = None;
+        spares.retain(|spare| {
+            if found.is_none() {
+                found = spare.become_sandbox(id, spec);
+                return found.is_none();
+            }
+            true
+        });
+        let container = found?;
+        self.around.taken.notify_one();
+        container.report(SandboxState::Running, "");
+        Some(container)
+    }
+
+    /// Has as many containers of each template wait for a sandbox as there are to be, for as long as the
+    /// daemon lives.
+    async fn keep_warm(self) {
+        loop {
+            let spares = lock(&self.spares).clone();
+            for spare in &spares {
+                // One that has stopped is started anew.
+                let _ = spare.ready().await;
+            }
+            for template in &self.around.templates {
+                self.warm_up(template).await;
+            }
+            let _ = timeout(LOOK_EVERY, self.around.taken.notified()).await;
+        }
+    }
+
+    async fn warm_up(&self, template: &Template) {
+        loop {
+            let of_template = |spare: &&Container| spare.is_made_from(&template.name);
+            if lock(&self.spares).iter().filter(of_template).count() >= self.around.warm {
+                return;
+            }
+            let spare = Container::spare(spare_spec(template), Arc::clone(&self.around));
+            if spare.ready().await.is_err() {
+                // Its log says why; it is tried again with the next look.
+                spare.remove().await;
+                return;
+            }
+            lock(&self.spares).push(spare);
+        }
     }
 
     /// Stops what is idle; nothing is where operations are open.
@@ -320,6 +390,7 @@ impl Pool {
                 if !tried {
                     tried = self.try_isolation(&engine).await;
                     if tried {
+                        tokio::spawn(self.clone().keep_warm());
                         continue;
                     }
                 }
@@ -328,24 +399,28 @@ impl Pool {
         }
     }
 
-    /// Removes containers of this runner that are no sandbox's: of one whose removal was cut off.
+    /// Goes on with the containers that an earlier daemon has left running, and removes the others: spare
+    /// ones, and those of which nothing is noted. The volumes of these stay, because they may hold somebody's
+    /// files: this runner's home may be an older copy.
     async fn sweep(&self, engine: &Engine, all: &[(String, Option<SandboxId>)]) {
-        for (container, sandbox) in all {
-            let known = sandbox.and_then(|id| lock(&self.containers).get(&id).cloned());
-            if let Some(known) = known {
+        let left = std::mem::take(&mut *lock(&self.left));
+        for spare in left {
+            spare.remove().await;
+        }
+        let sandboxes = self.sandboxes();
+        for (container, body) in all {
+            let mut known = sandboxes.iter().map(|(_, container)| container);
+            if let Some(known) = known.find(|known| Some(known.body()) == *body) {
                 known.go_on().await;
                 continue;
             }
-            tracing::info!(container, "removing a container that is no sandbox's");
-            let mut removed = engine.remove_orphan(container).await;
-            if let (Ok(()), Some(id)) = (&removed, sandbox) {
-                removed = engine.remove_volume(*id, "workspace").await;
-                if removed.is_ok() {
-                    removed = engine.remove_volume(*id, "home").await;
-                }
-            }
-            if let Err(error) = removed {
-                tracing::warn!(container, %error, "failed to remove it");
+            match engine.remove_orphan(container).await {
+                Ok(()) => tracing::warn!(
+                    container,
+                    volumes = body.map(|body| format!("gantry-{body}-*")),
+                    "removed a container of which this runner knows nothing; its volumes stay"
+                ),
+                Err(error) => tracing::warn!(container, %error, "failed to remove it"),
             }
         }
     }
@@ -359,15 +434,7 @@ impl Pool {
                 // Nothing runs there either.
                 continue;
             }
-            let spec = SandboxSpec {
-                name: "probe".to_owned(),
-                template: template.name.clone(),
-                limits: SandboxLimits::default(),
-                network: SandboxNetwork::None,
-            };
-            // The server gives no sandbox an empty name.
-            let id = SandboxId::derive(self.around.runner, "");
-            let container = Container::new(id, spec, Arc::clone(&self.around), None).unreported();
+            let container = Container::spare(spare_spec(template), Arc::clone(&self.around));
             let tried = probe::try_in(&container, &self.around.root).await;
             container.remove().await;
             let here = match tried {
@@ -442,6 +509,16 @@ impl Reports {
     fn add(&self, report: SandboxReport) {
         lock(&self.new).insert(report.sandbox, report);
         self.changed.notify_one();
+    }
+}
+
+/// A sandbox as nobody has asked for another.
+fn spare_spec(template: &Template) -> SandboxSpec {
+    SandboxSpec {
+        name: "spare".to_owned(),
+        template: template.name.clone(),
+        limits: SandboxLimits::default(),
+        network: SandboxNetwork::None,
     }
 }
 

@@ -205,6 +205,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
             Backend::Docker => Some(DockerOptions {
                 socket: args.docker_host.clone(),
                 templates: args.templates.clone(),
+                warm: usize::from(args.warm),
             }),
         },
         drain_for: args.drain_for,

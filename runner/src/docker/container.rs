@@ -5,7 +5,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
+    io::{self, Write as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -63,8 +64,8 @@ const ASK_EVERY: u32 = 64;
 /// How long an earlier daemon's file helper may take to end: it is in the middle of a change then.
 const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
 
-/// What the folder of a sandbox says that it is to be.
-const SPEC: &str = "sandbox.json";
+/// The file in the folder of a sandbox that says whose it is, and what it is to be.
+const NOTE: &str = "sandbox.json";
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -73,6 +74,8 @@ pub(crate) struct Container(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     id: SandboxId,
+    /// By which its container, its volumes and its folder are named: `id`, but of one that was made in advance.
+    body: SandboxId,
     around: Arc<Surroundings>,
     folder: PathBuf,
     spec: Mutex<SandboxSpec>,
@@ -83,10 +86,19 @@ struct Shared {
     used_at: Mutex<Duration>,
     /// It was removed; another one may have its id by now.
     gone: AtomicBool,
-    /// The server does not know it.
-    unreported: AtomicBool,
+    /// It is no sandbox yet, and may be none ever: the server does not know it.
+    is_spare: bool,
     /// The removal of the one that had its id before.
     after: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What is noted of a sandbox in its folder.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Note {
+    /// Which one it is; a spare one is none.
+    pub(super) sandbox: Option<SandboxId>,
+    /// What it is to be.
+    pub(super) spec: SandboxSpec,
 }
 
 /// What a container has while it runs. Cheap to clone.
@@ -109,10 +121,40 @@ impl Container {
         around: Arc<Surroundings>,
         after: Option<JoinHandle<()>>,
     ) -> Self {
-        let folder = around.root.join(id.to_string());
+        let container = Self::with_body((id, id), spec, around, false);
+        if let Ok(mut removal) = container.0.after.try_lock() {
+            *removal = after;
+        }
+        container.note();
+        container
+    }
+
+    /// One that is no sandbox: it is tried out, or waits to become one.
+    pub(super) fn spare(spec: SandboxSpec, around: Arc<Surroundings>) -> Self {
+        let id = SandboxId::generate(&*around.clock, &*around.entropy);
+        let container = Self::with_body((id, id), spec, around, true);
+        container.note();
+        container
+    }
+
+    /// One that an earlier daemon has noted in the folder of this body.
+    pub(super) fn again(body: SandboxId, note: Note, around: Arc<Surroundings>) -> Self {
+        let is_spare = note.sandbox.is_none();
+        let id = note.sandbox.unwrap_or(body);
+        Self::with_body((id, body), note.spec, around, is_spare)
+    }
+
+    fn with_body(
+        (id, body): (SandboxId, SandboxId),
+        spec: SandboxSpec,
+        around: Arc<Surroundings>,
+        is_spare: bool,
+    ) -> Self {
+        let folder = around.root.join(body.to_string());
         let used_at = Mutex::new(around.clock.boot_time());
-        let container = Self(Arc::new(Shared {
+        Self(Arc::new(Shared {
             id,
+            body,
             around,
             folder,
             spec: Mutex::new(spec),
@@ -120,24 +162,58 @@ impl Container {
             running: Mutex::default(),
             used_at,
             gone: AtomicBool::new(false),
-            unreported: AtomicBool::new(false),
-            after: tokio::sync::Mutex::new(after),
-        }));
-        container.note();
-        container
+            is_spare,
+            after: tokio::sync::Mutex::default(),
+        }))
     }
 
-    /// One that the server is told nothing of.
-    pub(super) fn unreported(self) -> Self {
-        self.0.unreported.store(true, Ordering::Relaxed);
-        self
+    /// Makes this spare one, which runs, the sandbox `id`; `None` where it differs from the spec, does not
+    /// run, or that cannot be noted.
+    pub(super) fn become_sandbox(&self, id: SandboxId, spec: &SandboxSpec) -> Option<Self> {
+        let running = lock(&self.0.running).clone()?;
+        let named_alike = SandboxSpec {
+            name: spec.name.clone(),
+            ..lock(&self.0.spec).clone()
+        };
+        if named_alike != *spec {
+            return None;
+        }
+        let around = Arc::clone(&self.0.around);
+        let sandbox = Self::with_body((id, self.0.body), spec.clone(), around, false);
+        // Before anything is put into its volumes, which are found by this alone.
+        let noted = sandbox.try_to_note();
+        noted
+            .inspect_err(|error| tracing::warn!(%error, "failed to note a sandbox"))
+            .ok()?;
+        *lock(&sandbox.0.running) = Some(running);
+        Some(sandbox)
     }
 
-    /// What a folder says that its sandbox is to be; `None` where it is none.
-    pub(super) fn noted(folder: &Path) -> Option<(SandboxId, SandboxSpec)> {
-        let id = folder.file_name()?.to_str()?.parse().ok()?;
-        let text = fs::read(folder.join(SPEC)).ok()?;
-        Some((id, serde_json::from_slice(&text).ok()?))
+    /// The id by which its container, its volumes and its folder are named.
+    pub(super) fn body(&self) -> SandboxId {
+        self.0.body
+    }
+
+    /// Which sandbox it is.
+    pub(super) fn id(&self) -> SandboxId {
+        self.0.id
+    }
+
+    /// Whether it is no sandbox.
+    pub(super) fn is_spare(&self) -> bool {
+        self.0.is_spare
+    }
+
+    /// Whether it is made from this template.
+    pub(super) fn is_made_from(&self, template: &str) -> bool {
+        lock(&self.0.spec).template == template
+    }
+
+    /// The body in a folder, and what is noted there; `None` where there is none.
+    pub(super) fn noted(folder: &Path) -> Option<(SandboxId, Note)> {
+        let body = folder.file_name()?.to_str()?.parse().ok()?;
+        let text = fs::read(folder.join(NOTE)).ok()?;
+        Some((body, serde_json::from_slice(&text).ok()?))
     }
 
     /// The folder of its operations.
@@ -158,16 +234,24 @@ impl Container {
         }
     }
 
+    fn try_to_note(&self) -> io::Result<()> {
+        let note = Note {
+            sandbox: Some(self.0.id).filter(|_| !self.0.is_spare),
+            spec: lock(&self.0.spec).clone(),
+        };
+        make_folder(&self.0.folder)?;
+        make_folder(&self.operations())?;
+        let new = self.0.folder.join("sandbox.json.new");
+        let mut file = fs::File::create(&new)?;
+        file.write_all(&serde_json::to_vec(&note)?)?;
+        file.sync_data()?;
+        fs::rename(new, self.0.folder.join(NOTE))?;
+        // A host that dies must not come back with the note before: a spare one's files are removed.
+        fs::File::open(&self.0.folder)?.sync_all()
+    }
+
     fn note(&self) {
-        let spec = lock(&self.0.spec).clone();
-        let written = make_folder(&self.0.folder)
-            .and_then(|()| make_folder(&self.operations()))
-            .and_then(|()| {
-                let new = self.0.folder.join("sandbox.json.new");
-                fs::write(&new, serde_json::to_vec(&spec)?)?;
-                fs::rename(new, self.0.folder.join(SPEC))
-            });
-        if let Err(error) = written {
+        if let Err(error) = self.try_to_note() {
             tracing::warn!(%error, sandbox.id = %self.0.id, "failed to note a sandbox; the server tells of it again");
         }
     }
@@ -200,7 +284,7 @@ impl Container {
     }
 
     /// Whether it is taken to run.
-    fn seems_to_run(&self) -> bool {
+    pub(super) fn seems_to_run(&self) -> bool {
         lock(&self.0.running).is_some()
     }
 
@@ -248,7 +332,7 @@ impl Container {
 
     async fn start(&self) -> Result<Running, String> {
         let told = |error: EngineError| error.to_string();
-        let id = self.0.id;
+        let id = self.0.body;
         let engine = self.0.around.engine().await.map_err(told)?;
         let spec = lock(&self.0.spec).clone();
         let make = self.make(&spec)?;
@@ -340,7 +424,7 @@ impl Container {
         ];
         let made_for = format!("{image} {} {:?} {binds:?}", spec.network, spec.limits);
         Ok(Make {
-            sandbox: self.0.id,
+            sandbox: self.0.body,
             image: image.to_owned(),
             limits: spec.limits,
             network: spec.network,
@@ -372,10 +456,10 @@ impl Container {
             if asks || Instant::now() > until {
                 let engine = self.0.around.engine().await;
                 let engine = engine.map_err(|error| error.to_string())?;
-                let found = engine.find(self.0.id).await;
+                let found = engine.find(self.0.body).await;
                 let running = matches!(found, Ok(Found::Container { running: true, .. }));
                 if !running || Instant::now() > until {
-                    let said = engine.last_words(self.0.id).await;
+                    let said = engine.last_words(self.0.body).await;
                     return Err(format!(
                         "its entry process does not listen at {ORDERS:?}; it said: {said:?}"
                     ));
@@ -450,7 +534,7 @@ impl Container {
         lock(&self.0.running).take();
         let _life = self.0.life.lock().await;
         let stopped = match self.0.around.engine().await {
-            Ok(engine) => engine.stop(self.0.id).await,
+            Ok(engine) => engine.stop(self.0.body).await,
             Err(error) => Err(error),
         };
         match stopped {
@@ -476,16 +560,16 @@ impl Container {
         if let Some(removal) = self.0.after.lock().await.take() {
             let _ = removal.await;
         }
-        let id = self.0.id;
+        let (id, body) = (self.0.id, self.0.body);
         let removed = async {
             let engine = self.0.around.engine().await?;
-            engine.remove(id).await?;
-            engine.remove_volume(id, "workspace").await?;
-            engine.remove_volume(id, "home").await
+            engine.remove(body).await?;
+            engine.remove_volume(body, "workspace").await?;
+            engine.remove_volume(body, "home").await
         };
         match removed.await {
             Ok(()) => {
-                let _ = fs::remove_file(self.0.folder.join(SPEC));
+                let _ = fs::remove_file(self.0.folder.join(NOTE));
                 tracing::info!(sandbox.id = %id, "a sandbox is removed");
                 self.report(SandboxState::Removed, "");
             }
@@ -520,7 +604,7 @@ impl Container {
             return;
         }
         let found = match self.0.around.engine().await {
-            Ok(engine) => engine.find(self.0.id).await,
+            Ok(engine) => engine.find(self.0.body).await,
             Err(error) => Err(error),
         };
         let reason = match found {
@@ -542,7 +626,7 @@ impl Container {
     }
 
     pub(super) fn report(&self, state: SandboxState, reason: &str) {
-        if self.0.unreported.load(Ordering::Relaxed) {
+        if self.0.is_spare {
             return;
         }
         self.0.around.reports.add(SandboxReport {

@@ -45,6 +45,7 @@ impl Scene {
                 name: "base".to_owned(),
                 image: "gantry/base:1".to_owned(),
             }],
+            warm: 1,
             root: self.folder.path().join("sandboxes"),
             supervisor: supervisor(),
             clock: Arc::new(SystemClock::new()),
@@ -373,6 +374,86 @@ async fn a_fork_bomb_meets_its_limit_ends_when_told_to_and_leaves_a_sandbox_that
         (record.status, said.as_str()),
         (ExitStatus::Code(0), "works\n")
     );
+}
+
+#[test]
+fn a_new_sandbox_is_a_container_that_waited_and_the_next_daemon_finds_its_files() {
+    let scene = Scene::new();
+    let runtime = Runtime::new().expect("a runtime");
+    let waiting = runtime.block_on(takes_what_waited(&scene));
+    runtime.shutdown_background();
+    Runtime::new().expect("a runtime").block_on(async {
+        let (pool, _) = scene.pool().await;
+        let engine = pool.around.engine().await.expect("an engine");
+        let all = engine.all().await.expect("a list");
+        assert_eq!(all.len(), 2);
+        pool.sweep(&engine, &all).await;
+        let left = engine.all().await.expect("a list");
+        assert_eq!(left, waiting, "the spare one is gone");
+        let container = pool
+            .order(scene.id("a"), ensure(spec("a")))
+            .expect("a sandbox");
+        let (_, said) = run(&container, "cat file").await;
+        assert_eq!(said, "here\nmore\n");
+    });
+}
+
+/// A sandbox takes the container that waits, and another one waits then; returns the first.
+async fn takes_what_waited(scene: &Scene) -> Vec<(String, Option<SandboxId>)> {
+    let (pool, _) = scene.pool().await;
+    let template = pool.around.templates[0].clone();
+    pool.warm_up(&template).await;
+    let engine = pool.around.engine().await.expect("an engine");
+    let waiting = engine.all().await.expect("a list");
+    assert_eq!(waiting.len(), 1);
+    let limited = SandboxSpec {
+        limits: SandboxLimits {
+            processes: 50,
+            ..SandboxLimits::default()
+        },
+        ..spec("limited")
+    };
+    let other = pool.order(scene.id("limited"), ensure(limited));
+    assert!(
+        !other.expect("a sandbox").seems_to_run(),
+        "the one that waits has other limits"
+    );
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    assert!(container.seems_to_run(), "at once");
+    run(&container, "echo here > file").await;
+    assert_eq!(engine.all().await.expect("a list"), waiting);
+    container.stop("a test").await;
+    run(&container, "echo more >> file").await;
+    assert_eq!(engine.all().await.expect("a list"), waiting, "the same one");
+
+    pool.warm_up(&template).await;
+    waiting
+}
+
+#[tokio::test]
+async fn of_a_container_that_no_note_tells_of_the_files_stay() {
+    let scene = Scene::new();
+    let (pool, _) = scene.pool().await;
+    let container = pool
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    run(&container, "echo here > file").await;
+    let older = Scene {
+        folder: tempfile::tempdir().expect("a folder"),
+        runner: scene.runner,
+    };
+    let (restored, _) = older.pool().await;
+    let engine = restored.around.engine().await.expect("an engine");
+    let all = engine.all().await.expect("a list");
+    restored.sweep(&engine, &all).await;
+    assert_eq!(engine.all().await.expect("a list"), []);
+    let again = restored
+        .order(scene.id("a"), ensure(spec("a")))
+        .expect("a sandbox");
+    let (_, said) = run(&again, "cat file").await;
+    assert_eq!(said, "here\n");
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 use serde_json::json;
 use shared_api::RoleName;
 use shared_types::RunnerId;
+
 use tests::{
-    docker::Engine,
+    docker::{Containers, Engine, MortalEngine},
     gantry::{Gantry, Runner, eventually},
     model_server::{ModelServer, Reply},
 };
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::api::{Api, SANDBOXES, document};
 
@@ -16,10 +18,17 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// A runner of this name that serves no folder; what is left of its containers goes with the second.
-async fn pool(gantry: &Gantry, name: &str) -> (Runner, Engine) {
+async fn pool(gantry: &Gantry, name: &str) -> (Runner, Containers) {
+    pool_on(gantry, name, &Engine::of_the_tests()).await
+}
+
+/// The same on another engine. It has no container wait for a sandbox.
+async fn pool_on(gantry: &Gantry, name: &str, engine: &Engine) -> (Runner, Containers) {
     let token = gantry.join_token(name).await;
     let mut runner = Runner::enrol(gantry.url(), &token, name).await;
-    runner.options(&["--backend", "docker", "--docker-host", &Engine::socket()]);
+    let socket = engine.socket();
+    let options = ["--docker-host", &socket, "--warm", "0"];
+    runner.options(&[&["--backend", "docker"], &options[..]].concat());
     runner.start();
     gantry.until_online(name, true).await;
     // What is kept apart was tried out, so that the link is begun anew no more.
@@ -31,7 +40,7 @@ async fn pool(gantry: &Gantry, name: &str) -> (Runner, Engine) {
     };
     eventually("the runner says what is kept apart", proved).await;
     let id: RunnerId = gantry.client().runners().await.expect("a list")[0].id;
-    (runner, Engine::of(id))
+    (runner, engine.containers_of(id))
 }
 
 async fn exec(gantry: &Gantry, token: &str, script: &str) -> (Option<i32>, String, String) {
@@ -57,7 +66,7 @@ async fn state(gantry: &Gantry, wanted: &str) -> shared_api::Sandbox {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
     let gantry = Gantry::practice().await;
-    let (mut runner, engine) = pool(&gantry, "dock").await;
+    let (mut runner, containers) = pool(&gantry, "dock").await;
     let shared = gantry
         .cli(&["runners", "share", "dock", "--with", "everyone"])
         .await;
@@ -75,7 +84,7 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
     );
     let (code, said, _) = exec(&gantry, &ann, "ls -A; echo hers > file").await;
     assert_eq!((code, said.as_str()), (Some(0), ""));
-    assert_eq!(engine.containers().len(), 2);
+    assert_eq!(containers.ids().len(), 2);
     // Admins see all of them, others their own.
     let as_owner = gantry.client().sandboxes().await.expect("a list");
     assert_eq!(as_owner.len(), 2);
@@ -84,6 +93,18 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
         panic!("not one");
     };
     assert_eq!(hers.owner, "ann");
+    let (mut paged, mut query) = (Vec::new(), "limit=1".to_owned());
+    loop {
+        let path = format!("{SANDBOXES}?{query}");
+        let page = gantry.ask("get", &path, None).await.body;
+        paged.push(page["sandboxes"][0]["id"].as_str().map(str::to_owned));
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        query = format!("limit=1&after={next}");
+    }
+    let all = as_owner.iter().map(|one| Some(one.id.to_string()));
+    assert_eq!(paged, all.collect::<Vec<_>>());
     let owners = as_owner.iter().find(|one| one.owner != "ann");
     let owners = owners.expect("the other").id.to_string();
     for (method, verb) in [
@@ -105,7 +126,7 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
     }
     // The next day: the container is gone, by hand and with its daemon.
     runner.kill().await;
-    engine.remove_containers();
+    containers.remove();
     runner.start();
     gantry.until_online("dock", true).await;
     let (code, said, wrong) = exec(&gantry, &owner, "cat file").await;
@@ -117,7 +138,7 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_in_a_container_outlives_its_daemon_and_the_server_with_each_effect_once() {
     let mut gantry = Gantry::practice().await;
-    let (mut runner, _engine) = pool(&gantry, "dock").await;
+    let (mut runner, _containers) = pool(&gantry, "dock").await;
     let script = "for i in $(seq 1 60); do echo $i; echo $i >> effects; sleep 0.05; done";
     let words = ["exec", "-r", "dock", "--", "sh", "-c", script];
     let mut command = gantry.terminal(&words);
@@ -151,7 +172,7 @@ async fn an_agent_works_in_the_container_and_a_stopped_pool_is_an_error_that_say
         Reply::text("done"),
     ]);
     let gantry = Gantry::scripted(&model).await;
-    let (mut runner, _engine) = pool(&gantry, "dock").await;
+    let (mut runner, _containers) = pool(&gantry, "dock").await;
     let chosen = gantry.cli(&["runners", "use", "dock"]).await;
     assert!(chosen.status.success(), "{}", text(&chosen.stderr));
     let said = gantry.cli(&["chat", "write a file"]).await;
@@ -171,7 +192,7 @@ async fn an_agent_works_in_the_container_and_a_stopped_pool_is_an_error_that_say
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
     let gantry = Gantry::practice().await;
-    let (_runner, engine) = pool(&gantry, "dock").await;
+    let (_runner, containers) = pool(&gantry, "dock").await;
     let token = gantry.token().to_owned();
     exec(&gantry, &token, "echo mine > file").await;
     let ran = state(&gantry, "running").await;
@@ -191,11 +212,11 @@ async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
     let limit = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; cat file";
     let (_, said, _) = exec(&gantry, &token, limit).await;
     assert_eq!(said, format!("{}\nmine\n", 128 << 20));
-    engine.remove_containers();
+    containers.remove();
     state(&gantry, "stopped").await;
-    assert_eq!(engine.volumes().len(), 2);
+    assert_eq!(containers.volumes().len(), 2);
     verb(&["remove", "dock"]).await;
-    let gone = async || engine.volumes().is_empty().then_some(());
+    let gone = async || containers.volumes().is_empty().then_some(());
     eventually("its files are gone", gone).await;
     let (_, said, _) = exec(&gantry, &token, "ls -A").await;
     assert_eq!(said, "");
@@ -204,7 +225,7 @@ async fn a_sandbox_is_stopped_limited_and_removed_and_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_good_answer_about_a_sandbox_has_the_documented_shape() {
     let gantry = Gantry::practice().await;
-    let (_runner, engine) = pool(&gantry, "dock").await;
+    let (_runner, containers) = pool(&gantry, "dock").await;
     let document = document(&gantry).await;
     let mut api = Api::new(&gantry, &document);
     let wish = json!({ "runner": "dock" });
@@ -231,7 +252,49 @@ async fn every_good_answer_about_a_sandbox_has_the_documented_shape() {
     let listed = api.call("get", SANDBOXES, "", None).await;
     assert_eq!(listed["sandboxes"].as_array().map(Vec::len), Some(1));
     api.call("delete", &of, &id, None).await;
-    let gone = async || engine.volumes().is_empty().then_some(());
+    let gone = async || containers.volumes().is_empty().then_some(());
     eventually("its files are gone", gone).await;
     api.was_seen_whole(|path| path.starts_with(SANDBOXES));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again() {
+    let gantry = Gantry::practice().await;
+    let mortal = MortalEngine::start();
+    let (_runner, _containers) = pool_on(&gantry, "dock", mortal.engine()).await;
+    let words = ["exec", "-r", "dock", "--", "sh", "-c"];
+    let script = "echo begun >> effects; echo begun; sleep 1000";
+    let mut command = gantry.terminal(&[&words[..], &[script]].concat());
+    let running = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut running = running.kill_on_drop(true).spawn().expect("it runs");
+    let mut line = String::new();
+    let mut said = BufReader::new(running.stdout.take().expect("piped"));
+    said.read_line(&mut line).await.expect("a line");
+    assert_eq!(line, "begun\n");
+    mortal.kill();
+    let problem = async || {
+        let runners = gantry.client().runners().await.expect("they are listed");
+        runners[0].pool.as_ref()?.problem.clone()
+    };
+    let words = eventually("the pool says what is wrong", problem).await;
+    assert!(
+        words.contains("engine does not answer; start it"),
+        "{words}"
+    );
+    let token = gantry.token().to_owned();
+    let (code, _, wrong) = exec(&gantry, &token, "true").await;
+    assert!(
+        code != Some(0) && wrong.contains("can make no sandbox now"),
+        "{wrong}"
+    );
+    mortal.start_again();
+    let ended = running.wait_with_output().await.expect("it ends");
+    let wrong = text(&ended.stderr);
+    assert!(ended.status.code() == Some(255) && wrong.contains("it is not known what it had done"));
+    let well = async || problem().await.is_none().then_some(());
+    eventually("the pool is well again", well).await;
+    let (_, effects, wrong) = exec(&gantry, &token, "cat effects").await;
+    assert_eq!(effects, "begun\n", "{wrong}");
 }

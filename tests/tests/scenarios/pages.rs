@@ -7,6 +7,8 @@ use tests::{
     openapi::Document,
 };
 
+use super::api::SANDBOXES;
+
 /// Some of everything that is listed; returns a session with a log and tasks, and a service account.
 async fn filled(gantry: &Gantry) -> (String, String, Runner) {
     let runner = gantry.runner("laptop").await;
@@ -63,7 +65,8 @@ async fn the_pages_of_every_list_together_are_the_list_and_a_wrong_cursor_is_ref
     let document = Document::new(document.body);
     let (mut lists, mut cursors) = (Vec::new(), Vec::new());
     for operation in document.operations() {
-        if !operation.parameters("query").contains(&"after") {
+        // Sandboxes need an engine (`docker`).
+        if !operation.parameters("query").contains(&"after") || operation.path == SANDBOXES {
             continue;
         }
         let id = match operation.path.contains("/service-accounts/") {

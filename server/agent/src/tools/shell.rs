@@ -167,7 +167,9 @@ fn epilogue(record: &ExitRecord, ended: &Ended<'_>) -> String {
         ExitCause::Orphaned => {
             "stopped because the runner stopped or was cut off for too long; ".to_owned()
         }
-        ExitCause::OutOfMemory => "killed because the runner's host ran out of memory; ".to_owned(),
+        ExitCause::OutOfMemory => {
+            "killed because its sandbox or host ran out of memory; ".to_owned()
+        }
         ExitCause::DiskFull => {
             "stopped because its output found no room on the runner's disk; ".to_owned()
         }

@@ -144,7 +144,7 @@ impl fmt::Display for ExitCause {
             Self::Idle => "because it was silent for too long",
             Self::Cancelled => "because it was stopped",
             Self::Orphaned => "because the runner stopped or was cut off for too long",
-            Self::OutOfMemory => "because the runner's host ran out of memory",
+            Self::OutOfMemory => "because its sandbox or host ran out of memory",
             Self::DiskFull => "because its output found no room on the runner's disk",
             Self::SupervisorLost => "because its supervisor on the runner's host was killed",
             Self::HostReboot => "because the runner's host restarted",

@@ -134,7 +134,7 @@ fn an_end_that_is_not_the_commands_own_is_told_with_its_cause_and_is_no_success(
             CallOutcome::Failed,
             ExitCause::OutOfMemory,
             ExitStatus::Signal(9),
-            "[killed because the runner's host ran out of memory; ended by signal 9]",
+            "[killed because its sandbox or host ran out of memory; ended by signal 9]",
         ),
         (
             CallOutcome::Failed,
