@@ -349,6 +349,16 @@ pub(crate) enum Runners {
         /// The runner's name or id
         name: String,
     },
+    /// Let what a runner reports of its isolation count, which the server cannot check (admins)
+    Trust {
+        /// The runner's name or id
+        name: String,
+    },
+    /// Let it count no longer (admins)
+    Distrust {
+        /// The runner's name or id
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -47,6 +47,8 @@ pub(crate) async fn run(
             unshare(client, screen, &name, with.as_deref()).await
         }
         Some(Runners::Take { name }) => take(client, screen, &name).await,
+        Some(Runners::Trust { name }) => trust(client, screen, &name, true).await,
+        Some(Runners::Distrust { name }) => trust(client, screen, &name, false).await,
     }
 }
 
@@ -122,11 +124,12 @@ fn of_workspace(runner: &Runner, workspace: &Workspace) -> [String; 9] {
     cells
 }
 
-/// What a runner says of its isolation, and whether the server's operator believes that.
+/// What a runner says of its isolation, and whether that counts.
 pub(crate) fn isolation(runner: &Runner) -> String {
-    let whose = match runner.isolation_believed {
-        true => "believed",
-        false => "reported",
+    let whose = match (&runner.isolation_granted_by, runner.isolation_believed) {
+        (Some(name), _) => format!("granted by {name}"),
+        (None, true) => "granted by the operator".to_owned(),
+        (None, false) => "reported".to_owned(),
     };
     format!("{} ({whose})", runner.isolation)
 }
@@ -219,6 +222,17 @@ async fn take(client: &Client, screen: Screen, name: &str) -> anyhow::Result<()>
     let id = pick::runner(&runners, name)?.id;
     let runner = client.take_runner(id).await?;
     screen.line(&format!("{} is yours now", runner.name))
+}
+
+async fn trust(client: &Client, screen: Screen, name: &str, trusted: bool) -> anyhow::Result<()> {
+    let runners = client.runners().await?;
+    let id = pick::runner(&runners, name)?.id;
+    let runner = client.trust_runner(id, trusted).await?;
+    screen.line(&format!(
+        "{}: isolation: {}",
+        runner.name,
+        isolation(&runner)
+    ))
 }
 
 fn tell_shares(screen: Screen, runner: &Runner) -> anyhow::Result<()> {

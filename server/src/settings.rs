@@ -300,6 +300,7 @@ impl Settings {
         }
         let behind_proxy = args.behind_proxy || file.server.behind_proxy;
         let client_address = client_address(file.server.client_address_header, behind_proxy)?;
+        let isolation = file.isolation.policy()?;
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
@@ -313,10 +314,13 @@ impl Settings {
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             turns: file.turns.limits(file.runners.waited_for()?)?,
-            isolation: file.isolation.policy()?,
             user_limits: file.limits.user_limits()?,
             model,
-            defaults: file.defaults.settings()?,
+            defaults: file
+                .defaults
+                .settings()?
+                .demanding(isolation.at_least.clone()),
+            isolation,
             model_window,
             journal_stream: environment.journal_stream,
             log_filter: args.log.or(file.log.filter),

@@ -31,15 +31,19 @@ pub struct Containers {
 
 impl Engine {
     /// The engine that the tests were started with; `tests/run` says where it is.
+    pub fn of_the_tests() -> Self {
+        Self::of_the_bench().expect("tests/run says where an engine is")
+    }
+
+    /// The same, where there is one.
     #[expect(
         clippy::disallowed_methods,
         reason = "a test has no main that could pass it down"
     )]
-    pub fn of_the_tests() -> Self {
-        let folder = std::env::var("GANTRY_TEST_DOCKER_FOLDER");
-        Self {
-            folder: PathBuf::from(folder.expect("tests/run says where an engine is")),
-        }
+    pub fn of_the_bench() -> Option<Self> {
+        let folder = std::env::var_os("GANTRY_TEST_DOCKER_FOLDER")?;
+        let folder = PathBuf::from(folder);
+        Some(Self { folder })
     }
 
     /// Where it listens.
@@ -122,6 +126,12 @@ impl Containers {
         let label = format!("label=io.gantry.runner={}", self.runner);
         self.engine
             .docker(&["ps", "--all", "--quiet", "--filter", &label])
+    }
+
+    /// The ids of those that run.
+    pub fn running(&self) -> Vec<String> {
+        let label = format!("label=io.gantry.runner={}", self.runner);
+        self.engine.docker(&["ps", "--quiet", "--filter", &label])
     }
 
     /// Removes its containers by hand; their volumes stay.

@@ -65,6 +65,11 @@ impl Door {
         Self::opened(with_tls, options, way).await.0
     }
 
+    /// Whose the containers are, where its runner makes them.
+    pub fn runner_id(&self) -> RunnerId {
+        RUNNER
+    }
+
     /// Opens it with a bad network between it and its runner.
     pub async fn behind_a_proxy() -> (Self, Proxy) {
         let way = |url: String| async move {

@@ -87,6 +87,8 @@ pub enum Action {
     ShareRunner,
     /// Become the owner of a runner.
     TakeRunner,
+    /// Grant that what a runner reports of its isolation counts.
+    TrustRunner,
     /// List sandboxes.
     SeeSandbox,
     /// Make, start, stop and remove a sandbox.
@@ -350,6 +352,7 @@ impl Action {
         Self::RemoveRunner,
         Self::ShareRunner,
         Self::TakeRunner,
+        Self::TrustRunner,
         Self::SeeSandbox,
         Self::ChangeSandbox,
         Self::LimitSandbox,
@@ -392,6 +395,7 @@ impl Action {
             Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
                 runners(&[Runners], Member, Admin)
             }
+            Self::TrustRunner => runners(&[Runners], Admin, Admin),
             Self::SeeSandbox => sandboxes(&[Chat, Runners, Exec, Read], Viewer),
             Self::ChangeSandbox => sandboxes(&[Runners, Exec], Member),
             Self::LimitSandbox => sandboxes(&[Runners], Admin),
@@ -413,9 +417,11 @@ impl Action {
     /// The action that shows the things that this one is about.
     fn seen_by(self) -> Option<Self> {
         match self {
-            Self::UseRunner | Self::RemoveRunner | Self::ShareRunner | Self::TakeRunner => {
-                Some(Self::SeeRunner)
-            }
+            Self::UseRunner
+            | Self::RemoveRunner
+            | Self::ShareRunner
+            | Self::TakeRunner
+            | Self::TrustRunner => Some(Self::SeeRunner),
             Self::ChangeSandbox | Self::LimitSandbox => Some(Self::SeeSandbox),
             _ => None,
         }
@@ -450,6 +456,7 @@ impl fmt::Display for Action {
             Self::RemoveRunner => "remove a runner",
             Self::ShareRunner => "share a runner",
             Self::TakeRunner => "take a runner",
+            Self::TrustRunner => "trust a runner's isolation",
             Self::SeeSandbox => "list sandboxes",
             Self::ChangeSandbox => "start or remove a sandbox",
             Self::LimitSandbox => "limit a sandbox",

@@ -55,6 +55,8 @@ pub struct Runner {
     pub isolation: Isolation,
     /// Whether policy takes its word for that.
     pub believed: bool,
+    /// The name of the person who has granted that, where it was not the operator.
+    pub trusted_by: Option<String>,
     /// Its workspaces, the first one first.
     pub sandboxes: Vec<SandboxRow>,
     /// What it makes sandboxes with, where it does.
@@ -234,6 +236,26 @@ impl Runners {
         self.as_seen(ctx, row).await
     }
 
+    /// What a runner reports of its isolation counts from now on, or does not any more.
+    ///
+    /// # Errors
+    /// If there is no such runner, or the user may not do that.
+    pub async fn trust(
+        &self,
+        ctx: &OpContext,
+        runner: RunnerId,
+        trusted: bool,
+    ) -> Result<Runner, AppError> {
+        let named = runner.to_string();
+        self.gate.runner(ctx, Action::TrustRunner, &named).await?;
+        let (by, now) = (ctx.by(), self.clock.now());
+        self.store
+            .trust_runner(ctx.tenant, runner, trusted, &by, now)
+            .await?;
+        let row = self.store.runner(ctx.tenant, runner).await?;
+        self.as_seen(ctx, row).await
+    }
+
     async fn shareable(&self, ctx: &OpContext, runner: RunnerId) -> Result<RunnerRow, AppError> {
         let named = runner.to_string();
         self.gate.runner(ctx, Action::ShareRunner, &named).await
@@ -369,7 +391,11 @@ impl Runners {
             id: row.id,
             name: row.name,
             isolation,
-            believed: self.isolation.believes(row.id),
+            believed: row.trusted.is_some() || self.isolation.believes(row.id),
+            trusted_by: match row.trusted {
+                Some((by, _)) => Some(self.store.user(row.tenant, by).await?.name),
+                None => None,
+            },
             sandboxes,
             pool: row.pool,
             hostname: row.hostname,

@@ -11,7 +11,7 @@ use server_store::{
     StoredSettings, place_of, place_value,
 };
 use shared_types::{
-    Clock, RunnerId, SandboxId, SessionId, Timestamp,
+    Clock, Isolation, RunnerId, SandboxId, SessionId, Timestamp,
     event::TurnSettings,
     limits::{MAX_STEPS, USUAL_STEPS},
 };
@@ -257,7 +257,9 @@ impl Settings {
                 let note = (!offered).then_some("not offered any more");
                 (row.value.clone(), note)
             }
-            SettingName::Language | SettingName::Steps => (row.value.clone(), None),
+            SettingName::Language | SettingName::Steps | SettingName::Isolation => {
+                (row.value.clone(), None)
+            }
         };
         // The name of a person who was removed ends with an @ and the id.
         let who = match row.by.split_once('@') {
@@ -281,7 +283,11 @@ impl Settings {
             true => SetBy::Operator,
             false => SetBy::Default,
         };
-        let OperatorSettings { language, steps } = &*self.operator;
+        let OperatorSettings {
+            language,
+            steps,
+            isolation,
+        } = &*self.operator;
         let (value, set_by) = match name {
             SettingName::Runner => (None, SetBy::Default),
             // The practice model answers where the operator has set none.
@@ -290,6 +296,10 @@ impl Settings {
             SettingName::Steps => {
                 let value = steps.unwrap_or(USUAL_STEPS);
                 (Some(value.to_string()), by_operator(steps.is_some()))
+            }
+            SettingName::Isolation => {
+                let demands = *isolation != Isolation::none();
+                (Some(isolation.to_string()), by_operator(demands))
             }
         };
         Setting {
@@ -309,6 +319,7 @@ impl Settings {
             SettingName::Model => format!("one of: {}", self.models.names()),
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
+            SettingName::Isolation => value::ALLOWED_ISOLATION.to_owned(),
         }
     }
 }

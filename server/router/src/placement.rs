@@ -129,9 +129,9 @@ pub fn place(snapshot: &FleetSnapshot, recent: Recent) -> Result<Placement, NotP
     };
     if !proved.satisfies(&snapshot.demanded) {
         return Err(forbidden(format!(
-            "{which} reports the isolation that is demanded, and its word does not count here; the \
-             server's operator adds {:?} to believed under [isolation] in gantry.toml, or {other}",
-            runner.id.to_string()
+            "{which} reports the isolation that is demanded, and its word does not count here; an \
+             admin lets it count with: gantry runners trust {}; or {other}",
+            runner.name
         )));
     }
     Ok(Placement {

@@ -42,6 +42,8 @@ pub struct ChosenRunner {
     pub last_seen_at: Option<Timestamp>,
     /// What its memory of operations was worth at its newest link.
     pub incarnation: Option<Incarnation>,
+    /// Whether somebody has granted that what it reports of its isolation counts.
+    pub trusted: bool,
     /// Whether it makes sandboxes: then its only one here is the user's own, where that is wanted.
     pub pool: bool,
     /// What it reported at its newest link, the first one first.
@@ -70,7 +72,9 @@ impl Store {
     /// [`StoreError::NotFound`] if there is no such turn, or it was not claimed.
     pub async fn fleet(&self, tenant: TenantId, turn: TurnId) -> Result<FleetRow, StoreError> {
         let rows = query(
-            "SELECT demanded_isolation, chosen_by, runners.id AS chosen_runner_id,
+            "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                     AND settings.name = 'isolation') AS demanded_isolation,
+                 trusted_at, chosen_by, runners.id AS chosen_runner_id,
                  runners.name AS chosen_runner_name, revoked_at, locked_at, replica_id, last_seen_at, journal_id, boot_id,
                  pool_backend, pool_isolation, pool_problem, sandboxes.owner_id AS sandbox_owner_id,
                  sessions.user_id AS user_id,
@@ -99,7 +103,7 @@ impl Store {
             None => None,
         };
         Ok(FleetRow {
-            demanded: row.parsed("demanded_isolation")?,
+            demanded: row.maybe_parsed("demanded_isolation")?.unwrap_or_default(),
             choice: turn::choice(row)?,
             chosen,
             user: row.parsed("user_id")?,
@@ -127,7 +131,9 @@ impl Store {
         (runner, user): (RunnerId, UserId),
     ) -> Result<CallerPlace, StoreError> {
         let rows = query(
-            "SELECT demanded_isolation, runners.name AS chosen_runner_name, revoked_at, locked_at,
+            "SELECT (SELECT value FROM settings WHERE settings.tenant_id = tenants.id AND subject = tenants.id
+                     AND settings.name = 'isolation') AS demanded_isolation,
+                 trusted_at, runners.name AS chosen_runner_name, revoked_at, locked_at,
                  replica_id, last_seen_at, journal_id, boot_id, pool_backend, pool_isolation, pool_problem,
                  sandboxes.owner_id AS sandbox_owner_id, sandboxes.id AS sandbox_id,
                  sandboxes.name AS sandbox_name, isolation, problem, sandboxes.epoch AS epoch
@@ -147,7 +153,7 @@ impl Store {
         .await?;
         let row = rows.first().ok_or(StoreError::NotFound)?;
         Ok(CallerPlace {
-            demanded: row.parsed("demanded_isolation")?,
+            demanded: row.maybe_parsed("demanded_isolation")?.unwrap_or_default(),
             runner: chosen(runner, row, &rows)?,
         })
     }
@@ -184,6 +190,7 @@ fn chosen(id: RunnerId, row: &Row, rows: &[Row]) -> Result<ChosenRunner, sqlx::E
         incarnation: journal
             .zip(row.maybe_text("boot_id")?)
             .map(|(journal, boot)| Incarnation { journal, boot }),
+        trusted: row.maybe_time("trusted_at")?.is_some(),
         pool: row.maybe_text("pool_backend")?.is_some(),
         sandboxes,
     })

@@ -32,7 +32,7 @@ macro_rules! select_runners {
                  version, features, enrolled_at, revoked_at, generation, replica_id, connected_at,
                  last_seen_at, journal_id, boot_id, journal_sequence, accepted_sequence, locked_at,
                  ephemeral, join_state, went_back_at, loses_unlisted, pool_backend, pool_templates,
-                 pool_isolation, pool_problem
+                 pool_isolation, pool_problem, trusted_by, trusted_at
              FROM runners ",
             $rest
         )
@@ -121,6 +121,8 @@ pub struct RunnerRow {
     pub loses_unlisted: bool,
     /// What it makes sandboxes with, where it does.
     pub pool: Option<ClaimedPool>,
+    /// Who has granted that what it reports of its isolation counts, and when.
+    pub trusted: Option<(UserId, Timestamp)>,
 }
 
 /// A link that is held.
@@ -468,6 +470,9 @@ impl FromRow for RunnerRow {
             went_back_at: row.maybe_time("went_back_at")?,
             loses_unlisted: row.count("loses_unlisted")? == 1,
             pool: pool(row)?,
+            trusted: row
+                .maybe_parsed("trusted_by")?
+                .zip(row.maybe_time("trusted_at")?),
         })
     }
 }

@@ -34,6 +34,8 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
+    /// What a place must keep apart before anything runs there; the tenant's alone.
+    Isolation,
 }
 
 /// Who has set something. A later one goes before an earlier one.
@@ -132,7 +134,13 @@ pub struct RunnerInUse {
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 4] = [Self::Runner, Self::Model, Self::Language, Self::Steps];
+    pub const ALL: [Self; 5] = [
+        Self::Runner,
+        Self::Model,
+        Self::Language,
+        Self::Steps,
+        Self::Isolation,
+    ];
 
     /// The setting with this stored name, if this program knows it.
     fn of_word(name: &str) -> Option<Self> {
@@ -338,8 +346,8 @@ pub(crate) async fn of_turn(
             Some(SettingName::Model) => settings.model = row.text("value")?,
             Some(SettingName::Language) => settings.language = Some(row.text("value")?),
             Some(SettingName::Steps) => settings.steps = row.parsed("value")?,
-            // A turn's runner is its choice.
-            Some(SettingName::Runner) | None => {}
+            // A turn's runner is its choice, and isolation is looked at before each operation.
+            Some(SettingName::Runner | SettingName::Isolation) | None => {}
         }
     }
     Ok(settings)

@@ -1,7 +1,7 @@
 //! Tenants, and how the first one comes to be.
 
 use serde_json::json;
-use shared_types::{Isolation, TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
+use shared_types::{TenantId, Timestamp, UserId, limits::MAX_NAME_BYTES};
 
 use crate::{
     Actor, AuditEntry, NewUser, Origin, Role, Store, StoreError, UserKind, audit,
@@ -27,8 +27,6 @@ pub struct TenantRow {
     pub id: TenantId,
     /// What people call it.
     pub name: String,
-    /// What a sandbox must be proved to keep apart before the tenant's work goes there.
-    pub demanded_isolation: Isolation,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -107,11 +105,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn tenant(&self, tenant: TenantId) -> Result<TenantRow, StoreError> {
-        let row =
-            query_as("SELECT id, name, demanded_isolation, created_at FROM tenants WHERE id = $1")
-                .bind(tenant.to_string())
-                .fetch_one(&mut self.read(tenant).await?)
-                .await?;
+        let row = query_as("SELECT id, name, created_at FROM tenants WHERE id = $1")
+            .bind(tenant.to_string())
+            .fetch_one(&mut self.read(tenant).await?)
+            .await?;
         Ok(row)
     }
 }
@@ -162,7 +159,6 @@ impl FromRow for TenantRow {
         Ok(Self {
             id: row.parsed("id")?,
             name: row.text("name")?,
-            demanded_isolation: row.parsed("demanded_isolation")?,
             created_at: row.time("created_at")?,
         })
     }

@@ -382,9 +382,12 @@ messages! {
         pub ephemeral: bool,
         /// What it reports that its sandbox keeps apart: `none`, or properties joined by `+`.
         pub isolation: String,
-        /// Whether the server's operator lets its word on that count.
+        /// Whether its word on that counts.
         #[serde(default)]
         pub isolation_believed: bool,
+        /// Who has granted that; absent where it is the server's operator, or nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub isolation_granted_by: Option<String>,
         /// The directory of its first workspace, for people.
         pub workspace: String,
         /// All its workspaces as it reported them at its newest connect, the first one first.

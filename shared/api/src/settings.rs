@@ -16,6 +16,8 @@ pub enum SettingName {
     Language,
     /// The most model calls in a turn.
     Steps,
+    /// What a place must keep apart before anything runs there; the tenant's alone.
+    Isolation,
 }
 
 /// Who has set a value; each goes before those above it.
@@ -132,6 +134,14 @@ pub struct NewValues {
     )]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, pattern = "^([1-9][0-9]?|[1-4][0-9]{2}|500)$"))]
     pub steps: Option<Option<String>>,
+    /// `none`, or properties joined by `+`, such as `network+file_writes`; in the layer of the tenant.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, required = false, min_length = 1, max_length = 128))]
+    pub isolation: Option<Option<String>>,
 }
 
 impl NewValues {
@@ -155,13 +165,20 @@ impl NewValues {
             SettingName::Model => &mut self.model,
             SettingName::Language => &mut self.language,
             SettingName::Steps => &mut self.steps,
+            SettingName::Isolation => &mut self.isolation,
         }
     }
 }
 
 impl SettingName {
     /// Every setting, in the order in which lists show them.
-    pub const ALL: [Self; 4] = [Self::Runner, Self::Model, Self::Language, Self::Steps];
+    pub const ALL: [Self; 5] = [
+        Self::Runner,
+        Self::Model,
+        Self::Language,
+        Self::Steps,
+        Self::Isolation,
+    ];
 
     /// Its name on the wire and on command lines.
     pub fn word(self) -> &'static str {
@@ -170,6 +187,7 @@ impl SettingName {
             Self::Model => "model",
             Self::Language => "language",
             Self::Steps => "steps",
+            Self::Isolation => "isolation",
         }
     }
 }

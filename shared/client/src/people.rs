@@ -132,6 +132,17 @@ impl Client {
         self.http.call(Method::POST, &path, &nothing).await
     }
 
+    /// Lets what a runner reports of its isolation count, or (`trusted` is false) count no longer.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn trust_runner(&self, id: RunnerId, trusted: bool) -> Result<Runner, ClientError> {
+        let verb = if trusted { "trust" } else { "distrust" };
+        let path = ["runners", &id.to_string(), verb];
+        let nothing = serde_json::json!({});
+        self.http.call(Method::POST, &path, &nothing).await
+    }
+
     /// A page of the audit log: at most 200 entries behind `after`, or the newest `limit` of all; only
     /// what `who` did, and not before `since`.
     ///

@@ -10,13 +10,15 @@
 //! - *authentication*: what a request costs before anything is done for it;
 //! - *durable turns*, *pages*: the release server on each database, which syncs every commit;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
+//! - *container*: the same as exec, of a runner on a Docker engine; new sandboxes with the whole product;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
-//! `execs`, `layers`, `ssh`, `stdout`, `files`, `people`, `requests`, `databases`,
+//! `execs`, `layers`, `containers`, `ssh`, `stdout`, `files`, `people`, `requests`, `databases`,
 //! `server`, `links`, `many-links`, `storm`.
 
+mod containers;
 mod databases;
 mod execs;
 mod files;
@@ -70,6 +72,9 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     }
     if wanted("layers") {
         figures.extend(layers::figures(watch).await);
+    }
+    if wanted("containers") {
+        figures.extend(containers::figures(watch).await);
     }
     figures.extend(figures_with_ssh(wanted, watch).await);
     if wanted("requests") {

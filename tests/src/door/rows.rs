@@ -13,12 +13,21 @@ use server_router::ports::{
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
-    Generation, Isolation, OperationId, RunnerId, SandboxId, SandboxSpec, event::Choice,
+    Generation, Isolation, OperationId, RunnerId, SandboxId, SandboxLimits, SandboxNetwork,
+    SandboxSpec, event::Choice,
 };
 
 /// What a store would keep.
 #[derive(Clone, Default)]
 pub struct Rows(Arc<Mutex<Kept>>);
+
+/// The name of the only sandbox of a pool.
+const POOLED: &str = "person";
+
+/// The only sandbox of a runner that makes them.
+fn pooled(runner: RunnerId) -> SandboxId {
+    SandboxId::derive(runner, POOLED)
+}
 
 #[derive(Default)]
 struct Kept {
@@ -127,8 +136,18 @@ impl Operations for Rows {
         Ok(Settled::First)
     }
 
-    async fn sandbox_spec(&self, _: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
-        Ok(None)
+    async fn sandbox_spec(&self, id: SandboxId) -> Result<Option<SandboxSpec>, PortError> {
+        let kept = self.kept();
+        let of_a_pool = kept
+            .runner
+            .as_ref()
+            .is_some_and(|runner| pooled(runner.id) == id);
+        Ok(of_a_pool.then(|| SandboxSpec {
+            name: POOLED.to_owned(),
+            template: "base".to_owned(),
+            limits: SandboxLimits::default(),
+            network: SandboxNetwork::None,
+        }))
     }
 
     fn outputs(&self) -> Arc<dyn Outputs> {
@@ -150,8 +169,16 @@ impl LinkRows for Rows {
             isolation: sandbox.isolation.clone(),
             problem: None,
         });
+        // A pool makes its one user a sandbox with its first operation.
+        let pooled = hello.pool.iter().map(|pool| FleetSandbox {
+            id: pooled(who.runner),
+            name: POOLED.to_owned(),
+            isolation: pool.isolation.clone(),
+            problem: None,
+        });
+        let sandboxes = sandboxes.chain(pooled);
         kept.runner = Some(FleetRunner {
-            pool: false,
+            pool: hello.pool.is_some(),
             id: who.runner,
             name: who.name.clone(),
             state: RunnerState::Online,

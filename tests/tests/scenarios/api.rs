@@ -379,7 +379,10 @@ impl<'a> Api<'a> {
             self.call("post", &format!("{of}/{verb}"), runner, with)
                 .await;
         }
-        self.call("post", &format!("{of}/take"), runner, None).await;
+        for verb in ["take", "trust", "distrust"] {
+            self.call("post", &format!("{of}/{verb}"), runner, None)
+                .await;
+        }
         let role = Some(json!({ "role": "member" }));
         self.call("put", "/api/v1/people/{id}/role", &ann, role)
             .await;
@@ -404,7 +407,7 @@ impl<'a> Api<'a> {
         self.call("patch", at, "", Some(change)).await;
         let of_session = format!("{at}?session={session}");
         let listed = self.answered(("get", at), &of_session, None).await;
-        let set_by = ["user", "default", "session", "user"];
+        let set_by = ["user", "default", "session", "user", "default"];
         for (setting, set_by) in listed["settings"]
             .as_array()
             .expect("a list")

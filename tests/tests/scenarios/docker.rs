@@ -258,6 +258,30 @@ async fn every_good_answer_about_a_sandbox_has_the_documented_shape() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_tenant_demands_is_kept_apart_in_a_container_whose_runner_is_trusted() {
+    let gantry = Gantry::practice().await;
+    let (_runner, _containers) = pool(&gantry, "dock").await;
+    let token = gantry.token().to_owned();
+    let demand = [
+        "config",
+        "set",
+        "isolation",
+        "network+credential",
+        "--tenant",
+    ];
+    assert!(gantry.cli(&demand).await.status.success());
+    let (code, _, wrong) = exec(&gantry, &token, "true").await;
+    assert!(
+        code != Some(0) && wrong.contains("its word does not count"),
+        "{wrong}"
+    );
+    let trusted = gantry.cli(&["runners", "trust", "dock"]).await;
+    assert!(trusted.status.success());
+    let (code, _, wrong) = exec(&gantry, &token, "true").await;
+    assert_eq!(code, Some(0), "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again() {
     let gantry = Gantry::practice().await;
     let mortal = MortalEngine::start();

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use shared_api::RoleName;
 use shared_types::event::{CallOutcome, TurnOutcome};
 use tests::{
     gantry::{Gantry, Setup, TO_BE_ENROLLED},
@@ -89,7 +90,57 @@ async fn nothing_runs_where_less_is_kept_apart_than_the_operator_demands() {
     std::fs::write(gantry.home().join("gantry.toml"), settings).expect("it is written");
     gantry.stop_server().await;
     gantry.start_server().await;
-    assert!(listed(&gantry).await.contains("none (believed)"));
+    assert!(
+        listed(&gantry)
+            .await
+            .contains("none (granted by the operator)")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_demands_isolation_and_counts_the_word_of_a_runner_only_once_an_admin_grants_it() {
+    let gantry = Gantry::practice().await;
+    let runner = gantry.runner("laptop").await;
+    let cli = async |token: &str, words: &[&str]| {
+        let mut command = gantry.terminal(words);
+        let said = command.env("GANTRY_TOKEN", token).output().await;
+        let said = said.expect("it runs");
+        let text = [said.stdout, said.stderr].concat();
+        (
+            said.status.success(),
+            String::from_utf8(text).expect("text"),
+        )
+    };
+    let owner = gantry.token().to_owned();
+    let ann = gantry.person("ann", RoleName::Member).await;
+    cli(
+        &owner,
+        &["runners", "share", "laptop", "--with", "everyone"],
+    )
+    .await;
+    let demand = ["config", "set", "isolation", "network"];
+    let (done, said) = cli(&owner, &demand).await;
+    assert!(!done && said.contains("for the whole tenant"), "{said}");
+    let of_tenant = [&demand[..], &["--tenant"]].concat();
+    assert!(!cli(&ann, &of_tenant).await.0, "a member");
+    let (done, said) = cli(&owner, &["config", "set", "isolation", "walls", "--tenant"]).await;
+    assert!(!done && said.contains("kill_tree"), "{said}");
+    assert!(cli(&owner, &of_tenant).await.0);
+    let exec = ["exec", "-r", "laptop", "--", "touch", "ran"];
+    let (done, said) = cli(&ann, &exec).await;
+    assert!(!done && said.contains("network is missing"), "{said}");
+    assert_eq!(runner.file("ran"), None);
+    // Nothing that this runner reports is missing any more, and still its word does not count.
+    cli(&owner, &["config", "set", "isolation", "none", "--tenant"]).await;
+    assert!(cli(&ann, &exec).await.0);
+    assert!(cli(&ann, &["runners"]).await.1.contains("none (reported)"));
+    let (done, said) = cli(&ann, &["runners", "trust", "laptop"]).await;
+    assert!(!done && said.contains("admin"), "{said}");
+    let (done, said) = cli(&owner, &["runners", "trust", "laptop"]).await;
+    assert!(done && said.contains("none (granted by owner)"), "{said}");
+    assert!(cli(&owner, &["audit"]).await.1.contains("runner.trusted"));
+    let (_, said) = cli(&owner, &["runners", "distrust", "laptop"]).await;
+    assert!(said.contains("none (reported)"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,6 +86,8 @@ fn documented() -> OpenApiRouter<Doors> {
         .routes(routes!(runners::share))
         .routes(routes!(runners::unshare))
         .routes(routes!(runners::take))
+        .routes(routes!(runners::trust))
+        .routes(routes!(runners::distrust))
         .routes(routes!(runners::create_join_token))
         .routes(routes!(sandboxes::sandboxes, sandboxes::create))
         .routes(routes!(

@@ -113,6 +113,30 @@ pub(crate) async fn take(
     Ok(Json(to_runner(taken)))
 }
 
+/// Let what a runner reports of its isolation count: the server cannot check it.
+#[utoipa::path(post, path = "/api/v1/runners/{id}/trust", operation_id = "trust_runner", params(("id" = inline(RunnerId), Path)), responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn trust(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+) -> Result<Json<Runner>, Refused> {
+    let trusted = doors.app.runners.trust(&ctx, id, true).await?;
+    Ok(Json(to_runner(trusted)))
+}
+
+/// Let what a runner reports of its isolation count no longer.
+#[utoipa::path(post, path = "/api/v1/runners/{id}/distrust", operation_id = "distrust_runner", params(("id" = inline(RunnerId), Path)), responses(
+    (status = 200, body = Runner), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn distrust(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<RunnerId>,
+) -> Result<Json<Runner>, Refused> {
+    let distrusted = doors.app.runners.trust(&ctx, id, false).await?;
+    Ok(Json(to_runner(distrusted)))
+}
+
 /// Make a token with which one runner, or a fleet of them, may enrol.
 #[utoipa::path(post, path = "/api/v1/join-tokens", request_body = CreateJoinToken, responses(
     (status = 201, body = JoinToken), (status = 401, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 429, body = Problem)))]
@@ -177,6 +201,7 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         ephemeral: runner.ephemeral,
         isolation: runner.isolation.to_string(),
         isolation_believed: runner.believed,
+        isolation_granted_by: runner.trusted_by,
         workspace: runner
             .sandboxes
             .first()

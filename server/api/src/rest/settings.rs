@@ -95,6 +95,7 @@ fn of(name: SettingName) -> server_app::SettingName {
         SettingName::Model => server_app::SettingName::Model,
         SettingName::Language => server_app::SettingName::Language,
         SettingName::Steps => server_app::SettingName::Steps,
+        SettingName::Isolation => server_app::SettingName::Isolation,
     }
 }
 
@@ -104,5 +105,6 @@ fn to_name(name: server_app::SettingName) -> SettingName {
         server_app::SettingName::Model => SettingName::Model,
         server_app::SettingName::Language => SettingName::Language,
         server_app::SettingName::Steps => SettingName::Steps,
+        server_app::SettingName::Isolation => SettingName::Isolation,
     }
 }

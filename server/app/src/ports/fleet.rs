@@ -140,7 +140,7 @@ impl TurnFleet {
 
 pub(crate) fn shown(runner: ChosenRunner, isolation: &IsolationPolicy) -> FleetRunner {
     FleetRunner {
-        believed: isolation.believes(runner.id),
+        believed: runner.trusted || isolation.believes(runner.id),
         id: runner.id,
         state: state(runner.revoked, runner.online, runner.last_seen_at),
         locked: runner.locked,

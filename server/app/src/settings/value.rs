@@ -2,6 +2,7 @@
 
 use server_store::{SettingName, SettingsOf, place_value};
 use shared_types::{
+    Isolation,
     clean::is_clean_line,
     limits::{MAX_LANGUAGE_LETTERS, MAX_STEPS},
 };
@@ -13,6 +14,10 @@ use crate::{AppError, OpContext, rights::Action};
 pub(super) const ALLOWED_LANGUAGE: &str =
     "the name of a language on one line, such as German, of at most 40 characters";
 
+/// What a place may be asked to keep apart, in words.
+pub(super) const ALLOWED_ISOLATION: &str = "none, or properties with + between them: file_writes, file_reads, \
+    credential, sockets, network, processes, resources, kill_tree, kernel";
+
 /// Most runners that a refusal names.
 const RUNNERS_NAMED: u32 = 8;
 
@@ -23,6 +28,8 @@ pub struct OperatorSettings {
     pub(super) language: Option<String>,
     /// The most model calls in a turn.
     pub(super) steps: Option<u32>,
+    /// What a place must keep apart.
+    pub(super) isolation: Isolation,
 }
 
 impl OperatorSettings {
@@ -37,7 +44,14 @@ impl OperatorSettings {
         Ok(Self {
             language: language.map(language_of).transpose()?,
             steps,
+            isolation: Isolation::none(),
         })
+    }
+
+    /// The same with what a place must keep apart.
+    #[must_use]
+    pub fn demanding(self, isolation: Isolation) -> Self {
+        Self { isolation, ..self }
     }
 }
 
@@ -61,6 +75,11 @@ impl Settings {
             },
             SettingName::Language => language_of(value),
             SettingName::Steps => Ok(within_bounds(value.parse().ok())?.to_string()),
+            SettingName::Isolation if of != SettingsOf::Tenant => Err(AppError::Invalid(
+                "what a place must keep apart is set for the whole tenant: gantry config set --tenant isolation VALUE"
+                    .to_owned(),
+            )),
+            SettingName::Isolation => isolation_of(value),
         }
     }
 
@@ -120,5 +139,12 @@ fn language_of(text: &str) -> Result<String, AppError> {
     match (1..=MAX_LANGUAGE_LETTERS).contains(&letters) && is_clean_line(text) {
         true => Ok(text.to_owned()),
         false => Err(AppError::Invalid(format!("language is {ALLOWED_LANGUAGE}"))),
+    }
+}
+
+fn isolation_of(value: &str) -> Result<String, AppError> {
+    match value.parse::<Isolation>() {
+        Ok(isolation) => Ok(isolation.to_string()),
+        Err(_) => Err(AppError::Invalid(format!("write {ALLOWED_ISOLATION}"))),
     }
 }

@@ -201,7 +201,8 @@ fn says_why(
             prop_assert_eq!(refusal.code, RefusalCode::ForbiddenByRunnerPolicy);
             if missing == Isolation::none() {
                 prop_assert!(!chosen.believed);
-                prop_assert!(says("believed under [isolation]") && says(&chosen.id.to_string()));
+                let remedy = ["gantry runners trust ", &chosen.name].concat();
+                prop_assert!(says(&remedy));
             } else {
                 prop_assert!(says(&missing.to_string()));
             }

@@ -296,6 +296,38 @@ impl Store {
         record(&mut tx, (tenant, runner), "runner.taken", None, by, now).await?;
         tx.commit().await
     }
+
+    /// What the runner reports of its isolation counts from now on, or (`trusted` is false) does not any more.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such runner, or it is revoked.
+    pub async fn trust_runner(
+        &self,
+        tenant: TenantId,
+        runner: RunnerId,
+        trusted: bool,
+        by: &By,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.write(tenant).await?;
+        let changed = query(
+            "UPDATE runners SET trusted_by = $3, trusted_at = $4
+             WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(runner.to_string())
+        .bind(trusted.then(|| by.user.to_string()))
+        .bind(trusted.then(|| now.as_micros()));
+        if changed.execute(&mut tx).await? == 0 {
+            return Err(StoreError::NotFound);
+        }
+        let kind = match trusted {
+            true => "runner.trusted",
+            false => "runner.distrusted",
+        };
+        record(&mut tx, (tenant, runner), kind, None, by, now).await?;
+        tx.commit().await
+    }
 }
 
 fn access(row: &Row) -> Result<RunnerAccess, sqlx::Error> {

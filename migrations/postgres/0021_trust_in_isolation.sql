@@ -1,0 +1,4 @@
+-- Who has granted that what a runner reports of its isolation counts, and when. What the tenant demands is one
+-- of its settings (`isolation`); tenants.demanded_isolation is not read any more.
+ALTER TABLE runners ADD COLUMN trusted_by TEXT COLLATE "C";
+ALTER TABLE runners ADD COLUMN trusted_at BIGINT;
