@@ -6,6 +6,7 @@
 //! of the sandbox that wants something of it.
 
 mod container;
+mod elsewhere;
 mod engine;
 mod probe;
 
@@ -13,7 +14,7 @@ use std::{
     collections::{HashMap, HashSet},
     fs, io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -21,8 +22,8 @@ use proto::v1;
 use runner_supervisor::Realm;
 use shared_link::runner::{SandboxOrder, SandboxReport};
 use shared_types::{
-    Clock, Entropy, Isolation, RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec,
-    SandboxState,
+    Clock, Digest, Entropy, Isolation, RunnerId, SandboxId, SandboxLimits, SandboxNetwork,
+    SandboxSpec, SandboxState,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -31,6 +32,8 @@ use tokio::{
 };
 
 pub(crate) use container::Container;
+use container::make_folder;
+use elsewhere::Mounted;
 use engine::{Engine, EngineError};
 
 use crate::processes::{Left, Processes};
@@ -44,6 +47,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// How often it is looked whether the engine is back.
 const LOOK_FOR_ENGINE_EVERY: Duration = Duration::from_millis(500);
 
+/// The folder of the programs of containers, beside those of the sandboxes.
+const PROGRAMS: &str = "programs";
+
 /// How the pool is set up.
 pub(crate) struct PoolOptions {
     pub(crate) runner: RunnerId,
@@ -55,7 +61,8 @@ pub(crate) struct PoolOptions {
     pub(crate) warm: usize,
     /// The folder of the sandboxes, this daemon's alone.
     pub(crate) root: PathBuf,
-    /// The program `gantry-supervisor`; `gantry-files` is beside it.
+    /// The program `gantry-supervisor`; `gantry-files` is beside it. Both are copied into the folder, which the
+    /// engine can see.
     pub(crate) supervisor: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
@@ -98,6 +105,8 @@ struct Surroundings {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     engine: tokio::sync::Mutex<Option<Engine>>,
+    /// What of the engine's host is mounted into the container that this runner is in.
+    mounted: OnceLock<Vec<Mounted>>,
     /// What was tried and holds in containers of every template.
     isolation: Mutex<Isolation>,
     reports: Reports,
@@ -146,14 +155,22 @@ impl Pool {
         if !files.is_file() {
             return Err(PoolError::MissingFiles(files));
         }
+        let root = |source| PoolError::Root {
+            root: options.root.clone(),
+            source,
+        };
+        let programs = options.root.join(PROGRAMS);
+        let [supervisor, files] =
+            provided(&programs, [&options.supervisor, &files]).map_err(root)?;
         let around = Arc::new(Surroundings {
             runner: options.runner,
             socket: options.socket,
+            mounted: OnceLock::new(),
             templates: options.templates,
             warm: options.warm,
             taken: Notify::new(),
-            root: options.root,
-            supervisor: options.supervisor,
+            root: options.root.clone(),
+            supervisor,
             files,
             clock: options.clock,
             entropy: options.entropy,
@@ -161,10 +178,6 @@ impl Pool {
             isolation: Mutex::default(),
             reports: Reports::default(),
         });
-        let root = |source| PoolError::Root {
-            root: around.root.clone(),
-            source,
-        };
         let (mut containers, mut left) = (HashMap::new(), Vec::new());
         let mut spares_left = Vec::new();
         for folder in folders(&around.root).map_err(root)? {
@@ -484,6 +497,13 @@ impl Surroundings {
             Some(engine) => Ok(engine.clone()),
             None => {
                 let connected = Engine::connect(&self.socket, self.runner).await?;
+                if self.mounted.get().is_none() {
+                    let mounted = match elsewhere::own_container() {
+                        Some(container) => connected.mounted(&container).await?,
+                        None => Vec::new(),
+                    };
+                    let _ = self.mounted.set(mounted);
+                }
                 Ok(engine.insert(connected).clone())
             }
         }
@@ -499,9 +519,21 @@ impl Surroundings {
         self.templates.iter().map(|template| template.name.as_str())
     }
 
-    /// A path of this host as the engine knows it, which is the same where both see the same files.
-    fn as_the_engine_sees(&self, path: &Path) -> PathBuf {
-        path.to_owned()
+    /// A path as the engine knows it, which is the same but where this runner is in a container itself.
+    ///
+    /// # Errors
+    /// If the engine does not have it.
+    fn as_the_engine_sees(&self, path: &Path) -> Result<PathBuf, String> {
+        let Some(mounted) = self.mounted.get().filter(|mounted| !mounted.is_empty()) else {
+            return Ok(path.to_owned());
+        };
+        elsewhere::on_the_host(path, mounted).ok_or_else(|| {
+            format!(
+                "the engine does not see {}, which is in this runner's own container: mount a volume or a \
+                 folder of the host there",
+                path.display()
+            )
+        })
     }
 }
 
@@ -530,16 +562,42 @@ fn removed(sandbox: SandboxId) -> SandboxReport {
     }
 }
 
-/// The folders below the root, which is made where it is missing.
+/// Copies of these programs in a folder, which is made where it is missing, each under a name that tells its
+/// content. Those of other versions go: what runs has them open.
+fn provided<const N: usize>(folder: &Path, programs: [&PathBuf; N]) -> io::Result<[PathBuf; N]> {
+    use std::os::unix::fs::PermissionsExt as _;
+    make_folder(folder)?;
+    let mut copies = Vec::with_capacity(N);
+    for program in programs {
+        let content = fs::read(program)?;
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let copy = folder.join(format!("{name}-{}", Digest::of(&content)));
+        if !copy.is_file() {
+            let new = folder.join("new");
+            fs::write(&new, content)?;
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+            fs::File::open(&new)?.sync_all()?;
+            fs::rename(new, &copy)?;
+        }
+        copies.push(copy);
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !copies.contains(&path) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(copies.try_into().expect("one for each"))
+}
+
+/// The folders of sandboxes below the root, which is made where it is missing.
 fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(root)?;
+    make_folder(root)?;
     let entries = fs::read_dir(root)?.collect::<Result<Vec<_>, _>>()?;
     let folders = entries.into_iter().map(|entry| entry.path());
-    Ok(folders.filter(|path| path.is_dir()).collect())
+    Ok(folders
+        .filter(|path| path.is_dir() && !path.ends_with(PROGRAMS))
+        .collect())
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

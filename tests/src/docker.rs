@@ -22,6 +22,13 @@ pub struct MortalEngine {
     _folder: TempDir,
 }
 
+/// A runner that is in a container itself. It goes with this, and its volume as well.
+#[derive(Debug)]
+pub struct Inner {
+    engine: Engine,
+    name: String,
+}
+
 /// What one runner has on an engine. It goes with this.
 #[derive(Debug)]
 pub struct Containers {
@@ -57,6 +64,17 @@ impl Engine {
             engine: self.clone(),
             runner,
         }
+    }
+
+    /// Starts a container of the template `base` on this host's network, with the engine's socket, a volume of
+    /// its own at `/var/lib/gantry`, and these programs at `/opt/gantry`; it goes with what is returned.
+    pub fn run_inner(&self, name: &str, programs: &Path, words: &[&str], stdin: &str) -> Inner {
+        let inner = Inner {
+            engine: self.clone(),
+            name: name.to_owned(),
+        };
+        inner.run(programs, words, stdin);
+        inner
     }
 
     /// The lines that the client prints; an object that is gone meanwhile is no failure.
@@ -146,6 +164,62 @@ impl Containers {
         let label = format!("label=io.gantry.runner={}", self.runner);
         self.engine
             .docker(&["volume", "ls", "--quiet", "--filter", &label])
+    }
+}
+
+impl Inner {
+    /// Runs this program of it to its end.
+    fn run(&self, programs: &Path, words: &[&str], stdin: &str) {
+        use std::io::Write as _;
+        let mut child = self
+            .command(programs, &["--rm", "--interactive"])
+            .args(words)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("the Docker client runs");
+        let written = child
+            .stdin
+            .take()
+            .map(|mut pipe| pipe.write_all(stdin.as_bytes()));
+        assert!(matches!(written, Some(Ok(()))));
+        assert!(child.wait().expect("it ends").success(), "{words:?}");
+    }
+
+    /// Starts its daemon.
+    pub fn start(&self, programs: &Path, words: &[&str]) {
+        let started = self
+            .command(programs, &["--detach", "--name", &self.name])
+            .args(words)
+            .output();
+        assert!(started.expect("the Docker client runs").status.success());
+    }
+
+    /// Kills its container, and starts that again.
+    pub fn kill_and_start(&self) {
+        self.engine.docker(&["kill", &self.name]);
+        self.engine.docker(&["start", &self.name]);
+    }
+
+    fn command(&self, programs: &Path, options: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        let socket = self.engine.socket();
+        let path = socket.strip_prefix("unix://").unwrap_or(&socket);
+        command
+            .args(["--host", &socket, "run", "--network", "host"])
+            .args(["--env", "GANTRY_HOME=/var/lib/gantry"])
+            .arg(format!("--volume={path}:/var/run/docker.sock"))
+            .arg(format!("--volume={}:/var/lib/gantry", self.name))
+            .arg(format!("--volume={}:/opt/gantry:ro", programs.display()))
+            .args(options)
+            .arg("gantry/base:1");
+        command
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.engine.docker(&["rm", "--force", &self.name]);
+        self.engine.docker(&["volume", "rm", "--force", &self.name]);
     }
 }
 

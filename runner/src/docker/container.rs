@@ -411,13 +411,13 @@ impl Container {
         let there = |path: &Path| around.as_the_engine_sees(path);
         let binds = vec![
             (
-                there(&around.supervisor),
+                there(&around.supervisor)?,
                 program("gantry-supervisor"),
                 true,
             ),
-            (there(&around.files), program("gantry-files"), true),
+            (there(&around.files)?, program("gantry-files"), true),
             (
-                there(&self.operations()),
+                there(&self.operations())?,
                 format!("{OURS}/operations"),
                 false,
             ),
@@ -638,7 +638,7 @@ impl Container {
 }
 
 /// Makes a folder for this user alone, with its parents, where it is missing.
-fn make_folder(path: &Path) -> io::Result<()> {
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -20,6 +20,8 @@ use futures_util::StreamExt as _;
 use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork};
 use tokio::time::timeout;
 
+use super::elsewhere::Mounted;
+
 /// The label that says whose a container is.
 const OF_RUNNER: &str = "io.gantry.runner";
 
@@ -141,6 +143,19 @@ impl Engine {
             }
             Err(error) => Err(in_words(error)),
         }
+    }
+
+    /// What of its host is mounted into a container.
+    pub(super) async fn mounted(&self, container: &str) -> Result<Vec<Mounted>, EngineError> {
+        let found = self.docker.inspect_container(container, None).await;
+        let mounts = found.map_err(in_words)?.mounts.unwrap_or_default();
+        let mounts = mounts.into_iter().filter_map(|mount| {
+            Some(Mounted {
+                here: mount.destination?.into(),
+                there: mount.source?.into(),
+            })
+        });
+        Ok(mounts.collect())
     }
 
     /// How the container of a sandbox is.

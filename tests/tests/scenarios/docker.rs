@@ -6,7 +6,7 @@ use shared_types::RunnerId;
 
 use tests::{
     docker::{Containers, Engine, MortalEngine},
-    gantry::{Gantry, Runner, eventually},
+    gantry::{Gantry, Runner, binary, eventually},
     model_server::{ModelServer, Reply},
 };
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -321,4 +321,44 @@ async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again
     eventually("the pool is well again", well).await;
     let (_, effects, wrong) = exec(&gantry, &token, "cat effects").await;
     assert_eq!(effects, "begun\n", "{wrong}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_in_a_container_makes_containers_beside_it_and_takes_them_up_once_it_is_back() {
+    const PROGRAM: &str = "/opt/gantry/gantry-runner";
+    let gantry = Gantry::practice().await;
+    let engine = Engine::of_the_tests();
+    let token = gantry.join_token("dock").await;
+    let programs = binary("gantry-runner");
+    let programs = programs.parent().expect("a folder");
+    let enrol = [
+        PROGRAM,
+        "enrol",
+        "--server",
+        gantry.url(),
+        "--name",
+        "dock",
+        "-",
+    ];
+    let name = format!("gantry-test-{}", std::process::id());
+    let inner = engine.run_inner(&name, programs, &enrol, &token);
+    let id = gantry.client().runners().await.expect("a list")[0].id;
+    let _containers = engine.containers_of(id);
+    inner.start(programs, &[PROGRAM, "run", "--backend", "docker"]);
+    gantry.until_online("dock", true).await;
+    let script = "for i in $(seq 1 40); do echo $i; echo $i >> effects; sleep 0.1; done";
+    let words = ["exec", "-r", "dock", "--", "sh", "-c", script];
+    let mut command = gantry.terminal(&words);
+    command
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true);
+    let running = command.spawn().expect("it runs");
+    state(&gantry, "running").await;
+    inner.kill_and_start();
+    let ended = running.wait_with_output().await.expect("it ends");
+    let lines: Vec<String> = (1..=40).map(|line| line.to_string()).collect();
+    assert_eq!(text(&ended.stdout).lines().collect::<Vec<_>>(), lines);
+    let token = gantry.token().to_owned();
+    let (_, effects, wrong) = exec(&gantry, &token, "cat effects").await;
+    assert_eq!(effects.lines().collect::<Vec<_>>(), lines, "{wrong}");
 }
