@@ -44,6 +44,9 @@ const SANDBOXES_AT_MOST: usize = 10_000;
 /// How often it is looked what has become of the containers.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
+/// After how long it is tried again to have a container wait that could not be made.
+const WARM_UP_AGAIN_AFTER: Duration = Duration::from_secs(60);
+
 /// How often it is looked whether the engine is back.
 const LOOK_FOR_ENGINE_EVERY: Duration = Duration::from_millis(500);
 
@@ -236,11 +239,15 @@ impl Pool {
             SandboxOrder::Remove => {
                 match lock(&self.containers).remove(&id) {
                     Some(container) => {
-                        let removal = tokio::spawn(async move { container.remove().await });
+                        let removal = async move { container.remove_at_last().await };
                         let mut removals = lock(&self.removals);
                         removals.retain(|_, removal| !removal.is_finished());
-                        removals.insert(id, removal);
+                        removals.insert(id, tokio::spawn(removal));
                     }
+                    // It is told once it is done.
+                    None if lock(&self.removals)
+                        .get(&id)
+                        .is_some_and(|removal| !removal.is_finished()) => {}
                     None => self.around.reports.add(removed(id)),
                 }
                 None
@@ -325,12 +332,16 @@ impl Pool {
                 return;
             }
             let spare = Container::spare(spare_spec(template), Arc::clone(&self.around));
-            if spare.ready().await.is_err() {
-                // Its log says why; it is tried again with the next look.
-                spare.remove().await;
-                return;
+            let ready = spare.ready().await.is_ok();
+            match ready {
+                true => lock(&self.spares).push(spare),
+                // Its log says why.
+                false => {
+                    spare.remove_at_last().await;
+                    sleep(WARM_UP_AGAIN_AFTER).await;
+                    return;
+                }
             }
-            lock(&self.spares).push(spare);
         }
     }
 

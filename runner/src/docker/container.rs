@@ -64,6 +64,9 @@ const ASK_EVERY: u32 = 64;
 /// How long an earlier daemon's file helper may take to end: it is in the middle of a change then.
 const HELPERS_END_WITHIN: Duration = Duration::from_secs(10);
 
+/// After how long a removal is tried again that has failed.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(3);
+
 /// The file in the folder of a sandbox that says whose it is, and what it is to be.
 const NOTE: &str = "sandbox.json";
 
@@ -84,7 +87,7 @@ struct Shared {
     running: Mutex<Option<Running>>,
     /// When something happened there last, on the clock that goes on while the host is suspended.
     used_at: Mutex<Duration>,
-    /// It was removed; another one may have its id by now.
+    /// It was removed, or became a sandbox; another one may have its id by now.
     gone: AtomicBool,
     /// It is no sandbox yet, and may be none ever: the server does not know it.
     is_spare: bool,
@@ -185,8 +188,14 @@ impl Container {
         noted
             .inspect_err(|error| tracing::warn!(%error, "failed to note a sandbox"))
             .ok()?;
+        self.0.gone.store(true, Ordering::Relaxed);
         *lock(&sandbox.0.running) = Some(running);
         Some(sandbox)
+    }
+
+    /// Whether it was removed, or became another one.
+    fn is_gone(&self) -> bool {
+        self.0.gone.load(Ordering::Relaxed)
     }
 
     /// The id by which its container, its volumes and its folder are named.
@@ -236,7 +245,7 @@ impl Container {
 
     fn try_to_note(&self) -> io::Result<()> {
         let note = Note {
-            sandbox: Some(self.0.id).filter(|_| !self.0.is_spare),
+            sandbox: Some(self.0.id).filter(|_| !self.0.is_spare && !self.is_gone()),
             spec: lock(&self.0.spec).clone(),
         };
         make_folder(&self.0.folder)?;
@@ -309,7 +318,7 @@ impl Container {
             // One that panicked has removed what it could.
             let _ = removal.await;
         }
-        if self.0.gone.load(Ordering::Relaxed) {
+        if self.is_gone() {
             let message = "the sandbox was removed meanwhile; send the operation again";
             return Err(Refusal::new(RefusalCode::Unavailable, message));
         }
@@ -552,14 +561,17 @@ impl Container {
         }
     }
 
-    /// Removes it with its files. What is kept of its commands stays until the server has it.
-    pub(super) async fn remove(&self) {
+    /// Removes it with its files, once; whether it is gone. What is kept of its commands stays until the server
+    /// has it.
+    pub(super) async fn remove(&self) -> bool {
         self.0.gone.store(true, Ordering::Relaxed);
         lock(&self.0.running).take();
         let _life = self.0.life.lock().await;
         if let Some(removal) = self.0.after.lock().await.take() {
             let _ = removal.await;
         }
+        // The next daemon removes what is nobody's, should this one die before it is done.
+        self.note();
         let (id, body) = (self.0.id, self.0.body);
         let removed = async {
             let engine = self.0.around.engine().await?;
@@ -572,14 +584,21 @@ impl Container {
                 let _ = fs::remove_file(self.0.folder.join(NOTE));
                 tracing::info!(sandbox.id = %id, "a sandbox is removed");
                 self.report(SandboxState::Removed, "");
+                true
             }
             Err(error) => {
                 tracing::warn!(sandbox.id = %id, %error, "failed to remove a sandbox");
-                self.report(
-                    SandboxState::Failed,
-                    &format!("it cannot be removed: {error}"),
-                );
+                let reason = format!("it cannot be removed yet: {error}");
+                self.report(SandboxState::Failed, &reason);
+                false
             }
+        }
+    }
+
+    /// Removes it with its files, however long that takes.
+    pub(super) async fn remove_at_last(&self) {
+        while !self.remove().await {
+            sleep(TRY_AGAIN_AFTER).await;
         }
     }
 

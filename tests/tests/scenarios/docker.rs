@@ -285,7 +285,7 @@ async fn what_a_tenant_demands_is_kept_apart_in_a_container_whose_runner_is_trus
 async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again() {
     let gantry = Gantry::practice().await;
     let mortal = MortalEngine::start();
-    let (_runner, _containers) = pool_on(&gantry, "dock", mortal.engine()).await;
+    let (_runner, containers) = pool_on(&gantry, "dock", mortal.engine()).await;
     let words = ["exec", "-r", "dock", "--", "sh", "-c"];
     let script = "echo begun >> effects; echo begun; sleep 1000";
     let mut command = gantry.terminal(&[&words[..], &[script]].concat());
@@ -321,6 +321,15 @@ async fn a_command_whose_engine_is_killed_ends_as_not_known_and_is_not_run_again
     eventually("the pool is well again", well).await;
     let (_, effects, wrong) = exec(&gantry, &token, "cat effects").await;
     assert_eq!(effects, "begun\n", "{wrong}");
+    // What is removed while the engine is away is gone once it is back.
+    assert_eq!(containers.volumes().len(), 2);
+    mortal.kill();
+    let removed = gantry.cli(&["sandboxes", "remove", "dock"]).await;
+    assert!(removed.status.success());
+    mortal.start_again();
+    let gone = async || containers.volumes().is_empty().then_some(());
+    eventually("its files are gone", gone).await;
+    assert_eq!(containers.ids().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
