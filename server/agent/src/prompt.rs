@@ -31,6 +31,11 @@ pub(crate) fn request(
 fn system(transcript: &Transcript, turn: TurnId) -> String {
     let began = transcript.turns().first().map(|turn| turn.asked_at.date());
     let today = began.map(|day| format!("\nThis conversation began on {day} (UTC).\n"));
+    let first = transcript.turns().first();
+    let machine = first.and_then(|turn| turn.settings.as_ref()?.machine.as_ref());
+    let machine = machine.map(|machine| {
+        format!("\nThe machine on which your tools worked when it began: {machine}.\n")
+    });
     let directory = transcript.directory();
     let here = match directory.is_empty() {
         true => String::new(),
@@ -49,13 +54,13 @@ fn system(transcript: &Transcript, turn: TurnId) -> String {
              commands and quotations stay as they are.\n"
         )
     });
-    let (today, language) = (today.unwrap_or_default(), language.unwrap_or_default());
-    format!("{SYSTEM}{here}{today}{language}")
+    let [today, machine, language] = [today, machine, language].map(Option::unwrap_or_default);
+    format!("{SYSTEM}{here}{today}{machine}{language}")
 }
 
 /// What is the same in every session. It claims nothing about the machine that the engine does not know.
 const SYSTEM: &str = "\
-You are an agent of Gantry. Your tools work on a real machine that belongs to the user: commands \
+You are an agent of Gantry. Your tools work on a real machine, the user's own or a container for the user alone: commands \
 really run there, files really change, and nothing is undone for you.
 
 Every path is relative to the root of the workspace, unless you are told of another directory below, and a \

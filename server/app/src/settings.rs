@@ -182,6 +182,7 @@ impl Settings {
             model: self.models.first().info().name,
             language: self.operator.language.clone(),
             steps: self.operator.steps.unwrap_or(USUAL_STEPS),
+            machine: None,
         }
     }
 

@@ -201,13 +201,16 @@ impl Store {
                 return Ok(None);
             }
             let epoch = Epoch(next.epoch.0 + 1);
-            let choice = match &turn.choice {
-                Some(kept) => kept.clone(),
+            let (choice, machine) = match &turn.choice {
+                Some(kept) => (kept.clone(), None),
                 None => chosen_now(&mut tx, tenant, session).await?,
             };
             let settings = match &turn.settings {
                 Some(kept) => kept.clone(),
-                None => setting::of_turn(&mut tx, tenant, session, default).await?,
+                None => TurnSettings {
+                    machine,
+                    ..setting::of_turn(&mut tx, tenant, session, default).await?
+                },
             };
             let had_settings = turn.settings.is_some();
             turn.choice = Some(choice.clone());
@@ -496,15 +499,15 @@ async fn insert(
     Ok(())
 }
 
-/// The session's pin, else the runner that its user works on, else the tenant's.
+/// The session's pin, else the runner that its user works on, else the tenant's; and what that is by its word.
 async fn chosen_now(
     tx: &mut Connection,
     tenant: TenantId,
     session: SessionId,
-) -> Result<Choice, StoreError> {
+) -> Result<(Choice, Option<String>), StoreError> {
     let row: Row = query(
         "SELECT runners.id AS chosen_runner_id, runners.name AS chosen_runner_name,
-             sandboxes.name AS chosen_workspace,
+             sandboxes.name AS chosen_workspace, os, architecture, pool_backend,
              CASE WHEN runners.id IS NULL THEN 'none'
                  WHEN runners.id = pinned_runner_id THEN 'session'
                  WHEN runners.id = active_runner_id THEN 'user'
@@ -525,7 +528,19 @@ async fn chosen_now(
     .bind(session.to_string())
     .fetch_one(tx)
     .await?;
-    Ok(choice(&row)?)
+    Ok((choice(&row)?, machine(&row)?))
+}
+
+/// The kind of machine of the runner in this row; nothing before its first link.
+fn machine(row: &Row) -> Result<Option<String>, sqlx::Error> {
+    let os = row.maybe_text("os")?.filter(|os| !os.is_empty());
+    let host = os.zip(row.maybe_text("architecture")?);
+    let host = host.map(|(os, architecture)| format!("{os}/{architecture}"));
+    let pooled = row.maybe_text("pool_backend")?.is_some();
+    Ok(host.map(|host| match pooled {
+        true => format!("a container on {host}"),
+        false => host,
+    }))
 }
 
 /// Gives the turn to the worker, with its choice and its settings, and makes its epoch the session's. `is_told`: an

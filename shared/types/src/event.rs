@@ -482,6 +482,10 @@ pub struct TurnSettings {
     pub language: Option<String>,
     /// The most model calls in the turn.
     pub steps: u32,
+    /// What its runner is by its own word, such as `linux/x86_64`, or `a container on linux/x86_64`; absent where
+    /// no runner was chosen or it had not linked yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
 }
 
 /// How a tool call ended.

@@ -155,6 +155,7 @@ impl Cycles {
             model: "none".to_owned(),
             language: None,
             steps: 50,
+            machine: None,
         };
         let (replica, refuse) = (ReplicaId::from_u128(1), IfRunning::Refuse);
         let claimed = store.claim_turn(tenant, session, replica, refuse, &usual, clock.now());

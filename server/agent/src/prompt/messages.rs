@@ -23,7 +23,12 @@ pub(super) fn messages(transcript: &Transcript, turn: TurnId, model: &str) -> Ve
     let mut in_short = transcript.left_out() as usize;
     let mut last: Option<&TurnLog> = None;
     for turn in transcript.up_to(turn) {
-        let moved = last.and_then(|last| moved(last.choice.as_ref(), turn.choice.as_ref()?));
+        let machine = turn
+            .settings
+            .as_ref()
+            .and_then(|set| set.machine.as_deref());
+        let moved =
+            last.and_then(|last| moved(last.choice.as_ref(), turn.choice.as_ref()?, machine));
         let another_day = last.and_then(|last| another_day(last, turn));
         let notes = ended(&turn.ended_before)
             + &moved.unwrap_or_default()
@@ -61,7 +66,7 @@ fn another_day(before: &TurnLog, now: &TurnLog) -> Option<String> {
 
 /// Where the tools work from this input on, where that is another place than before. Nothing is said
 /// of the place before where an earlier release recorded none.
-fn moved(before: Option<&Choice>, now: &Choice) -> Option<String> {
+fn moved(before: Option<&Choice>, now: &Choice, machine: Option<&str>) -> Option<String> {
     let place = |choice: &Choice| {
         let (runner, _) = choice.runner()?;
         Some((runner, choice.workspace().map(str::to_owned)))
@@ -71,7 +76,11 @@ fn moved(before: Option<&Choice>, now: &Choice) -> Option<String> {
     }
     let (before, now) = (before.map(Choice::words), now.words());
     let here = match &now {
-        Some(name) => format!("your tools now work on runner {name}"),
+        Some(name) => {
+            let machine = machine.map(|machine| format!(" ({machine})"));
+            let machine = machine.unwrap_or_default();
+            format!("your tools now work on runner {name}{machine}")
+        }
         None => "no runner is chosen now, so your tools cannot run".to_owned(),
     };
     let there = match before {

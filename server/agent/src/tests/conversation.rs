@@ -177,6 +177,7 @@ fn claimed_with(world: &World, model: &str, language: Option<&str>, steps: u32) 
             model: model.to_owned(),
             language: language.map(str::to_owned),
             steps,
+            machine: None,
         }),
     });
 }

@@ -405,6 +405,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         model: "none".to_owned(),
         language: None,
         steps: 50,
+        machine: None,
     };
     let claimed = store.claim_turn(TENANT, SESSION, REPLICA, take_over, &settings, now);
     let claimed = claimed.await.expect("the session is there");

@@ -323,6 +323,7 @@ pub(super) fn usual() -> &'static TurnSettings {
         model: "usual".to_owned(),
         language: None,
         steps: 50,
+        machine: None,
     });
     &USUAL
 }
