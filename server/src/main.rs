@@ -17,9 +17,9 @@ use clap::Parser as _;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
-use server_llm::{Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
+use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
-use shared_telemetry::MetricsHandle;
+use shared_telemetry::{MetricsHandle, server};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
 use tokio::{
@@ -134,7 +134,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         settings.journal_stream.as_deref(),
         Arc::new(SystemClock::new()),
     )?;
-    let metrics = shared_telemetry::install_metrics()?;
+    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
     // From here on a signal means to stop in order, however early it comes.
     let asked_to_stop = stop_signals()?;
     let descriptors = allow_many_descriptors();
@@ -256,7 +256,9 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
 
 fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Models> {
     let (first, others) = match choice {
-        ModelChoice::Practice => return Ok(Models::new(Arc::new(Practice), [])),
+        ModelChoice::Practice => {
+            return Ok(Models::new(Arc::new(Measured::new(Practice)), []));
+        }
         ModelChoice::OpenAi(first, others) => (*first, others),
     };
     let others = others.into_iter().map(|model| OpenAiOptions {
@@ -271,7 +273,8 @@ fn vendor(options: OpenAiOptions, entropy: &Arc<dyn Entropy>) -> anyhow::Result<
     let vendor = OpenAi::new(options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
     let retry = RetryOptions::default();
-    Ok(Arc::new(Retry::new(vendor, retry, entropy.clone())))
+    let retry = Retry::new(vendor, retry, entropy.clone());
+    Ok(Arc::new(Measured::new(retry)))
 }
 
 /// The newest key signs; one before it may still verify, so that keys can be rotated.
