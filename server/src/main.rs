@@ -49,6 +49,9 @@ static ALLOCATOR_SETTINGS: &[u8; 46] = b"narenas:2,dirty_decay_ms:100,muzzy_deca
 /// How often old samples are dropped from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
+/// Files and connections that the listener for the metrics alone may take of the process's.
+const DESCRIPTORS_FOR_METRICS: usize = 64;
+
 fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -153,6 +156,10 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
     let address = listener.local_addr()?;
+    let for_metrics = match settings.metrics {
+        Some(address) => Some(listen_for_metrics(address).await?),
+        None => None,
+    };
 
     let stop = CancellationToken::new();
     let app = App::start(Parts {
@@ -177,7 +184,8 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     })
     .await?;
 
-    announce(&app, address, tls.as_ref()).await?;
+    let metrics_at = for_metrics.as_ref().map(TcpListener::local_addr);
+    announce(&app, address, metrics_at.transpose()?, tls.as_ref()).await?;
     if settings.behind_proxy && settings.names.is_empty() {
         tracing::warn!(
             "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
@@ -191,6 +199,17 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         https: tls.is_some() || settings.behind_proxy,
     };
     tokio::spawn(upkeep(metrics));
+    let alone = for_metrics.map(|listener| {
+        let door = Door {
+            listener,
+            tls: None,
+            limits: settings.limits,
+            client_address: None,
+            descriptors: DESCRIPTORS_FOR_METRICS,
+        };
+        let routes = server_api::metrics_router(doors.clone());
+        tokio::spawn(server_api::serve(door, routes, stop.clone()))
+    });
     let door = Door {
         listener,
         tls: tls.map(|tls| tls.config()),
@@ -207,8 +226,16 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     tracing::info!("stopping");
     stop.cancel();
     serving.await?;
+    if let Some(alone) = alone {
+        alone.await?;
+    }
     app.stopped().await;
     Ok(())
+}
+
+async fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("{address} cannot be listened on for the metrics: stop what uses it, or choose another with --metrics or GANTRY_METRICS"))
 }
 
 fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
@@ -232,7 +259,12 @@ fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Names {
 
 /// Says on standard output, one thing a line, what a person or `make up` needs next. Nobody has to
 /// listen: the server serves all the same.
-async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> anyhow::Result<()> {
+async fn announce(
+    app: &App,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+    tls: Option<&ServerTls>,
+) -> anyhow::Result<()> {
     let first = app.access.bootstrap().await?;
     let mut lines = String::new();
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
@@ -243,6 +275,9 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
         let digest = shared_types::Digest::from_slice(&tls.certificate_sha256())
             .context("a SHA-256 has 32 bytes")?;
         lines += &format!("certificate: {digest}\n");
+    }
+    if let Some(metrics) = metrics {
+        lines += &format!("metrics on http://{metrics}/metrics\n");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     lines += &format!("listening on {scheme}://{address}\n");
