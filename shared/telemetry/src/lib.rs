@@ -14,6 +14,7 @@ pub mod runner;
 pub mod server;
 mod words;
 
+pub use ::metrics::Counter;
 pub use logs::{JOURNAL_STREAM, LogFormat, init_logs};
 pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
 

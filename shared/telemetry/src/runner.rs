@@ -7,7 +7,7 @@ use crate::{
 
 /// Why there is no link any more, or an attempt at one failed.
 const REASONS: &[&str] = &[
-    "unreachable",
+    "connect",
     "refused",
     "lost",
     "closed",
