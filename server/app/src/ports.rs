@@ -149,8 +149,8 @@ impl Operations for TenantOperations {
                 operation_ended(&kind, outcome);
                 self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
-                if let Some((session, _)) = late {
-                    self.hub.appended(session, Vec::new()).await;
+                if let Some(late) = late {
+                    self.hub.appended(late.0, Vec::new()).await;
                 }
                 Ok(Settled::First)
             }

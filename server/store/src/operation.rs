@@ -133,7 +133,7 @@ pub enum Settled {
         /// The kind of the request; empty where an earlier release has placed it.
         kind: String,
         /// The session, and the event in its log.
-        late: Option<(SessionId, SessionEvent)>,
+        late: Option<Box<(SessionId, SessionEvent)>>,
     },
     /// Another one was stored before, and stays.
     Already(StoredOutcome),
@@ -431,7 +431,7 @@ async fn settle(
         };
         let seq = session::next(tx, tenant, session, 1, now).await?.seq;
         let event = event::insert(tx, tenant, session, seq, &told, now).await?;
-        late = Some((session, event));
+        late = Some(Box::new((session, event)));
     }
     Ok(Settled::First { kind, late })
 }

@@ -138,7 +138,7 @@ impl Ended {
             return None;
         };
         self.0.push(kind);
-        late.map(|(session, _)| session)
+        late.map(|late| late.0)
     }
 
     /// Counts them as lost.

@@ -198,12 +198,12 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
         .expect("it runs");
     let settled = settle(&ours, work.operation.id, "{}", 900).await;
     let Settled::First {
-        late: Some((_, event)),
-        ..
+        late: Some(late), ..
     } = settled
     else {
         panic!("the call had ended: {settled:?}");
     };
+    let (_, event) = *late;
     let told = Event::OperationSettled {
         operation: work.operation.id,
         summary: "exited with 0".to_owned(),
