@@ -449,6 +449,21 @@ mod tests {
     }
 
     #[test]
+    fn the_metrics_have_a_listener_of_their_own_only_where_one_is_set() {
+        let nowhere = resolve("", RunArgs::default()).expect("it is fine");
+        assert_eq!(nowhere.metrics, None);
+        let file = "[metrics]\nlisten = \"127.0.0.1:9464\"\n";
+        let at = |args| resolve(file, args).expect("it is fine").metrics;
+        let port = |address: Option<SocketAddr>| address.map(|address| address.port());
+        assert_eq!(port(at(RunArgs::default())), Some(9464));
+        let flag = RunArgs {
+            metrics: Some("127.0.0.1:9000".parse().expect("an address")),
+            ..RunArgs::default()
+        };
+        assert_eq!(port(at(flag)), Some(9000), "a flag goes before the file");
+    }
+
+    #[test]
     fn an_unknown_key_is_named_with_its_line() {
         let message = error("[server]\nlissten = \"127.0.0.1:1\"\n", RunArgs::default());
         assert!(

@@ -4,7 +4,8 @@
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
 //! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
 //! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, and what
-//! takes another secret: signing in, and reading a session by its link.
+//! takes another secret: signing in, and reading a session by its link. Where the operator wants it, a
+//! listener of its own answers with the metrics alone, to whoever reaches it ([`metrics_router`]).
 
 mod browser;
 mod grpc;
