@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::FalseyValueParser};
 use shared_types::{is_sandbox_name, parse_duration};
 
-use crate::{connection::Transports, docker::Template};
+use crate::{connection::Transports, docker::Template, metrics::MetricsAt};
 
 /// The exit codes, for service managers.
 pub(crate) const EXIT_CODES: &str = "\
@@ -150,6 +150,14 @@ pub(crate) struct RunArgs {
     /// The longest wait between two attempts to connect, from 100ms to 1h [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = longest_wait)]
     pub(crate) longest_wait: Option<Duration>,
+    /// Where to answer GET /metrics, for Prometheus, or `off`. A port that is taken is no failure
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:9465",
+        env = "GANTRY_RUNNER_METRICS"
+    )]
+    pub(crate) metrics: MetricsAt,
     /// Allow core dumps, and let other processes of this user read the daemon's memory, its key included
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,

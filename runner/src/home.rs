@@ -306,6 +306,11 @@ impl Home {
         fs::read_to_string(self.directory.join("link")).ok()
     }
 
+    /// The folder of the runner's state.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.directory
+    }
+
     /// The folder of the journal of operations.
     pub(crate) fn journal(&self) -> PathBuf {
         self.directory.join("journal")

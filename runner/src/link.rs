@@ -13,6 +13,7 @@ mod session;
 use std::{sync::Arc, time::Duration};
 
 use shared_link::runner::Ended;
+use shared_telemetry::runner::{LINK_FAILURES, LINKED};
 use shared_types::{Clock, Digest, Entropy, JournalId};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -62,9 +63,12 @@ impl LinkKeeper {
             // From before the attempt on: what comes while it fails is not missed.
             let mut news = NetworkNews::listen();
             // It watches for the goodbye itself, because it may have something to end.
-            let Err(error) = self.once(&mut progress, &mut news).await else {
+            let ended = self.once(&mut progress, &mut news).await;
+            LINKED.set(&[], 0.0);
+            let Err(error) = ended else {
                 return Ok(());
             };
+            LINK_FAILURES.add(&[error.word()], 1);
             if goodbye.is_cancelled() {
                 return Ok(());
             }
@@ -238,6 +242,20 @@ impl LinkError {
         // Of a welcome that was sealed.
         let proved = matches!(self, Self::Ended(Ended::Version(_)));
         proved || self.is_dismissal() || matches!(self, Self::Gone(_))
+    }
+
+    /// Its kind, for metrics.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Connect(_) => "connect",
+            Self::Refused(_) | Self::AccessToken => "refused",
+            Self::Lost(_) => "lost",
+            Self::Closed => "closed",
+            Self::Changed => "changed",
+            Self::Overtaken => "network_changed",
+            Self::Unproven(_) => "unproven",
+            Self::Ended(_) | Self::Gone(_) => "ended",
+        }
     }
 
     /// Whether the server has proved that this runner was removed or locked.

@@ -16,6 +16,7 @@ mod home;
 mod journal;
 mod key;
 mod link;
+mod metrics;
 mod network;
 mod operations;
 mod processes;
@@ -39,6 +40,7 @@ use anyhow::Context;
 use clap::Parser;
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use shared_telemetry::runner;
 use shared_types::{OsEntropy, SystemClock};
 
 use cli::{
@@ -48,6 +50,7 @@ use daemon::{DaemonError, DaemonOptions, DockerOptions, HostFacts};
 use endpoints::Endpoints;
 use enrol::Enrolment;
 use home::Home;
+use metrics::MetricsAt;
 use token_source::Sources;
 
 /// Only a new enrolment helps: whoever restarts a daemon that failed leaves this one alone
@@ -224,6 +227,10 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         .build()?;
     let served = runtime.block_on(async {
         let stop = daemon::signals().context("cannot listen for signals")?;
+        if let MetricsAt::Address(address) = args.metrics {
+            let shown = shared_telemetry::install_metrics(runner::ALL, env!("CARGO_PKG_VERSION"))?;
+            tokio::spawn(metrics::serve(address, shown, options.home.clone()));
+        }
         Ok(daemon::run(options, stop).await?)
     });
     // What still hangs in the host's file system does not keep the process.

@@ -24,6 +24,7 @@ use futures_util::{
 use proto::v1;
 use shared_link::runner::{Act, SandboxOrder, SandboxReport, Table};
 pub(crate) use shared_link::runner::{LinkId, Opened, Order, Unfinished};
+use shared_telemetry::runner::OPERATIONS_RUNNING;
 use shared_types::{Clock, JournalId, OperationId, SandboxId, SandboxState};
 use tokio::{
     sync::{
@@ -170,6 +171,8 @@ pub(crate) struct OperationsService {
     starting: FuturesUnordered<Starting>,
     /// Everything that is under way.
     work: HashMap<OperationId, Work>,
+    /// What was asked for by what this daemon has begun and is not over; for metrics.
+    kinds: HashMap<OperationId, &'static str>,
     happenings: StreamMap<OperationId, Happenings>,
     files: Files,
     disk: Disk,
@@ -225,6 +228,9 @@ impl OperationsService {
             self.unfinished.send_if_modified(|before| {
                 let changed = *before != now;
                 *before = now;
+                if changed {
+                    OPERATIONS_RUNNING.set(&[], now.running as f64);
+                }
                 changed
             });
         }
@@ -298,10 +304,13 @@ impl OperationsService {
                 start_within,
                 run_for,
             }) => {
+                let taken_up = self.clock.boot_time();
                 let times = Times {
-                    start_by: self.clock.boot_time().saturating_add(start_within),
+                    taken_up,
+                    start_by: taken_up.saturating_add(start_within),
                     run_for,
                 };
+                self.kinds.insert(operation, request.kind());
                 self.begin((operation, sandbox), request, times)
             }
             act => {

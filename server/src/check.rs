@@ -36,6 +36,13 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     println!("database: {}: {}", settings.database, words(schema));
     let (scheme, how) = tls(&settings.tls, folder)?;
     println!("listen:   {scheme}://{}{how}", settings.listen);
+    match settings.metrics {
+        Some(address) => println!("metrics:  http://{address}/metrics, without a key"),
+        None => println!(
+            "metrics:  {scheme}://{}/metrics, with a key",
+            settings.listen
+        ),
+    }
     if !settings.names.is_empty() {
         println!("names:    {}", settings.names.join(", "));
     }

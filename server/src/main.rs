@@ -17,9 +17,9 @@ use clap::Parser as _;
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
-use server_llm::{Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
+use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
-use shared_telemetry::MetricsHandle;
+use shared_telemetry::{MetricsHandle, server};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
 use tokio::{
@@ -48,6 +48,9 @@ static ALLOCATOR_SETTINGS: &[u8; 46] = b"narenas:2,dirty_decay_ms:100,muzzy_deca
 
 /// How often old samples are dropped from the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// Files and connections that the listener for the metrics alone may take of the process's.
+const DESCRIPTORS_FOR_METRICS: usize = 64;
 
 fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
@@ -134,7 +137,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         settings.journal_stream.as_deref(),
         Arc::new(SystemClock::new()),
     )?;
-    let metrics = shared_telemetry::install_metrics()?;
+    let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
     // From here on a signal means to stop in order, however early it comes.
     let asked_to_stop = stop_signals()?;
     let descriptors = allow_many_descriptors();
@@ -153,6 +156,10 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
     let address = listener.local_addr()?;
+    let for_metrics = match settings.metrics {
+        Some(address) => Some(listen_for_metrics(address).await?),
+        None => None,
+    };
 
     let stop = CancellationToken::new();
     let app = App::start(Parts {
@@ -177,7 +184,8 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     })
     .await?;
 
-    announce(&app, address, tls.as_ref()).await?;
+    let metrics_at = for_metrics.as_ref().map(TcpListener::local_addr);
+    announce(&app, address, metrics_at.transpose()?, tls.as_ref()).await?;
     if settings.behind_proxy && settings.names.is_empty() {
         tracing::warn!(
             "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
@@ -191,6 +199,17 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         https: tls.is_some() || settings.behind_proxy,
     };
     tokio::spawn(upkeep(metrics));
+    let alone = for_metrics.map(|listener| {
+        let door = Door {
+            listener,
+            tls: None,
+            limits: settings.limits,
+            client_address: None,
+            descriptors: DESCRIPTORS_FOR_METRICS,
+        };
+        let routes = server_api::metrics_router(doors.clone());
+        tokio::spawn(server_api::serve(door, routes, stop.clone()))
+    });
     let door = Door {
         listener,
         tls: tls.map(|tls| tls.config()),
@@ -207,8 +226,16 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     tracing::info!("stopping");
     stop.cancel();
     serving.await?;
+    if let Some(alone) = alone {
+        alone.await?;
+    }
     app.stopped().await;
     Ok(())
+}
+
+async fn listen_for_metrics(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("{address} cannot be listened on for the metrics: stop what uses it, or choose another with --metrics or GANTRY_METRICS"))
 }
 
 fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
@@ -232,7 +259,12 @@ fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Names {
 
 /// Says on standard output, one thing a line, what a person or `make up` needs next. Nobody has to
 /// listen: the server serves all the same.
-async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> anyhow::Result<()> {
+async fn announce(
+    app: &App,
+    address: SocketAddr,
+    metrics: Option<SocketAddr>,
+    tls: Option<&ServerTls>,
+) -> anyhow::Result<()> {
     let first = app.access.bootstrap().await?;
     let mut lines = String::new();
     if !app.access.has_signed_in(first.tenant, first.owner).await? {
@@ -243,6 +275,9 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
         let digest = shared_types::Digest::from_slice(&tls.certificate_sha256())
             .context("a SHA-256 has 32 bytes")?;
         lines += &format!("certificate: {digest}\n");
+    }
+    if let Some(metrics) = metrics {
+        lines += &format!("metrics on http://{metrics}/metrics\n");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     lines += &format!("listening on {scheme}://{address}\n");
@@ -256,7 +291,9 @@ async fn announce(app: &App, address: SocketAddr, tls: Option<&ServerTls>) -> an
 
 fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Models> {
     let (first, others) = match choice {
-        ModelChoice::Practice => return Ok(Models::new(Arc::new(Practice), [])),
+        ModelChoice::Practice => {
+            return Ok(Models::new(Arc::new(Measured::new(Practice)), []));
+        }
         ModelChoice::OpenAi(first, others) => (*first, others),
     };
     let others = others.into_iter().map(|model| OpenAiOptions {
@@ -271,7 +308,8 @@ fn vendor(options: OpenAiOptions, entropy: &Arc<dyn Entropy>) -> anyhow::Result<
     let vendor = OpenAi::new(options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
     let retry = RetryOptions::default();
-    Ok(Arc::new(Retry::new(vendor, retry, entropy.clone())))
+    let retry = Retry::new(vendor, retry, entropy.clone());
+    Ok(Arc::new(Measured::new(retry)))
 }
 
 /// The newest key signs; one before it may still verify, so that keys can be rotated.

@@ -10,6 +10,7 @@ mod isolation;
 mod limits;
 mod link;
 mod listen;
+mod metrics;
 mod model;
 mod runners;
 mod turns;
@@ -36,6 +37,7 @@ use self::{
     limits::LimitsSection,
     link::LinkSection,
     listen::Listen,
+    metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
     turns::TurnsSection,
@@ -129,6 +131,9 @@ pub(crate) struct RunArgs {
     /// Serve plain HTTP on a public address, because a proxy in front ends TLS.
     #[arg(long, env = "GANTRY_BEHIND_PROXY", value_parser = FalseyValueParser::new())]
     behind_proxy: bool,
+    /// Where to answer `GET /metrics` without a key, such as 127.0.0.1:9464 [default: nowhere].
+    #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
+    metrics: Option<Listen>,
     #[command(flatten)]
     model: ModelArgs,
     /// The log filter, such as `info` or `info,server_router=debug`.
@@ -183,6 +188,7 @@ struct File {
     limits: LimitsSection,
     model: ModelSection,
     defaults: DefaultsSection,
+    metrics: MetricsSection,
     log: LogSection,
 }
 
@@ -215,6 +221,8 @@ struct LogSection {
 pub(crate) struct Settings {
     pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
+    /// Where the metrics are without a key, if anywhere.
+    pub(crate) metrics: Option<SocketAddr>,
     /// Names under which the server may be asked, beside those that it finds out itself.
     pub(crate) names: Vec<String>,
     /// Whether something before the server ends TLS.
@@ -306,6 +314,10 @@ impl Settings {
         Ok(Self {
             database,
             listen,
+            metrics: args
+                .metrics
+                .or(file.metrics.listen)
+                .map(|listen| listen.address),
             names: host_names(given, file.server.names)?,
             behind_proxy,
             tls,
@@ -438,6 +450,21 @@ mod tests {
             listen: Some(address.parse().expect("an address")),
             ..RunArgs::default()
         }
+    }
+
+    #[test]
+    fn the_metrics_have_a_listener_of_their_own_only_where_one_is_set() {
+        let nowhere = resolve("", RunArgs::default()).expect("it is fine");
+        assert_eq!(nowhere.metrics, None);
+        let file = "[metrics]\nlisten = \"127.0.0.1:9464\"\n";
+        let at = |args| resolve(file, args).expect("it is fine").metrics;
+        let port = |address: Option<SocketAddr>| address.map(|address| address.port());
+        assert_eq!(port(at(RunArgs::default())), Some(9464));
+        let flag = RunArgs {
+            metrics: Some("127.0.0.1:9000".parse().expect("an address")),
+            ..RunArgs::default()
+        };
+        assert_eq!(port(at(flag)), Some(9000), "a flag goes before the file");
     }
 
     #[test]

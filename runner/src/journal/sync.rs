@@ -11,7 +11,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use shared_telemetry::runner::JOURNAL_SYNC_DURATION;
+use tokio::{sync::watch, time::Instant};
 
 use super::JournalError;
 
@@ -173,7 +174,10 @@ impl Shared {
 fn run(shared: &Shared, told: &watch::Sender<Progress>) {
     let mut synced = 0;
     while let Some((file, appended)) = shared.next(synced) {
-        if let Err(error) = file.sync_data() {
+        let began = Instant::now();
+        let done = file.sync_data();
+        JOURNAL_SYNC_DURATION.record(&[], began.elapsed().as_secs_f64());
+        if let Err(error) = done {
             let failure = format!("its records do not reach the disk ({error})");
             told.send_modify(|progress| progress.failure = Some(failure));
             return;

@@ -8,6 +8,7 @@ use proto::{
     v1::{self, runner_frame},
 };
 use shared_link::runner::{self, Opened, Todo};
+use shared_telemetry::runner::LINKED;
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
     sync::{mpsc, watch},
@@ -212,6 +213,7 @@ impl Session<'_> {
             }
             Todo::Linked { generation } => {
                 link.progress.welcomed = Some(Instant::now());
+                LINKED.set(&[], 1.0);
                 self.operations.welcomed(link.opened.link).await;
                 let (home, reached) = (self.home.clone(), link.reached.to_string());
                 let note = move || home.note_link(Some(&reached));

@@ -10,6 +10,7 @@ use runner_host::OpenFile;
 use rustix::io::Errno;
 use shared_link::runner::{Piece, Spool as Output};
 use shared_sandbox::{ExitRecord, Outcome, OutputStream};
+use shared_telemetry::{Counter, runner::OUTPUT_BYTES};
 use shared_types::{OperationId, limits::SPOOL_BYTES_PER_STREAM};
 
 use crate::processes::{Found, Spool};
@@ -21,13 +22,25 @@ const FILES_OPEN: usize = 64;
 const SMALL_OUTPUT_BYTES: u64 = 64 * 1024;
 
 /// The output of all operations.
-#[derive(Default)]
 pub(super) struct Files {
+    /// Bytes of output that were sent.
+    sent: Counter,
     spools: HashMap<OperationId, Spool>,
     /// What is downloaded: its file is its output.
     pub(super) downloads: HashMap<OperationId, OpenFile>,
     /// Those whose files may be open, the longest first.
     open: VecDeque<OperationId>,
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self {
+            sent: OUTPUT_BYTES.counter(&[]),
+            spools: HashMap::new(),
+            downloads: HashMap::new(),
+            open: VecDeque::new(),
+        }
+    }
 }
 
 impl Files {
@@ -87,7 +100,10 @@ impl Output for Files {
             return Piece::Nothing;
         };
         match spool.read(stream, from, max) {
-            Ok(Found::Bytes(bytes)) => Piece::Bytes(bytes),
+            Ok(Found::Bytes(bytes)) => {
+                self.sent.increment(bytes.len() as u64);
+                Piece::Bytes(bytes)
+            }
             Ok(Found::Gap { until }) => Piece::Gap(until),
             Ok(Found::Nothing) => Piece::Nothing,
             Err(error) => unreadable(operation, &error),

@@ -109,6 +109,7 @@ impl Operations {
             outgoing: None,
             starting: Default::default(),
             work: HashMap::new(),
+            kinds: HashMap::new(),
             happenings: Default::default(),
             files: Files::default(),
             disk: Disk::default(),

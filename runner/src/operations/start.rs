@@ -8,6 +8,7 @@ use runner_supervisor::{SpoolBounds, Sync, WhenFull};
 use shared_sandbox::{
     Exec, ExitCause, ExitRecord, ExitStatus, NotStarted, Outcome, Request, Retention, StreamEnd,
 };
+use shared_telemetry::runner::OPERATION_START_DURATION;
 use shared_types::{
     OperationId, Refusal, RefusalCode, SandboxId,
     limits::{KILL_GRACE, RETAINED_TAIL_BYTES, SPOOL_BYTES_PER_STREAM},
@@ -32,6 +33,8 @@ pub(super) type Starting = Pin<Box<dyn Future<Output = (OperationId, Taken)> + S
 /// The times that an operation is given.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
+    /// When it was taken up, on the boot-time clock.
+    pub(super) taken_up: Duration,
     /// When it must have started, on the boot-time clock: time in which the host is suspended
     /// counts.
     pub(super) start_by: Duration,
@@ -93,6 +96,7 @@ impl OperationsService {
     fn not_begun(&mut self, id: OperationId, error: &JournalError) -> Result<(), JournalError> {
         self.found_no_room();
         let refused = Outcome::Refused(no_room(error));
+        self.count_end(id, &refused);
         self.table.not_begun(id, refused);
         self.journaled.write(&mut self.table, false)
     }
@@ -233,6 +237,8 @@ impl OperationsService {
         } = ready;
         let terms = self.terms(id, times.run_for, plan.retention);
         let process = processes.start(waiting, id, plan, terms, passing);
+        let took = self.clock.boot_time().saturating_sub(times.taken_up);
+        OPERATION_START_DURATION.record(&[], took.as_secs_f64());
         self.attend(id, process);
     }
 

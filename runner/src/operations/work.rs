@@ -6,6 +6,7 @@ use futures_util::Stream;
 use runner_host::{HostEvent, Stop};
 use shared_link::feed::Feed;
 use shared_sandbox::{ExitCause, FileFailure, Input, Outcome, OutputStream};
+use shared_telemetry::{OTHER, runner::OPERATIONS_ENDED};
 use shared_types::{
     JournalId, OperationId, Refusal, RefusalCode,
     limits::{INPUT_CHUNK_BYTES, INPUT_WINDOW_BYTES},
@@ -203,6 +204,7 @@ impl OperationsService {
 
     /// An operation is over: it is written down, and may be told.
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
+        self.count_end(id, &outcome);
         self.work.remove(&id);
         if found_no_room(&outcome) {
             self.found_no_room();
@@ -215,6 +217,16 @@ impl OperationsService {
             self.drop_files(id);
         }
         self.journaled.write(&mut self.table, false)
+    }
+
+    /// Counts an end. Only commands outlive the daemon that has begun them.
+    pub(super) fn count_end(&mut self, id: OperationId, outcome: &Outcome) {
+        let kind = self.kinds.remove(&id);
+        let kind = kind.or_else(|| match self.work.get(&id) {
+            Some(Work::Running(_)) => Some("exec"),
+            _ => None,
+        });
+        OPERATIONS_ENDED.add(&[kind.unwrap_or(OTHER), outcome.cause()], 1);
     }
 
     pub(super) fn forget_changes(&mut self) {
@@ -234,6 +246,7 @@ impl OperationsService {
 
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
+        self.kinds.remove(&id);
         self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {

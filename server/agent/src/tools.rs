@@ -199,7 +199,7 @@ impl ToolSet {
     }
 
     /// What the model is shown, in the order of the names.
-    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+    pub fn specs(&self) -> Vec<ToolSpec> {
         self.tools
             .values()
             .map(|tool| ToolSpec {

@@ -4,7 +4,8 @@
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
 //! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
 //! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, and what
-//! takes another secret: signing in, and reading a session by its link.
+//! takes another secret: signing in, and reading a session by its link. Where the operator wants it, a
+//! listener of its own answers with the metrics alone, to whoever reaches it ([`metrics_router`]).
 
 mod browser;
 mod grpc;
@@ -13,6 +14,7 @@ mod hosts;
 mod in_time;
 mod limits;
 mod link;
+mod measured;
 mod rest;
 mod seats;
 mod serve;
@@ -67,4 +69,15 @@ pub fn router(doors: Doors) -> Router {
             rest::panicked,
         ))
         .layer(map_response_with_state(https, headers::on_everything))
+        .layer(from_fn(measured::measured))
+}
+
+/// The routes of a listener for the metrics alone: `GET /metrics`, without a credential.
+pub fn metrics_router(doors: Doors) -> Router {
+    let (answer_within, names) = (doors.limits.answer_within, doors.names.clone());
+    rest::metrics_alone()
+        .with_state(doors)
+        .layer(from_fn_with_state(answer_within, in_time::in_time))
+        .layer(from_fn_with_state(names, hosts::hosts))
+        .layer(map_response_with_state(false, headers::on_everything))
 }

@@ -21,6 +21,7 @@ use std::{
 use proto::{enrolling, sealing::Opener, signing, v1};
 use server_router::links::{LinkIdentity, LinkSealer, Links};
 use server_store::{AttemptKind, JoinState, RunnerRow, ShownState, Store};
+use shared_telemetry::server::RUNNER_REFUSALS;
 use shared_types::{Clock, Digest, Entropy, ReplicaId, RunnerId, Timestamp};
 
 use self::refused::Refused;
@@ -260,6 +261,9 @@ impl Enrolment {
             }
         }
         if let Some(refusal) = refused.refusal(from) {
+            let request = refusal.kind.split('.').next().unwrap_or_default();
+            let reason = refusal.reason.replace(' ', "_");
+            RUNNER_REFUSALS.add(&[request, &reason], 1);
             refusals.tell(refusal).await;
         }
         refused.error

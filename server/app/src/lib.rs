@@ -18,6 +18,7 @@ pub mod keys;
 mod link_challenge;
 mod link_token;
 mod live;
+mod measured;
 mod operations;
 mod operator;
 mod outdated;
@@ -35,6 +36,7 @@ mod sessions;
 mod settings;
 mod silence;
 mod silent;
+mod stock;
 mod sweep;
 #[cfg(test)]
 mod testing;
@@ -48,6 +50,7 @@ use server_agent::{Engine, EngineLimits, ToolSet};
 use server_llm::{ModelInfo, Models};
 use server_router::links::{Inbound, LinkEnd, LinkOptions, Links};
 use server_store::Store;
+use shared_telemetry::server::{LINKS, LINKS_ENDED};
 use shared_types::{Clock, Entropy, ReplicaId};
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -97,6 +100,7 @@ use crate::{
     runners::JoinTokens,
     silence::Silence,
     silent::Silent,
+    stock::StockTaker,
     sweep::Sweep,
     turns::{Bench, Turns},
 };
@@ -206,6 +210,7 @@ pub struct App {
     /// How runners come in.
     pub enrolment: Enrolment,
     store: Store,
+    stock: StockTaker,
     replica: ReplicaId,
     links: Links,
     model: ModelInfo,
@@ -327,6 +332,7 @@ impl App {
             entropy: entropy.clone(),
         };
         operations.resume(&tasks, parts.stop.clone());
+        let stock = StockTaker::new(store.clone(), clock.clone());
         let audit = Audit {
             store: store.clone(),
             gate: gate.clone(),
@@ -358,6 +364,7 @@ impl App {
             requests,
             enrolment,
             store,
+            stock,
             replica: parts.replica,
             links,
             model,
@@ -369,6 +376,11 @@ impl App {
     /// The model that answers where no one has chosen another, as people see it.
     pub fn model(&self) -> &ModelInfo {
         &self.model
+    }
+
+    /// Brings those metrics up to date that tell of what there is now.
+    pub async fn take_stock(&self) {
+        self.stock.take().await;
     }
 
     /// Whether requests can be served.
@@ -388,11 +400,12 @@ impl App {
         inbound: Inbound,
         outbound: mpsc::Sender<Box<v1::ServerFrame>>,
     ) {
-        metrics::gauge!("gantry_links").increment(1);
+        LINKS.gauge(&[]).increment(1.0);
         self.runners.is_let_in(identity.runner);
         let who = identity.clone();
         let end = self.links.attach(identity, hello, inbound, outbound).await;
-        metrics::gauge!("gantry_links").decrement(1);
+        LINKS.gauge(&[]).decrement(1.0);
+        LINKS_ENDED.add(&[word(&end)], 1);
         tracing::debug!(?end, "a link ended");
         if matches!(end, LinkEnd::Left(_))
             && let Err(error) = Box::pin(self.runners.left(&who)).await
@@ -415,5 +428,22 @@ impl App {
             tracing::warn!(%error, "other servers take over once the lease of this one is over");
         }
         self.store.close().await;
+    }
+}
+
+/// Why a link ended, for metrics.
+fn word(end: &LinkEnd) -> &'static str {
+    match end {
+        LinkEnd::Closed => "closed",
+        LinkEnd::Goodbye(_) => "goodbye",
+        LinkEnd::Left(_) => "left",
+        LinkEnd::Silent => "silent",
+        LinkEnd::Replaced => "replaced",
+        LinkEnd::Revoked => "revoked",
+        LinkEnd::Locked => "locked",
+        LinkEnd::Shutdown => "shutdown",
+        LinkEnd::WentBack => "went_back",
+        LinkEnd::Violation(_) => "violation",
+        LinkEnd::Failed(_) => "failed",
     }
 }

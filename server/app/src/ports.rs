@@ -21,7 +21,10 @@ use shared_types::{
     SandboxId, SandboxSpec, SessionId, TenantId, clean::clean_line, event::Place,
 };
 
-use crate::live::LiveHub;
+use crate::{
+    live::LiveHub,
+    measured::{operation_ended, operation_ended_twice},
+};
 
 mod fleet;
 mod outputs;
@@ -137,12 +140,17 @@ impl Operations for TenantOperations {
             .settle_operation(self.tenant, id, &json, &summary, now)
             .await;
         match settled.map_err(PortError::new)? {
-            server_store::Settled::Already(stored) => Ok(Settled::Already(decode(&stored.json)?)),
-            server_store::Settled::First { late } => {
+            server_store::Settled::Already(stored) => {
+                let stored = decode(&stored.json)?;
+                operation_ended_twice(&stored, outcome);
+                Ok(Settled::Already(stored))
+            }
+            server_store::Settled::First { kind, late } => {
+                operation_ended(&kind, outcome);
                 self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
-                if let Some((session, _)) = late {
-                    self.hub.appended(session, Vec::new()).await;
+                if let Some(late) = late {
+                    self.hub.appended(late.0, Vec::new()).await;
                 }
                 Ok(Settled::First)
             }

@@ -10,7 +10,10 @@ use shared_types::{
     Clock, Epoch, Event, OperationId, SessionEvent, SessionId, TenantId, limits::MAX_EVENTS_PAGE,
 };
 
-use crate::live::LiveHub;
+use crate::{
+    live::LiveHub,
+    measured::{Counted, operation_ended},
+};
 
 /// The whole log of a session, in order.
 pub(crate) async fn load(
@@ -38,14 +41,16 @@ pub(crate) struct StoredLog {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
     pub(crate) epoch: Epoch,
+    pub(crate) counted: Counted,
 }
 
 #[async_trait]
 impl SessionLog for StoredLog {
     async fn load(&self) -> Result<Vec<SessionEvent>, LogError> {
-        load(&self.store, self.tenant, self.session)
-            .await
-            .map_err(refused)
+        let log = load(&self.store, self.tenant, self.session).await;
+        let log = log.map_err(refused)?;
+        self.counted.loaded(&log);
+        Ok(log)
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
@@ -59,11 +64,7 @@ impl SessionLog for StoredLog {
             )
             .await
             .map_err(refused)?;
-        for event in &events {
-            if let Event::TurnEnded { outcome, .. } = event {
-                metrics::counter!("gantry_turns_ended_total", "outcome" => format!("{outcome:?}").to_lowercase()).increment(1);
-            }
-        }
+        self.counted.recorded(&events);
         self.hub.appended(self.session, events).await;
         Ok(())
     }
@@ -82,9 +83,17 @@ impl SessionLog for StoredLog {
             .append_end(tenant, session, self.epoch, &ended, end, now)
             .await
             .map_err(refused)?;
-        let Err(before) = stored else {
-            self.hub.appended(session, vec![ended]).await;
-            return Ok(());
+        let before = match stored {
+            Ok((_, kind)) => {
+                if let Some(kind) = kind {
+                    operation_ended(&kind, outcome);
+                }
+                let events = vec![ended];
+                self.counted.recorded(&events);
+                self.hub.appended(session, events).await;
+                return Ok(());
+            }
+            Err(before) => before,
         };
         // The same in other words: another version of this program had stored it.
         if serde_json::from_str::<Outcome>(&before.json).is_ok_and(|stored| stored == *outcome) {

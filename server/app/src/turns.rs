@@ -23,6 +23,7 @@ use crate::{
     gate::Gate,
     isolation::IsolationPolicy,
     live::LiveHub,
+    measured::Counted,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
     session_log::{SessionSink, StoredLog},
 };
@@ -128,6 +129,7 @@ impl Bench {
                 tenant,
                 session: session.id,
                 epoch: session.epoch,
+                counted: Counted::default(),
             }),
             sandbox: Arc::new(RemoteSandbox::new(
                 links.clone(),

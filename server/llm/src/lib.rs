@@ -9,6 +9,7 @@
 
 mod error;
 mod key;
+mod measured;
 mod model;
 mod models;
 pub mod openai;
@@ -18,6 +19,7 @@ mod sse;
 
 pub use error::ModelError;
 pub use key::ApiKey;
+pub use measured::Measured;
 pub use model::{Answer, Message, Model, ModelEvent, ModelInfo, ModelRequest, ToolSpec};
 pub use models::Models;
 pub use openai::{OpenAi, OpenAiOptions};

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use shared_telemetry::server::MODEL_RETRIES;
 use shared_types::{Entropy, backoff::full_jitter, human};
 use tokio::sync::mpsc;
 
@@ -127,6 +128,7 @@ impl<V: Vendor> Model for Retry<V> {
             );
             let _ = events.send(ModelEvent::Retrying { after, reason }).await;
             tokio::time::sleep(after).await;
+            MODEL_RETRIES.add(&[], 1);
             number += 1;
         }
     }

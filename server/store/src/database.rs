@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
+use shared_telemetry::server::STORE_TRANSACTION_DURATION;
 use shared_types::TenantId;
 use sqlx::{Sqlite, pool::PoolConnection};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::{OpenError, StoreError};
 
@@ -66,15 +67,30 @@ enum Scope {
 /// What statements run on: a connection that reads, or a transaction.
 #[derive(Debug)]
 pub(crate) enum Connection {
-    SqliteReader(PoolConnection<Sqlite>),
+    SqliteReader(Reading<PoolConnection<Sqlite>>),
     SqliteSnapshot(sqlx::Transaction<'static, Sqlite>),
     SqliteWriter(sqlx::Transaction<'static, Sqlite>),
+    PostgresReader(Reading<postgres::Lease>),
     Postgres(postgres::Lease),
 }
 
-/// One piece of work; nothing of it is written before [`Transaction::commit`], or if it is dropped.
+/// A connection that reads, until it is dropped; how long that took is measured.
 #[derive(Debug)]
-pub(crate) enum Transaction {
+pub(crate) struct Reading<C> {
+    connection: C,
+    asked: Instant,
+}
+
+/// One piece of work; nothing of it is written before [`Transaction::commit`], or if it is dropped. How
+/// long it took until it was on disk is measured.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    work: Work,
+    asked: Instant,
+}
+
+#[derive(Debug)]
+enum Work {
     Sqlite(sqlite::Transaction),
     Postgres(Connection),
 }
@@ -177,6 +193,14 @@ impl Store {
             .unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))
     }
 
+    /// How many connections to the database are in use now, and how many are not.
+    pub fn connections(&self) -> (usize, usize) {
+        match &self.database {
+            Database::Sqlite(database) => database.connections(),
+            Database::Postgres(database) => database.connections(),
+        }
+    }
+
     pub(crate) fn is_postgres(&self) -> bool {
         matches!(self.database, Database::Postgres(_))
     }
@@ -210,29 +234,66 @@ impl Store {
     }
 
     async fn reading(&self, scope: Scope) -> Result<Connection, StoreError> {
-        match &self.database {
-            Database::Sqlite(database) => database.read().await,
-            Database::Postgres(database) => database.read(scope).await,
-        }
+        let asked = Instant::now();
+        Ok(match &self.database {
+            Database::Sqlite(database) => {
+                Connection::SqliteReader(Reading::new(database.read().await?, asked))
+            }
+            Database::Postgres(database) => {
+                Connection::PostgresReader(Reading::new(database.read(scope).await?, asked))
+            }
+        })
     }
 
     async fn writing(&self, scope: Scope) -> Result<Transaction, StoreError> {
-        Ok(match &self.database {
-            Database::Sqlite(database) => Transaction::Sqlite(database.write().await?),
+        let asked = Instant::now();
+        let work = match &self.database {
+            Database::Sqlite(database) => Work::Sqlite(database.write().await?),
             Database::Postgres(database) => {
-                Transaction::Postgres(Connection::Postgres(database.write(scope).await?))
+                Work::Postgres(Connection::Postgres(database.write(scope).await?))
             }
-        })
+        };
+        Ok(Transaction { work, asked })
     }
 }
 
 impl Transaction {
     /// Returns once the work is synced to disk.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(work) => work.commit().await,
-            Self::Postgres(connection) => Ok(connection.commit().await?),
+        match self.work {
+            Work::Sqlite(work) => work.commit().await?,
+            Work::Postgres(connection) => connection.commit().await?,
         }
+        let took = self.asked.elapsed().as_secs_f64();
+        STORE_TRANSACTION_DURATION.record(&["write"], took);
+        Ok(())
+    }
+}
+
+impl<C> Reading<C> {
+    fn new(connection: C, asked: Instant) -> Self {
+        Self { connection, asked }
+    }
+}
+
+impl<C> Drop for Reading<C> {
+    fn drop(&mut self) {
+        let took = self.asked.elapsed().as_secs_f64();
+        STORE_TRANSACTION_DURATION.record(&["read"], took);
+    }
+}
+
+impl<C> Deref for Reading<C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.connection
+    }
+}
+
+impl<C> DerefMut for Reading<C> {
+    fn deref_mut(&mut self) -> &mut C {
+        &mut self.connection
     }
 }
 
@@ -240,18 +301,18 @@ impl Deref for Transaction {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        match self {
-            Self::Sqlite(work) => work,
-            Self::Postgres(connection) => connection,
+        match &self.work {
+            Work::Sqlite(work) => work,
+            Work::Postgres(connection) => connection,
         }
     }
 }
 
 impl DerefMut for Transaction {
     fn deref_mut(&mut self) -> &mut Connection {
-        match self {
-            Self::Sqlite(work) => work,
-            Self::Postgres(connection) => connection,
+        match &mut self.work {
+            Work::Sqlite(work) => work,
+            Work::Postgres(connection) => connection,
         }
     }
 }
@@ -259,12 +320,12 @@ impl DerefMut for Transaction {
 impl Connection {
     /// Whether others write at the same time: what a transaction decides by must be locked.
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self, Self::Postgres(_))
+        matches!(self, Self::PostgresReader(_) | Self::Postgres(_))
     }
 
     async fn commit(self) -> Result<(), sqlx::Error> {
         match self {
-            Self::SqliteReader(_) | Self::SqliteSnapshot(_) => Ok(()),
+            Self::SqliteReader(_) | Self::SqliteSnapshot(_) | Self::PostgresReader(_) => Ok(()),
             Self::SqliteWriter(transaction) => transaction.commit().await,
             Self::Postgres(lease) => lease.commit().await,
         }

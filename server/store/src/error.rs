@@ -1,7 +1,8 @@
 //! What can go wrong, in the store's own words.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
+use shared_telemetry::{OTHER, server::STORE_ERRORS};
 use shared_types::Epoch;
 
 /// Why a read or write was not done. Nothing was written.
@@ -105,8 +106,33 @@ impl From<sqlx::Error> for StoreError {
             }
             // The foreign keys carry the tenant: what is not in it cannot be referred to.
             (_, Some(sqlx::error::ErrorKind::ForeignKeyViolation)) => Self::NotFound,
-            (error, _) => Self::Unavailable(Box::new(error)),
+            (error, _) => Self::unavailable(Box::new(error)),
         }
+    }
+}
+
+impl StoreError {
+    /// The database is of no use now: that is counted.
+    pub(crate) fn unavailable(source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        let of_driver = source.downcast_ref::<sqlx::Error>().or_else(|| {
+            source
+                .downcast_ref::<Arc<sqlx::Error>>()
+                .map(|error| &**error)
+        });
+        let reason = match of_driver {
+            Some(sqlx::Error::PoolTimedOut) => "timeout",
+            Some(sqlx::Error::Io(_)) => "io",
+            Some(sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed) => "closed",
+            Some(sqlx::Error::Database(_)) => "database",
+            Some(
+                sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::ColumnNotFound(_)
+                | sqlx::Error::Decode(_),
+            ) => "unreadable",
+            _ => OTHER,
+        };
+        STORE_ERRORS.add(&[reason], 1);
+        Self::Unavailable(source)
     }
 }
 

@@ -58,19 +58,19 @@ impl Store {
         ended: &Event,
         (operation, outcome): (OperationId, &str),
         now: Timestamp,
-    ) -> Result<Result<SessionEvent, StoredOutcome>, StoreError> {
+    ) -> Result<Result<(SessionEvent, Option<String>), StoredOutcome>, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
             let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
-            if let Err(before) = set.await?
-                && before.json != outcome
-            {
-                return Ok(Err(before));
-            }
+            let kind = match set.await? {
+                Ok((kind, _)) => Some(kind),
+                Err(before) if before.json == outcome => None,
+                Err(before) => return Ok(Err(before)),
+            };
             tx.commit().await?;
-            Ok(Ok(event))
+            Ok(Ok((event, kind)))
         })
     }
 

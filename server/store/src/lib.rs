@@ -10,7 +10,7 @@
 //!   [`Store::first_owner`], [`Store::subject_by_hash`], [`Store::redeem_sign_in_code`],
 //!   [`Store::enrol`], [`Store::join_token_by_hash`], [`Store::runner_for_authentication`], the
 //!   attempts, [`Store::unfinished_turns`], [`Store::turns_to_wake`], [`Store::next_wait_over_at`],
-//!   [`Store::session_by_link`], [`Store::take_stream_ticket`], [`Store::deleted_sessions`] and [`Store::start_replica`].
+//!   [`Store::session_by_link`], [`Store::take_stream_ticket`], [`Store::deleted_sessions`], [`Store::stock`] and [`Store::start_replica`].
 //! - **What must be true together is written together.** An event and the row that it describes,
 //!   a spent token and what it was spent on, a deed and its audit entry: one transaction. When a
 //!   method returns, its transaction is synced to disk.
@@ -48,6 +48,7 @@ mod service_account;
 mod session;
 mod setting;
 mod sign_in_code;
+mod stock;
 mod stream_ticket;
 mod subject;
 mod tenant;
@@ -93,6 +94,7 @@ pub use setting::{
     StoredSettings, place_of, place_value,
 };
 pub use sign_in_code::{NewSignInCode, RedeemRefusal};
+pub use stock::Stock;
 pub use stream_ticket::{NewStreamTicket, TICKETS_OF_CREDENTIAL_AT_MOST};
 pub use subject::SubjectRow;
 pub use tenant::{Bootstrap, NewTenant, TenantRow};

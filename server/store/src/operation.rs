@@ -64,7 +64,7 @@ mod row;
 
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
 pub use list::{ListedOperation, OperationFilter};
-pub(crate) use lost::{lose_all, lose_forgotten};
+pub(crate) use lost::{Lost, lose_all, lose_forgotten};
 use row::verdict;
 pub use row::{AskedBy, CallOf, OperationRow, StoredOutcome, Verdict};
 
@@ -130,8 +130,10 @@ pub enum Placed {
 pub enum Settled {
     /// It is stored. Where the call had ended without it, with the event that tells of it.
     First {
+        /// The kind of the request; empty where an earlier release has placed it.
+        kind: String,
         /// The session, and the event in its log.
-        late: Option<(SessionId, SessionEvent)>,
+        late: Option<Box<(SessionId, SessionEvent)>>,
     },
     /// Another one was stored before, and stays.
     Already(StoredOutcome),
@@ -372,8 +374,8 @@ pub(crate) async fn close(
     Ok(())
 }
 
-/// Stores the outcome of an operation of the session, whose lock is held. Returns when its call
-/// ended, or what was stored before.
+/// Stores the outcome of an operation of the session, whose lock is held. Returns the kind of its request
+/// and when its call ended, or what was stored before.
 pub(crate) async fn set_outcome(
     tx: &mut Connection,
     tenant: TenantId,
@@ -381,11 +383,11 @@ pub(crate) async fn set_outcome(
     operation: OperationId,
     outcome: &str,
     now: Timestamp,
-) -> Result<Result<Option<Timestamp>, StoredOutcome>, StoreError> {
+) -> Result<Result<(String, Option<Timestamp>), StoredOutcome>, StoreError> {
     let set: Option<Row> = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2
          WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
-         RETURNING closed_at",
+         RETURNING kind, closed_at",
     )
     .bind(outcome)
     .bind(now.as_micros())
@@ -395,7 +397,7 @@ pub(crate) async fn set_outcome(
     .fetch_optional(&mut *tx)
     .await?;
     match set {
-        Some(row) => Ok(Ok(row.maybe_time("closed_at")?)),
+        Some(row) => Ok(Ok((row.text("kind")?, row.maybe_time("closed_at")?))),
         None => {
             let row = find(tx, tenant, operation).await?;
             Ok(Err(row.outcome.ok_or(StoreError::NotFound)?))
@@ -417,8 +419,8 @@ async fn settle(
     };
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
-    let closed = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
-        Ok(closed) => closed,
+    let (kind, closed) = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
+        Ok(set) => set,
         Err(before) => return Ok(Settled::Already(before)),
     };
     let mut late = None;
@@ -429,9 +431,9 @@ async fn settle(
         };
         let seq = session::next(tx, tenant, session, 1, now).await?.seq;
         let event = event::insert(tx, tenant, session, seq, &told, now).await?;
-        late = Some((session, event));
+        late = Some(Box::new((session, event)));
     }
-    Ok(Settled::First { late })
+    Ok(Settled::First { kind, late })
 }
 
 async fn find(

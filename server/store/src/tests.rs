@@ -46,6 +46,7 @@ mod runners;
 mod session_ends;
 mod settings;
 mod silence;
+mod stock;
 mod tenancy;
 mod turns;
 mod unheard;

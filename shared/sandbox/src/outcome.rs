@@ -5,7 +5,7 @@ mod exit;
 mod expected;
 
 use serde::{Deserialize, Serialize};
-use shared_types::{Digest, FileDigest, Refusal};
+use shared_types::{Digest, FileDigest, Refusal, RefusalCode};
 
 use crate::OutputStream;
 
@@ -71,6 +71,34 @@ impl Outcome {
             | Self::Packed(_)
             | Self::Failed(_)
             | Self::Refused(_) => false,
+        }
+    }
+
+    /// Why it ended, in one word of a closed set, for metrics: of a process its [`ExitCause`], or
+    /// `not_started`; `done` or `failed` of what is done to files; `lost` or `refused` of both.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Self::Exited(ExitRecord {
+                status: ExitStatus::NotStarted(_),
+                ..
+            }) => "not_started",
+            Self::Exited(record) => record.cause.word(),
+            Self::Read(_)
+            | Self::Written(_)
+            | Self::Edited(_)
+            | Self::Listed(_)
+            | Self::Globbed(_)
+            | Self::Grepped(_)
+            | Self::Downloaded(_)
+            | Self::Found(_)
+            | Self::MadeDirectory(_)
+            | Self::Moved(_)
+            | Self::Removed(_)
+            | Self::Packed(_)
+            | Self::Unpacked(_) => "done",
+            Self::Failed(_) => "failed",
+            Self::Refused(refusal) if refusal.code == RefusalCode::Lost => "lost",
+            Self::Refused(_) => "refused",
         }
     }
 

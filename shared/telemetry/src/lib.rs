@@ -1,15 +1,22 @@
 //! Logs and metrics of every binary: set up once, in `main`, before anything else runs.
 //!
 //! Logs go to stderr, because stdout belongs to what a program was asked to print. Metrics are
-//! kept here and rendered on demand; the HTTP server that shows them is the binary's own, so
-//! that no second port listens.
+//! kept here and rendered on demand; the HTTP server that shows them is the binary's own. Which there
+//! are is said in two lists, [`server`] and [`runner`].
 
 mod bounded;
 mod logs;
 mod metrics;
+#[cfg(test)]
+mod page;
+mod process;
+pub mod runner;
+pub mod server;
+mod words;
 
+pub use ::metrics::Counter;
 pub use logs::{JOURNAL_STREAM, LogFormat, init_logs};
-pub use metrics::{MetricsHandle, install_metrics};
+pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
 
 /// Why logs or metrics could not be set up. Completes "failed to set up telemetry: …".
 #[derive(Debug, thiserror::Error)]

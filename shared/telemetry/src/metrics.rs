@@ -1,68 +1,271 @@
 //! Metrics in Prometheus' text form, rendered on demand.
+//!
+//! A program's metrics are a list of [`Metric`]s: [`server::ALL`](crate::server::ALL) and
+//! [`runner::ALL`](crate::runner::ALL). Nothing else is recorded. A label has the values of a closed set; all
+//! series are there from the start, with 0, so that a query finds them before anything has happened.
+//! `docs/metrics.md` is made from the lists.
 
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Unit as Described};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::TelemetryError;
+use crate::{TelemetryError, process};
 
-/// Upper bounds of the buckets of every histogram, in seconds: from a local database write to a
+/// Upper bounds of the buckets of every histogram of seconds: from a local database write to a
 /// long command. Fixed buckets, because summaries of several replicas cannot be added up.
-const BUCKETS_SECONDS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0, 600.0,
+const BUCKETS_SECONDS: [f64; 16] = [
+    0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0, 60.0,
+    600.0,
 ];
+
+/// The value of a label that stands for every value outside its set.
+pub const OTHER: &str = "other";
+
+/// What Prometheus takes a metric for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows, until the process starts anew.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+    /// How often something took how long.
+    Histogram,
+}
+
+/// What a metric counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+}
+
+/// For each label its values: the series of all their combinations.
+pub type Series = &'static [&'static [&'static str]];
+
+/// One metric of a list.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name, with its unit at the end, and `_total` behind that of a counter.
+    pub name: &'static str,
+    /// What Prometheus takes it for.
+    pub kind: Kind,
+    /// What it counts in.
+    pub unit: Unit,
+    /// A sentence or two for people.
+    pub help: &'static str,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// Its series; several where not every combination of all values is possible.
+    pub series: &'static [Series],
+}
+
+/// Where the metrics come from, for the exporter.
+const METADATA: Metadata<'static> = Metadata::new("gantry", Level::INFO, None);
+
+impl Metric {
+    /// Adds to a counter the one of whose series has these values, in the order of [`Metric::labels`].
+    pub fn add(&self, values: &[&str], count: u64) {
+        self.counter(values).increment(count);
+    }
+
+    /// Sets a gauge's series.
+    pub fn set(&self, values: &[&str], value: f64) {
+        self.gauge(values).set(value);
+    }
+
+    /// Records how long something took, in seconds.
+    pub fn record(&self, values: &[&str], seconds: f64) {
+        self.histogram(values).record(seconds);
+    }
+
+    /// A counter's series, to keep where much is counted: to add to it is one atomic operation. Take it
+    /// after the metrics were installed.
+    pub fn counter(&self, values: &[&str]) -> Counter {
+        let key = self.key(values);
+        metrics::with_recorder(|recorder| recorder.register_counter(&key, &METADATA))
+    }
+
+    /// A gauge's series, as [`Metric::counter`].
+    pub fn gauge(&self, values: &[&str]) -> Gauge {
+        let key = self.key(values);
+        metrics::with_recorder(|recorder| recorder.register_gauge(&key, &METADATA))
+    }
+
+    /// A histogram's series, as [`Metric::counter`].
+    pub fn histogram(&self, values: &[&str]) -> Histogram {
+        let key = self.key(values);
+        metrics::with_recorder(|recorder| recorder.register_histogram(&key, &METADATA))
+    }
+
+    /// The values of all series, in the order of the labels.
+    pub fn combinations(&self) -> Vec<Vec<&'static str>> {
+        let of = |sets: &Series| {
+            sets.iter().fold(vec![Vec::new()], |begun, values| {
+                let with = |one: &Vec<&'static str>| {
+                    let one = one.clone();
+                    values
+                        .iter()
+                        .map(move |&value| one.iter().copied().chain([value]).collect())
+                };
+                begun.iter().flat_map(with).collect()
+            })
+        };
+        self.series.iter().flat_map(of).collect()
+    }
+
+    /// A value outside its set becomes [`OTHER`]: no peer can make series.
+    fn key(&self, values: &[&str]) -> Key {
+        debug_assert_eq!(values.len(), self.labels.len(), "{}", self.name);
+        let labels = self.labels.iter().zip(values).enumerate();
+        let labels = labels.map(|(place, (&label, &value))| {
+            let mut known = self.series.iter().flat_map(|sets| sets[place]);
+            let known = known.find(|known| **known == value);
+            Label::from_static_parts(label, known.copied().unwrap_or(OTHER))
+        });
+        Key::from_parts(self.name, labels.collect::<Vec<_>>())
+    }
+
+    fn describe(&self) {
+        let (name, unit) = (KeyName::from(self.name), self.unit.described());
+        metrics::with_recorder(|recorder| match self.kind {
+            Kind::Counter => recorder.describe_counter(name, unit, self.help.into()),
+            Kind::Gauge => recorder.describe_gauge(name, unit, self.help.into()),
+            Kind::Histogram => recorder.describe_histogram(name, unit, self.help.into()),
+        });
+    }
+
+    fn register(&self) {
+        for values in self.combinations() {
+            match self.kind {
+                Kind::Counter => drop(self.counter(&values)),
+                Kind::Gauge => drop(self.gauge(&values)),
+                Kind::Histogram => drop(self.histogram(&values)),
+            }
+        }
+    }
+}
+
+impl Kind {
+    /// As Prometheus says it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+impl Unit {
+    /// What stands at the end of a name, or nothing.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Count => "",
+            Self::Seconds => "seconds",
+            Self::Bytes => "bytes",
+        }
+    }
+
+    fn described(self) -> Option<Described> {
+        match self {
+            Self::Count => None,
+            Self::Seconds => Some(Described::Seconds),
+            Self::Bytes => Some(Described::Bytes),
+        }
+    }
+}
+
+/// A list of metrics. The comment of each is its help.
+macro_rules! list {
+    ($($(#[doc = $help:literal])+ $name:ident: $kind:ident $unit:ident $text:literal
+        $([$($label:ident),+] $($of:expr),+)?;)+) => {
+        $(
+            $(#[doc = $help])+
+            pub static $name: $crate::Metric = $crate::Metric {
+                name: $text,
+                kind: $crate::Kind::$kind,
+                unit: $crate::Unit::$unit,
+                help: concat!($($help),+).trim_ascii(),
+                labels: &[$($(stringify!($label)),+)?],
+                series: $crate::metrics::or_one(&[$($($of),+)?]),
+            };
+        )+
+
+        /// All of them, in the order in which people read of them.
+        pub static ALL: &[&$crate::Metric] = &[$(&$name),+];
+    };
+}
+pub(crate) use list;
+
+/// The series of a metric without labels is one.
+pub(crate) const fn or_one(series: &'static [Series]) -> &'static [Series] {
+    match series {
+        [] => &[&[]],
+        some => some,
+    }
+}
 
 /// Reads what this process has measured. Clones read the same.
 #[derive(Clone)]
-pub struct MetricsHandle(PrometheusHandle);
+pub struct MetricsHandle {
+    recorded: PrometheusHandle,
+    build: String,
+}
 
 impl MetricsHandle {
     /// Everything measured so far, in Prometheus' text exposition format 0.0.4.
     pub fn render(&self) -> String {
-        self.0.render()
+        let mut text = self.recorded.render();
+        text += &self.build;
+        text += &process::render();
+        text
     }
 
     /// Folds recorded samples of histograms together. Call it every few seconds for as long as the
     /// process runs, or a histogram that nobody scrapes grows without bound.
     pub fn upkeep(&self) {
-        self.0.run_upkeep();
+        self.recorded.run_upkeep();
     }
 }
 
-/// Starts to keep what the `metrics` macros record.
+/// Starts to keep the metrics of this list, all of them with 0, and tells the version of the program.
 ///
 /// # Errors
 /// If this process keeps metrics already.
-pub fn install_metrics() -> Result<MetricsHandle, TelemetryError> {
+pub fn install_metrics(
+    list: &'static [&'static Metric],
+    version: &str,
+) -> Result<MetricsHandle, TelemetryError> {
+    let seconds = Matcher::Suffix(Unit::Seconds.word().to_owned());
     let recorder = PrometheusBuilder::new()
-        .set_buckets(&BUCKETS_SECONDS)
+        .set_buckets_for_metric(seconds, &BUCKETS_SECONDS)
         .expect("the list of buckets is not empty")
         .build_recorder();
-    let handle = MetricsHandle(recorder.handle());
+    let recorded = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(|_| TelemetryError::Repeated("metrics"))?;
-    Ok(handle)
+    for metric in list {
+        metric.describe();
+        metric.register();
+    }
+    Ok(MetricsHandle {
+        recorded,
+        build: build_info(version),
+    })
 }
+
+fn build_info(version: &str) -> String {
+    let (name, help) = BUILD_INFO;
+    format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name}{{version=\"{version}\"}} 1\n")
+}
+
+/// The metric that tells the version, and its help.
+pub(crate) const BUILD_INFO: (&str, &str) = (
+    "gantry_build_info",
+    "Always 1; the label says which version runs.",
+);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_recorded_can_be_read_and_is_kept_once_per_process() {
-        let handle = install_metrics().expect("the first time works");
-        metrics::counter!("turns_total", "outcome" => "completed").increment(2);
-        metrics::histogram!("exec_seconds").record(0.003);
-        handle.upkeep();
-        let text = handle.render();
-        assert!(
-            text.contains("turns_total{outcome=\"completed\"} 2"),
-            "{text}"
-        );
-        assert!(
-            text.contains("exec_seconds_bucket{le=\"0.005\"} 1"),
-            "{text}"
-        );
-        assert!(
-            install_metrics().is_err(),
-            "a second recorder would hear nothing"
-        );
-    }
-}
+mod tests;

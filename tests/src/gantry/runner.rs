@@ -176,7 +176,9 @@ impl Runner {
     pub fn start(&mut self) {
         assert!(self.process.is_none(), "the runner runs already");
         // A variable that no command may see.
-        let environment = [("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
+        let mut environment = vec![("RUNNER_SECRET".to_owned(), "do-not-leak".to_owned())];
+        // Many runners share this host, and nobody asks them.
+        environment.push(("GANTRY_RUNNER_METRICS".to_owned(), "off".to_owned()));
         self.process = Some(Process::start_by(
             &self.launcher,
             "gantry-runner",

@@ -70,6 +70,14 @@ pub(crate) fn router() -> Router<Doors> {
         .method_not_allowed_fallback(problem::no_such_method)
 }
 
+/// The metrics, for whoever reaches their own listener.
+pub(crate) fn metrics_alone() -> Router<Doors> {
+    Router::new()
+        .route("/metrics", get(status::metrics_alone))
+        .fallback(problem::no_such_route)
+        .method_not_allowed_fallback(problem::no_such_method)
+}
+
 fn documented() -> OpenApiRouter<Doors> {
     OpenApiRouter::with_openapi(document::Document::openapi())
         .merge(access::unsigned())

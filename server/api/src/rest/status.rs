@@ -33,6 +33,16 @@ pub(crate) async fn metrics(Signed(ctx): Signed, State(doors): State<Doors>) -> 
     if let Err(error) = doors.app.access.require(&ctx, Action::ReadMetrics) {
         return Refused::from(error).into_response();
     }
+    rendered(&doors).await
+}
+
+/// The same on a listener of their own, which whoever may read them reaches.
+pub(crate) async fn metrics_alone(State(doors): State<Doors>) -> Response {
+    rendered(&doors).await
+}
+
+async fn rendered(doors: &Doors) -> Response {
+    doors.app.take_stock().await;
     (
         [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
         doors.metrics.render(),

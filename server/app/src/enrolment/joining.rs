@@ -8,6 +8,7 @@ use proto::{
     public_key, signing, v1,
 };
 use server_store::{EnrolRefusal, JoinTokenRow, NewRunner, RunnerRow};
+use shared_telemetry::server::ENROLMENTS;
 use shared_types::{
     AddressRange, Clock, Entropy, RunnerId, Timestamp, Token, TokenKind, clean::is_clean_line,
     limits::is_name,
@@ -71,6 +72,9 @@ impl Enrolment {
             address,
         };
         let answer = self.join(asked).await;
+        if answer.is_ok() {
+            ENROLMENTS.add(&[], 1);
+        }
         Ok(Joined { answer, reply })
     }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use server_router::ports::{self, PortError};
 use server_store::{OutputKey, OutputKind, Outputs, StoreError};
 use shared_sandbox::OutputStream;
+use shared_telemetry::server::OUTPUT_BYTES;
 use shared_types::{OperationId, TenantId, limits::OUTPUT_CHUNK_BYTES};
 
 /// The output of one tenant's operations.
@@ -74,11 +75,14 @@ impl ports::Outputs for TenantOutputs {
         offset: u64,
         data: Bytes,
     ) -> Result<(), PortError> {
+        let bytes = data.len() as u64;
         let appended = self
             .outputs
             .append(self.key(id, stream), offset, data.into())
             .await;
-        appended.map_err(PortError::new)
+        appended.map_err(PortError::new)?;
+        OUTPUT_BYTES.add(&[], bytes);
+        Ok(())
     }
 
     async fn resume(&self, id: OperationId) -> Result<[u64; 2], PortError> {

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::{Bench, RETRY_AFTER, View};
+use crate::measured::RunningTurn;
 
 /// The longest pause between attempts.
 const RETRY_AFTER_AT_MOST: Duration = Duration::from_secs(300);
@@ -81,6 +82,7 @@ impl Worker {
         let Some(turn) = claimed.await? else {
             return Ok(ControlFlow::Break(()));
         };
+        let _running = RunningTurn::begin();
         self.view = None;
         bench.hub.appended(self.session, Vec::new()).await;
         let session = store.session(self.tenant, self.session).await?;

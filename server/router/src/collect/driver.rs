@@ -15,6 +15,7 @@ use shared_link::{
 use shared_sandbox::{
     CancelAnswer, Control, Input, Operation, OperationEvent, Outcome, OutputStream, Request,
 };
+use shared_telemetry::server::OPERATION_START_DURATION;
 use shared_types::{Generation, OperationId, human::duration};
 use tokio::{
     sync::Semaphore,
@@ -72,6 +73,8 @@ pub(super) struct Driver {
     is_stored: bool,
     /// The runner may remember it.
     is_remembered: bool,
+    /// Over which link it is sent first, and when its intent was committed; until its runner has it.
+    placed: Option<(Generation, Instant)>,
     again: Arc<Semaphore>,
 }
 
@@ -120,6 +123,7 @@ impl Driver {
             waited: 0,
             is_stored: false,
             is_remembered: false,
+            placed: begin.fresh.map(|link| (link, Instant::now())),
             again: begin.again,
         };
         driver.note_what_cannot_be_kept();
@@ -259,7 +263,15 @@ impl Driver {
     /// passed on.
     async fn tell(&mut self, event: OperationEvent) {
         match &event {
-            OperationEvent::Accepted => self.is_remembered = true,
+            OperationEvent::Accepted => {
+                self.is_remembered = true;
+                let link = self.link.as_ref().map(|(link, _)| link.generation());
+                if let Some((over, at)) = self.placed.take()
+                    && link == Some(over)
+                {
+                    OPERATION_START_DURATION.record(&[], at.elapsed().as_secs_f64());
+                }
+            }
             OperationEvent::Ended(outcome) => {
                 self.hang_up();
                 self.is_remembered |= !matches!(outcome, Outcome::Refused(_));

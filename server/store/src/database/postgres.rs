@@ -71,10 +71,15 @@ impl Database {
         self.pool.close().await;
     }
 
+    /// How many connections are in use, and how many are not.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        self.pool.connections()
+    }
+
     /// For statements that read. Nothing of it is committed.
-    pub(super) async fn read(&self, scope: Scope) -> Result<Connection, StoreError> {
+    pub(super) async fn read(&self, scope: Scope) -> Result<Lease, StoreError> {
         let begin = format!("BEGIN READ ONLY; {}", set_tenant(scope));
-        Ok(Connection::Postgres(self.pool.begin(begin).await?))
+        Ok(self.pool.begin(begin).await?)
     }
 
     /// For statements that all read what was committed before the first of them.

@@ -95,6 +95,7 @@ pub(super) fn driver(connection: &mut Connection) -> Driver<'_> {
         Connection::SqliteSnapshot(transaction) | Connection::SqliteWriter(transaction) => {
             Driver::Sqlite(transaction)
         }
+        Connection::PostgresReader(lease) => Driver::Postgres(lease),
         Connection::Postgres(lease) => Driver::Postgres(lease),
     }
 }

@@ -17,8 +17,9 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _, Connection as _, SqlitePool,
+    ConnectOptions as _, Connection as _, Sqlite, SqlitePool,
     migrate::Migrator,
+    pool::PoolConnection,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -120,9 +121,19 @@ impl Database {
         }
     }
 
+    /// How many connections are in use, and how many are not.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        let idle = self.readers.num_idle().min(READERS as usize);
+        let reading = READERS as usize - idle;
+        match self.writer.is_in_use() {
+            true => (reading + 1, idle),
+            false => (reading, idle + 1),
+        }
+    }
+
     /// For statements that read.
-    pub(super) async fn read(&self) -> Result<Connection, StoreError> {
-        Ok(Connection::SqliteReader(self.readers.acquire().await?))
+    pub(super) async fn read(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+        Ok(self.readers.acquire().await?)
     }
 
     /// For statements that all read what was committed before the first of them.

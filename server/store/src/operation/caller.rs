@@ -229,20 +229,23 @@ pub(super) async fn settle(
     let set = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
              closed_at = CASE WHEN kept = 1 THEN $2 END
-         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL",
+         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING kind",
     )
     .bind(outcome)
     .bind(now.as_micros())
     .bind(tenant.to_string())
     .bind(operation.to_string())
-    .execute(&mut *tx)
+    .fetch_optional(&mut *tx)
     .await?;
     match set {
-        0 => {
+        None => {
             let row = find(tx, tenant, operation).await?;
             Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
         }
-        _ => Ok(Settled::First { late: None }),
+        Some(row) => Ok(Settled::First {
+            kind: row.text("kind")?,
+            late: None,
+        }),
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use shared_telemetry::server::{OPERATIONS_ENDED, OPERATIONS_LOST};
 use shared_types::{Generation, OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
 use super::{OperationRow, Settled, settle};
@@ -33,6 +34,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<(usize, Vec<SessionId>), StoreError> {
         retried!({
+            let mut ended = Ended::default();
             let mut tx = self.write_any("it is about time").await?;
             let open: Vec<Row> = query(locking!(
                 "SELECT operations.tenant_id, operations.id FROM operations JOIN runners
@@ -50,14 +52,11 @@ impl Store {
             for row in &open {
                 let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
                 let words = (lost.outcome.as_str(), lost.summary.as_str());
-                if let Settled::First {
-                    late: Some((session, _)),
-                } = settle(&mut tx, tenant, id, words, now).await?
-                {
-                    late.push(session);
-                }
+                let settled = settle(&mut tx, tenant, id, words, now).await?;
+                late.extend(ended.note(settled));
             }
             tx.commit().await?;
+            ended.are_lost();
             Ok((open.len(), late))
         })
     }
@@ -102,23 +101,74 @@ impl Store {
                 let given_up = row.closed_at.is_some() || row.cancel_requested_at.is_some();
                 given_up && !remembered.contains(&row.id)
             };
-            let late = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
+            let lost = lose(&mut tx, tenant, runner, never_started, unheard, now).await?;
             tx.commit().await?;
-            Ok(late)
+            lost.ended.never_started();
+            Ok(lost.late)
         })
+    }
+}
+
+/// Operations that are settled in a transaction.
+#[derive(Debug, Default)]
+#[must_use = "they are to be counted once the transaction is committed"]
+pub(crate) struct Lost {
+    /// Those whose call had ended, with their sessions.
+    late: Vec<(OperationId, SessionId)>,
+    /// All of them, to be counted once the transaction is committed.
+    ended: Ended,
+}
+
+impl Lost {
+    /// Counts them, once the transaction is committed. Returns those whose call had ended.
+    pub(crate) fn counted(self) -> Vec<(OperationId, SessionId)> {
+        self.ended.are_lost();
+        self.late
+    }
+}
+
+/// The kinds of operations that ended without their runner's word.
+#[derive(Debug, Default)]
+struct Ended(Vec<String>);
+
+impl Ended {
+    /// Returns the session of a call that had ended.
+    fn note(&mut self, settled: Settled) -> Option<SessionId> {
+        let Settled::First { kind, late } = settled else {
+            return None;
+        };
+        self.0.push(kind);
+        late.map(|late| late.0)
+    }
+
+    /// Counts them as lost.
+    fn are_lost(self) {
+        OPERATIONS_LOST.add(&[], self.0.len() as u64);
+        self.count("lost");
+    }
+
+    /// Counts them as refused.
+    fn never_started(self) {
+        self.count("refused");
+    }
+
+    fn count(self, cause: &str) {
+        for kind in self.0 {
+            OPERATIONS_ENDED.add(&[&kind, cause], 1);
+        }
     }
 }
 
 /// Settles every open operation of the runner that was placed under another incarnation than the
 /// claiming one, and which the claim does not list. Where the database is an older copy, the
 /// incarnation does not matter: what it takes for open may have run and been forgotten since, and is
-/// never to be sent again. Returns those whose call had ended, with their sessions.
+/// never to be sent again.
 pub(crate) async fn lose_forgotten(
     tx: &mut Connection,
     runner: &RunnerRow,
     claim: &LinkClaim,
     now: Timestamp,
-) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+) -> Result<Lost, StoreError> {
     let remembered: HashSet<OperationId> = claim.remembered.iter().copied().collect();
     let forgotten = |row: &OperationRow| {
         let may_be_unknown = runner.loses_unlisted || row.incarnation != claim.incarnation;
@@ -131,14 +181,14 @@ pub(crate) async fn lose_forgotten(
     lose(tx, runner.tenant, runner.id, lost, forgotten, now).await
 }
 
-/// Settles every open operation of the runner. Returns as [`lose_forgotten`] does.
+/// Settles every open operation of the runner.
 pub(crate) async fn lose_all(
     tx: &mut Connection,
     tenant: TenantId,
     runner: RunnerId,
     lost: &LostOutcome,
     now: Timestamp,
-) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
+) -> Result<Lost, StoreError> {
     lose(tx, tenant, runner, lost, |_| true, now).await
 }
 
@@ -149,9 +199,9 @@ async fn lose(
     lost: &LostOutcome,
     is_lost: impl Fn(&OperationRow) -> bool,
     now: Timestamp,
-) -> Result<Vec<(OperationId, SessionId)>, StoreError> {
-    let lost = (lost.outcome.as_str(), lost.summary.as_str());
-    let mut late = Vec::new();
+) -> Result<Lost, StoreError> {
+    let words = (lost.outcome.as_str(), lost.summary.as_str());
+    let mut lost = Lost::default();
     let mut after = String::new();
     loop {
         let open: Vec<OperationRow> = query_as(select_operations!(
@@ -165,16 +215,13 @@ async fn lose(
         .fetch_all(&mut *tx)
         .await?;
         let Some(last) = open.last() else {
-            return Ok(late);
+            return Ok(lost);
         };
         after = last.id.to_string();
         for row in open.iter().filter(|row| is_lost(row)) {
-            if let Settled::First {
-                late: Some((session, _)),
-            } = settle(tx, tenant, row.id, lost, now).await?
-            {
-                late.push((row.id, session));
-            }
+            let settled = settle(tx, tenant, row.id, words, now).await?;
+            let late = lost.ended.note(settled);
+            lost.late.extend(late.map(|session| (row.id, session)));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Actor, AuditEntry, By, Store, StoreError, audit,
     columns::Columns as _,
     database::{Connection, Row, locking, query, retried},
-    operation,
+    operation::{self, Lost},
 };
 
 /// Operations that were lost after their call had ended, and their sessions, whose logs have grown.
@@ -42,9 +42,9 @@ impl Store {
                 ..entry(by.actor(), "runner.revoked", runner, json!({}))
             };
             let revoked = revoke(&mut tx, (tenant, runner), &entry, lost, now).await?;
-            let late = revoked.ok_or(StoreError::NotFound)?;
+            let lost = revoked.ok_or(StoreError::NotFound)?;
             tx.commit().await?;
-            Ok(late)
+            Ok(lost.counted())
         })
     }
 
@@ -78,7 +78,7 @@ impl Store {
                 None => None,
             };
             tx.commit().await?;
-            Ok(left)
+            Ok(left.map(Lost::counted))
         })
     }
 
@@ -113,12 +113,15 @@ impl Store {
                 let detail = json!({ "silent_since": heard_at });
                 let entry = entry(Actor::System, "runner.stayed_away", runner, detail);
                 let place = (row.parsed("tenant_id")?, runner);
-                if let Some(late) = revoke(&mut tx, place, &entry, lost, now).await? {
-                    removed.push((runner, late));
+                if let Some(lost) = revoke(&mut tx, place, &entry, lost, now).await? {
+                    removed.push((runner, lost));
                 }
             }
             tx.commit().await?;
-            Ok(removed)
+            let removed = removed.into_iter();
+            Ok(removed
+                .map(|(runner, lost)| (runner, lost.counted()))
+                .collect())
         })
     }
 }
@@ -131,7 +134,7 @@ async fn revoke(
     entry: &AuditEntry,
     lost: &LostOutcome,
     now: Timestamp,
-) -> Result<Option<Late>, StoreError> {
+) -> Result<Option<Lost>, StoreError> {
     let revoked = query(
         "UPDATE runners SET revoked_at = $1
          WHERE tenant_id = $2 AND id = $3 AND revoked_at IS NULL",
@@ -145,6 +148,6 @@ async fn revoke(
         return Ok(None);
     }
     audit::record(tx, tenant, entry, now).await?;
-    let late = operation::lose_all(tx, tenant, runner, lost, now).await?;
-    Ok(Some(late))
+    let lost = operation::lose_all(tx, tenant, runner, lost, now).await?;
+    Ok(Some(lost))
 }

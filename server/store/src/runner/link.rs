@@ -133,9 +133,12 @@ impl Store {
             for sandbox in claim.sandboxes.iter().enumerate() {
                 sandbox::upsert(&mut tx, tenant, runner, generation, sandbox, now).await?;
             }
-            let late = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
+            let lost = operation::lose_forgotten(&mut tx, &before, claim, now).await?;
             tx.commit().await?;
-            Ok(LinkClaimed { generation, late })
+            Ok(LinkClaimed {
+                generation,
+                late: lost.counted(),
+            })
         })
     }
 

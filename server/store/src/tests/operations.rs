@@ -168,7 +168,7 @@ async fn an_outcome_is_stored_once_also_when_many_race(fixture: Fixture) {
     let tries = tries.join_all().await.into_iter();
     let (first, already): (Vec<_>, Vec<_>) = tries
         .map(|settled| settled.expect("it is there"))
-        .partition(|settled| matches!(settled, Settled::First { late: None }));
+        .partition(|settled| matches!(settled, Settled::First { late: None, .. }));
     assert_eq!(first.len(), 1);
     let stored = db.operation(ours.id, work.operation.id).await;
     let stored = stored.expect("it is there").outcome.expect("it is stored");
@@ -198,11 +198,12 @@ async fn an_outcome_that_comes_after_its_call_ended_is_told_in_the_log(fixture: 
         .expect("it runs");
     let settled = settle(&ours, work.operation.id, "{}", 900).await;
     let Settled::First {
-        late: Some((_, event)),
+        late: Some(late), ..
     } = settled
     else {
         panic!("the call had ended: {settled:?}");
     };
+    let (_, event) = *late;
     let told = Event::OperationSettled {
         operation: work.operation.id,
         summary: "exited with 0".to_owned(),
@@ -225,7 +226,10 @@ async fn what_has_ended_does_not_go_on_in_the_background(fixture: Fixture) {
         *task = Some(1);
     }
     let first = settle(&ours, work.operation.id, "{}", 900).await;
-    assert!(matches!(first, Settled::First { late: None }), "{first:?}");
+    assert!(
+        matches!(first, Settled::First { late: None, .. }),
+        "{first:?}"
+    );
     let background = [background];
     let written = db.append(ours.id, work.session, work.epoch, &background, at(5));
     assert!(matches!(written.await, Err(StoreError::Conflict(_))));
@@ -489,7 +493,8 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
             .await
     };
     let event = end("{}", at(5)).await.expect("it runs");
-    let event = event.expect("nothing was stored before");
+    let (event, kind) = event.expect("nothing was stored before");
+    assert_eq!(kind.as_deref(), Some(work.operation.label.kind.as_str()));
     assert_eq!((event.seq, event.known()), (5, Some(&ended)));
     let row = db.operation(ours.id, work.operation.id).await;
     let row = row.expect("it is there");
@@ -520,5 +525,5 @@ async fn the_end_of_a_call_is_not_stored_where_its_operation_has_another_outcome
     let stale = end(shared_types::Epoch(0), "\"lost\"").await;
     assert!(matches!(stale, Err(StoreError::StaleEpoch { .. })));
     let same = end(work.epoch, "\"lost\"").await.expect("it answers");
-    assert_eq!(same.expect("it is what is stored").seq, 5);
+    assert_eq!(same.expect("it is what is stored").0.seq, 5);
 }

@@ -135,6 +135,24 @@ impl fmt::Display for ExitStatus {
     }
 }
 
+impl ExitCause {
+    /// Its name, as it is stored.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Timeout => "timeout",
+            Self::Idle => "idle",
+            Self::Cancelled => "cancelled",
+            Self::Orphaned => "orphaned",
+            Self::OutOfMemory => "out_of_memory",
+            Self::DiskFull => "disk_full",
+            Self::SupervisorLost => "supervisor_lost",
+            Self::HostReboot => "host_reboot",
+            Self::SandboxStopped => "sandbox_stopped",
+        }
+    }
+}
+
 impl fmt::Display for ExitCause {
     /// Completes "it ended …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -98,6 +98,12 @@ impl Pool {
         }
     }
 
+    /// How many are lent, and how many lie here.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        let lent = self.size as usize - self.room.available_permits().min(self.size as usize);
+        (lent, self.idle().len())
+    }
+
     /// Waits for what is under way, and closes every connection.
     pub(super) async fn close(&self) {
         let all = self.room.acquire_many(self.size);

@@ -82,6 +82,11 @@ impl Writer {
         })
     }
 
+    /// Whether somebody has a transaction, or one is not committed yet.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.line.try_lock().map_or(true, |turn| turn.is_some())
+    }
+
     /// Waits for what is under way, and closes the connection.
     pub(super) async fn close(&self) {
         self.pool.close().await;
@@ -106,8 +111,8 @@ impl Transaction {
         let committed = tokio::spawn(commit_group(Arc::clone(&self.line), fate)).await;
         match committed {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(StoreError::Unavailable(Box::new(error))),
-            Err(error) => Err(StoreError::Unavailable(Box::new(error))),
+            Ok(Err(error)) => Err(StoreError::unavailable(Box::new(error))),
+            Err(error) => Err(StoreError::unavailable(Box::new(error))),
         }
     }
 }
@@ -191,7 +196,7 @@ fn end(turn: &mut Option<Group>, why: sqlx::Error) -> StoreError {
         // It is set when the group is taken away, so it was not before.
         let _ = group.fate.set(Err(Arc::clone(&why)));
     }
-    StoreError::Unavailable(Box::new(why))
+    StoreError::unavailable(Box::new(why))
 }
 
 async fn run(connection: &mut Connection, statement: &'static str) -> Result<(), sqlx::Error> {

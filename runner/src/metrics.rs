@@ -1,0 +1,245 @@
+//! The runner's metrics, on a listener of their own: `GET /metrics`, without a credential, on loopback
+//! unless `--metrics` says otherwise.
+//!
+//! They are a help and no duty: where nothing can be listened on, the runner serves without them.
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use shared_telemetry::{
+    MetricsHandle,
+    runner::{DISK_FREE_BYTES, SPOOL_BYTES},
+};
+use tokio::{
+    net::TcpListener,
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{MissedTickBehavior, interval, sleep, timeout},
+};
+
+use crate::home::Home;
+
+/// Connections at the same time; more wait in the kernel's queue.
+const CONNECTIONS: usize = 8;
+
+/// How long a connection may live: a scrape is asked for and answered in much less.
+const CONNECTION_FOR: Duration = Duration::from_secs(60);
+
+/// How long the head of a request may take.
+const HEAD_WITHIN: Duration = Duration::from_secs(5);
+
+/// Between attempts to accept while the system refuses.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// How often samples are folded together where nobody asks for them.
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// What `st_blocks` counts (stat(2)), in bytes.
+const BLOCK_BYTES: u64 = 512;
+
+/// Where the metrics are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetricsAt {
+    /// Nowhere.
+    Off,
+    /// At this address.
+    Address(SocketAddr),
+}
+
+impl FromStr for MetricsAt {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match (text, text.parse()) {
+            ("off", _) => Ok(Self::Off),
+            (_, Ok(address)) => Ok(Self::Address(address)),
+            (_, Err(_)) => {
+                Err("write an address of this machine and a port, such as 127.0.0.1:9465, or off")
+            }
+        }
+    }
+}
+
+/// Answers who asks for the metrics, until the runtime ends.
+pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle, home: Home) {
+    tokio::spawn(upkeep(metrics.clone()));
+    let listener = match TcpListener::bind(address).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::warn!(%address, %error, "the metrics are not shown: stop what uses the address, or choose another with --metrics, or --metrics off");
+            return;
+        }
+    };
+    // Port 0 has become another one.
+    let address = listener.local_addr().unwrap_or(address);
+    tracing::info!(%address, "the metrics are shown");
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (only_here, home) = (address.ip().is_loopback(), Arc::new(home));
+    loop {
+        // It is never closed.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_AGAIN_AFTER).await;
+            continue;
+        };
+        let (metrics, home) = (metrics.clone(), Arc::clone(&home));
+        tokio::spawn(async move {
+            let answer = service_fn(|request: Request<Incoming>| {
+                let (metrics, home) = (metrics.clone(), Arc::clone(&home));
+                async move {
+                    let refused = refusal(&request, only_here);
+                    Ok::<_, Infallible>(match refused {
+                        Some((status, why)) => said(status, why.into()),
+                        None => said(StatusCode::OK, render(&metrics, home).await.into()),
+                    })
+                }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_WITHIN)
+                .serve_connection(TokioIo::new(stream), answer);
+            // Who asks badly or goes away gets no answer.
+            let _ = timeout(CONNECTION_FOR, connection).await;
+            drop(place);
+        });
+    }
+}
+
+/// Why a request is not answered. A web page can make any name lead to this host, and would read what
+/// only this host is to read.
+fn refusal<B>(request: &Request<B>, only_here: bool) -> Option<(StatusCode, &'static str)> {
+    if only_here && !names_this_host(request.headers()) {
+        let why = "ask by an address, or by localhost\n";
+        return Some((StatusCode::MISDIRECTED_REQUEST, why));
+    }
+    match (request.uri().path(), request.method()) {
+        ("/metrics", &Method::GET) => None,
+        ("/metrics", _) => Some((StatusCode::METHOD_NOT_ALLOWED, "only GET\n")),
+        _ => Some((StatusCode::NOT_FOUND, "the metrics are at /metrics\n")),
+    }
+}
+
+fn names_this_host(headers: &HeaderMap) -> bool {
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let Some(host) = host else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|letter| letter.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name == "localhost" || address.parse::<IpAddr>().is_ok()
+}
+
+fn said(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    let text = header::HeaderValue::from_static("text/plain; version=0.0.4");
+    response.headers_mut().insert(header::CONTENT_TYPE, text);
+    response
+}
+
+/// What the disk says is asked off the async threads: it may hang.
+async fn render(metrics: &MetricsHandle, home: Arc<Home>) -> String {
+    let looked = spawn_blocking(move || look(&home));
+    let _ = looked.await;
+    metrics.render()
+}
+
+fn look(home: &Home) {
+    let commands = home.commands();
+    SPOOL_BYTES.set(&[], spooled(&commands) as f64);
+    // Where the host does not say, the last value stays.
+    if let Ok(disk) = rustix::fs::statvfs(home.folder()) {
+        DISK_FREE_BYTES.set(&[], disk.f_bavail.saturating_mul(disk.f_frsize) as f64);
+    }
+}
+
+/// What the files of all commands take on the disk.
+fn spooled(commands: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let entries = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .collect::<Vec<PathBuf>>()
+    };
+    let files = entries(commands).into_iter().flat_map(|one| entries(&one));
+    let sizes = files.filter_map(|file| std::fs::symlink_metadata(file).ok());
+    sizes
+        .filter(|about| about.is_file())
+        .map(|about| about.blocks() * BLOCK_BYTES)
+        .sum()
+}
+
+async fn upkeep(metrics: MetricsHandle) {
+    let mut tick = interval(UPKEEP_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        metrics.upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metrics_are_at_an_address_or_off() {
+        assert_eq!("off".parse(), Ok(MetricsAt::Off));
+        let address = SocketAddr::from(([127, 0, 0, 1], 9465));
+        assert_eq!("127.0.0.1:9465".parse(), Ok(MetricsAt::Address(address)));
+        for wrong in ["", "on", "9465", "localhost"] {
+            let refused = wrong.parse::<MetricsAt>();
+            assert!(
+                refused.is_err_and(|why| why.contains("127.0.0.1:9465")),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_name_but_localhost_leads_to_metrics_that_only_this_host_may_read() {
+        let asked = |host: &str, only_here| {
+            let request = Request::get("/metrics").header(header::HOST, host);
+            refusal(&request.body(()).expect("a request"), only_here)
+        };
+        for own in [
+            "127.0.0.1:9465",
+            "localhost:9465",
+            "[::1]:9465",
+            "localhost",
+        ] {
+            assert_eq!(asked(own, true), None, "{own}");
+        }
+        for foreign in ["evil.example:9465", "localhost.evil.example", ""] {
+            let refused = asked(foreign, true).map(|(status, _)| status);
+            assert_eq!(refused, Some(StatusCode::MISDIRECTED_REQUEST), "{foreign}");
+        }
+        assert_eq!(asked("runner.internal:9465", false), None);
+        let elsewhere = Request::get("/").header(header::HOST, "127.0.0.1");
+        let refused = refusal(&elsewhere.body(()).expect("a request"), true);
+        assert_eq!(
+            refused.map(|(status, _)| status),
+            Some(StatusCode::NOT_FOUND)
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! What the use cases measure of operations and tool calls, in one place: which series something belongs to.
+
+use std::sync::{Mutex, PoisonError};
+
+use shared_sandbox::Outcome;
+use shared_telemetry::{
+    OTHER,
+    server::{
+        DUPLICATE_EFFECTS, OPERATIONS_ENDED, OPERATIONS_LOST, TOOL_CALLS, TURNS_ENDED,
+        TURNS_RUNNING,
+    },
+};
+use shared_types::{
+    Event, SessionEvent, TurnId,
+    event::{CallOutcome, ToolCall, TurnOutcome},
+};
+
+/// The end of an operation was stored.
+pub(crate) fn operation_ended(kind: &str, outcome: &Outcome) {
+    let cause = outcome.cause();
+    OPERATIONS_ENDED.add(&[kind, cause], 1);
+    if cause == "lost" {
+        OPERATIONS_LOST.add(&[], 1);
+    }
+}
+
+/// An operation came to this end, and had the other one already.
+pub(crate) fn operation_ended_twice(stored: &Outcome, told: &Outcome) {
+    let has_changed = stored.tells_of_a_change() && told.tells_of_a_change();
+    if has_changed && stored != told {
+        DUPLICATE_EFFECTS.add(&[], 1);
+        tracing::error!(
+            ?stored,
+            ?told,
+            "an operation that has ended was told to have ended otherwise: it may have had an effect twice"
+        );
+    }
+}
+
+/// A turn that a worker carries, for as long as this lives.
+pub(crate) struct RunningTurn(());
+
+impl RunningTurn {
+    pub(crate) fn begin() -> Self {
+        TURNS_RUNNING.gauge(&[]).increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for RunningTurn {
+    fn drop(&mut self) {
+        TURNS_RUNNING.gauge(&[]).decrement(1.0);
+    }
+}
+
+/// Counts what the log of one turn's worker tells of. The ends of calls do not name their tools, so the
+/// last answer's are remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Counted {
+    asked: Mutex<Asked>,
+}
+
+/// The calls of an answer.
+#[derive(Debug, Default)]
+struct Asked {
+    answer: Option<(TurnId, u32)>,
+    tools: Vec<String>,
+}
+
+impl Counted {
+    /// The log as it was before this worker.
+    pub(crate) fn loaded(&self, log: &[SessionEvent]) {
+        let mut known = log.iter().rev().filter_map(SessionEvent::known);
+        if let Some((answer, calls)) = known.find_map(answer) {
+            self.asked(answer, calls);
+        }
+    }
+
+    /// These events were recorded.
+    pub(crate) fn recorded(&self, events: &[Event]) {
+        for event in events {
+            if let Some((answer, calls)) = answer(event) {
+                self.asked(answer, calls);
+            }
+            match event {
+                Event::TurnEnded { outcome, .. } => TURNS_ENDED.add(&[turn_word(*outcome)], 1),
+                Event::CallEnded {
+                    turn,
+                    step,
+                    ordinal,
+                    outcome,
+                    ..
+                } => {
+                    let tool = self.tool((*turn, *step), *ordinal);
+                    TOOL_CALLS.add(&[&tool, call_word(*outcome)], 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn asked(&self, answer: (TurnId, u32), calls: &[ToolCall]) {
+        let tools = calls.iter().map(|call| call.name.to_ascii_lowercase());
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Asked {
+            answer: Some(answer),
+            tools: tools.collect(),
+        };
+    }
+
+    fn tool(&self, answer: (TurnId, u32), ordinal: u32) -> String {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = usize::try_from(ordinal).unwrap_or(usize::MAX);
+        let tool = asked.tools.get(place);
+        let tool = tool.filter(|_| asked.answer == Some(answer));
+        tool.cloned().unwrap_or_else(|| OTHER.to_owned())
+    }
+}
+
+fn answer(event: &Event) -> Option<((TurnId, u32), &[ToolCall])> {
+    match event {
+        Event::AnswerRecorded {
+            turn, step, calls, ..
+        } => Some(((*turn, *step), calls)),
+        _ => None,
+    }
+}
+
+fn turn_word(outcome: TurnOutcome) -> &'static str {
+    match outcome {
+        TurnOutcome::Completed => "completed",
+        TurnOutcome::Failed => "failed",
+        TurnOutcome::Cancelled => "cancelled",
+        TurnOutcome::Interrupted => "interrupted",
+    }
+}
+
+fn call_word(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Completed => "completed",
+        CallOutcome::Failed => "failed",
+        CallOutcome::Refused => "refused",
+        CallOutcome::TimedOut => "timed_out",
+        CallOutcome::Cancelled => "cancelled",
+        CallOutcome::Unknown => "unknown",
+        CallOutcome::Background => "background",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_sandbox::examples;
+    use shared_telemetry::{Metric, runner};
+
+    use super::*;
+
+    fn values(metric: &Metric, label: &str) -> Vec<&'static str> {
+        let place = metric.labels.iter().position(|known| *known == label);
+        let place = place.expect("it has this label");
+        let combinations = metric.combinations().into_iter();
+        combinations.map(|values| values[place]).collect()
+    }
+
+    #[test]
+    fn the_metrics_know_every_kind_of_request_every_end_and_every_tool() {
+        for metric in [&OPERATIONS_ENDED, &runner::OPERATIONS_ENDED] {
+            let (kinds, causes) = (values(metric, "kind"), values(metric, "cause"));
+            for request in examples::requests() {
+                assert!(kinds.contains(&request.kind()), "{}", request.kind());
+            }
+            for outcome in examples::outcomes() {
+                assert!(causes.contains(&outcome.cause()), "{}", outcome.cause());
+            }
+        }
+        let tools = values(&TOOL_CALLS, "tool");
+        for tool in server_agent::ToolSet::standard().specs() {
+            let name = tool.name.to_ascii_lowercase();
+            assert!(tools.contains(&name.as_str()), "{name}");
+        }
+    }
+}

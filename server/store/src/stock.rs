@@ -1,0 +1,72 @@
+//! What there is now, counted over all tenants, for metrics.
+
+use shared_types::Timestamp;
+
+use crate::{
+    Store, StoreError,
+    columns::Columns as _,
+    database::{Row, query},
+};
+
+/// How much there is now, of all tenants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stock {
+    /// Turns that wait for a worker: those behind another turn of their session do not.
+    pub turns_queued: u64,
+    /// When the message of the oldest of them was accepted.
+    pub oldest_queued: Option<Timestamp>,
+    /// Operations without an end.
+    pub operations_open: u64,
+    /// Those of them whose runner has no link.
+    pub operations_unknown: u64,
+    /// Runners with a link, of those that were neither removed nor locked.
+    pub runners_online: u64,
+    /// Runners without a link, of the same.
+    pub runners_offline: u64,
+    /// Runners that are locked.
+    pub runners_locked: u64,
+    /// Runners with a link and the version that was asked for.
+    pub runners_of_version: u64,
+}
+
+impl Store {
+    /// Counts what there is now, in one statement over the indexes of what is not over; `version` is that
+    /// of runners to be told apart. Without a tenant: it tells of all of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn stock(&self, version: &str) -> Result<Stock, StoreError> {
+        let row: Row = query(
+            "SELECT turns_queued, oldest_queued, operations_open, operations_unknown,
+                 runners_online, runners_offline, runners_locked, runners_of_version
+             FROM (SELECT COUNT(*) AS turns_queued, MIN(created_at) AS oldest_queued FROM turns
+                 WHERE state <> 'ended' AND state = 'queued' AND NOT EXISTS (SELECT 1 FROM turns AS before
+                     WHERE before.tenant_id = turns.tenant_id
+                         AND before.session_id = turns.session_id AND before.state = 'running')) AS t,
+             (SELECT COUNT(*) AS operations_open,
+                     COUNT(CASE WHEN replica_id IS NULL THEN 1 END) AS operations_unknown
+                 FROM operations JOIN runners ON runners.tenant_id = operations.tenant_id
+                     AND runners.id = operations.runner_id
+                 WHERE outcome IS NULL) AS o,
+             (SELECT COUNT(CASE WHEN locked_at IS NULL AND replica_id IS NOT NULL THEN 1 END) AS runners_online,
+                     COUNT(CASE WHEN locked_at IS NULL AND replica_id IS NULL THEN 1 END) AS runners_offline,
+                     COUNT(locked_at) AS runners_locked,
+                     COUNT(CASE WHEN locked_at IS NULL AND replica_id IS NOT NULL AND version = $1 THEN 1 END)
+                         AS runners_of_version
+                 FROM runners WHERE revoked_at IS NULL) AS r",
+        )
+        .bind(version)
+        .fetch_one(&mut self.read_any("it is about all tenants").await?)
+        .await?;
+        Ok(Stock {
+            turns_queued: row.count("turns_queued")?,
+            oldest_queued: row.maybe_time("oldest_queued")?,
+            operations_open: row.count("operations_open")?,
+            operations_unknown: row.count("operations_unknown")?,
+            runners_online: row.count("runners_online")?,
+            runners_offline: row.count("runners_offline")?,
+            runners_locked: row.count("runners_locked")?,
+            runners_of_version: row.count("runners_of_version")?,
+        })
+    }
+}

@@ -1,0 +1,61 @@
+use super::fixture::{Fixture, Tenant, at, link_claim};
+use crate::{Placed, Stock};
+
+on_every_backend!(
+    the_stock_tells_what_there_is_now_of_all_tenants,
+    a_turn_behind_another_one_of_its_session_waits_for_no_worker,
+);
+
+async fn stock(fixture: &Fixture) -> Stock {
+    let version = link_claim(1, 0).version;
+    fixture.db.stock(&version).await.expect("it answers")
+}
+
+async fn the_stock_tells_what_there_is_now_of_all_tenants(fixture: Fixture) {
+    assert_eq!(stock(&fixture).await, Stock::default());
+    let (ours, theirs) = (fixture.tenant().await, fixture.tenant().await);
+    let works = [ours.at_work().await, theirs.at_work().await];
+    for (tenant, work) in [&ours, &theirs].into_iter().zip(&works) {
+        let placed = tenant
+            .db
+            .place_operation(tenant.id, work.epoch, &work.operation, at(4));
+        assert!(matches!(placed.await, Ok(Placed::New { .. })));
+    }
+    let there = Stock {
+        operations_open: 2,
+        runners_online: 2,
+        runners_of_version: 2,
+        ..Stock::default()
+    };
+    assert_eq!(stock(&fixture).await, there);
+
+    let row = ours.db.runner(ours.id, works[0].runner).await;
+    let link = row.expect("it is there").generation;
+    let ended = ours
+        .db
+        .link_ended(ours.id, works[0].runner, link, (at(9), 0));
+    assert!(ended.await.expect("it answers"));
+    let away = Stock {
+        operations_unknown: 1,
+        runners_online: 1,
+        runners_offline: 1,
+        runners_of_version: 1,
+        ..there
+    };
+    assert_eq!(stock(&fixture).await, away);
+    let other = fixture.db.stock("another").await.expect("it answers");
+    assert_eq!(other.runners_of_version, 0);
+}
+
+async fn a_turn_behind_another_one_of_its_session_waits_for_no_worker(fixture: Fixture) {
+    let ours: Tenant = fixture.tenant().await;
+    let session = ours.session().await;
+    ours.send(session, "first").await;
+    ours.send(session, "second").await;
+    let before = stock(&fixture).await;
+    assert_eq!(before.turns_queued, 2);
+    assert!(before.oldest_queued.is_some());
+    ours.claim(session).await;
+    let behind = stock(&fixture).await;
+    assert_eq!((behind.turns_queued, behind.oldest_queued), (0, None));
+}
