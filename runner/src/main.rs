@@ -16,6 +16,7 @@ mod home;
 mod journal;
 mod key;
 mod link;
+mod names;
 mod network;
 mod operations;
 mod processes;
@@ -105,6 +106,7 @@ fn told(error: &anyhow::Error) -> String {
 
 fn act(cli: Cli) -> anyhow::Result<()> {
     heap::keep();
+    names::settle();
     shared_tls::install_provider();
     let journal = variable(shared_telemetry::JOURNAL_STREAM);
     shared_telemetry::init_logs(
