@@ -13,7 +13,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 77 not enrolled, removed or locked:
 
 /// The runner of Gantry: a daemon that runs commands and file tools of a Gantry server on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "gantry-runner", version, after_help = EXIT_CODES)]
+#[command(name = "gantry-runner", version = shared_program::VERSION, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -50,6 +50,12 @@ pub(crate) enum Verb {
     RemoveWorkspace(RemoveWorkspaceArgs),
     /// Show the enrolment, whether the daemon runs, and whether it is connected
     Status,
+    /// Write the shell completions and the man pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

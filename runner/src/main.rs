@@ -37,7 +37,7 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_types::{OsEntropy, SystemClock};
@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Workspaces => "list the workspaces",
         Verb::RemoveWorkspace(_) => "remove the workspace",
         Verb::Status => "say the status",
+        Verb::Manual { .. } => "write the manual",
     };
     let acted = kept
         .context("cannot keep other processes from reading this one's memory")
@@ -140,6 +141,7 @@ fn act(cli: Cli) -> anyhow::Result<()> {
             println!("{}", status::of(&home)?);
             Ok(())
         }
+        Verb::Manual { folder } => Ok(shared_program::write_manual(Cli::command(), &folder)?),
     }
 }
 

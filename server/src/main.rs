@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use server_api::{Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
@@ -53,6 +53,9 @@ fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
+    if let Verb::Manual { folder } = &cli.verb {
+        return manual(folder);
+    }
     let kept = hidden.and_then(|()| match &cli.verb {
         Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
         _ => Ok(()),
@@ -64,6 +67,18 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gantry-server: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the shell completions and the man pages.
+fn manual(folder: &Path) -> ExitCode {
+    match shared_program::write_manual(Cli::command(), folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let folder = folder.display();
+            eprintln!("gantry-server: {folder} cannot be written: {error}; choose another folder");
             ExitCode::FAILURE
         }
     }
@@ -124,6 +139,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             let database = settings::database(environment, config, &home)?;
             backup::move_to(&database, &to, &home).await
         }
+        // `main` has done it: it needs no home.
+        Verb::Manual { .. } => Ok(()),
     }
 }
 

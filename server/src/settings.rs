@@ -44,7 +44,7 @@ pub(crate) use self::{database::Database, model::ModelChoice};
 
 /// The server of Gantry, a control plane for AI agents that work on your own machines.
 #[derive(Parser)]
-#[command(name = "gantry-server", version)]
+#[command(name = "gantry-server", version = shared_program::VERSION)]
 pub(crate) struct Cli {
     /// The folder of all state [default: ~/.gantry].
     #[arg(long, env = "GANTRY_HOME", global = true)]
@@ -106,6 +106,12 @@ pub(crate) enum Verb {
         /// PGPASSWORD, or `sqlite` for the file in the home.
         #[arg(long, value_name = "DATABASE")]
         to: String,
+    },
+    /// Write the shell completions and the man pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder.
+        folder: PathBuf,
     },
 }
 

@@ -1,0 +1,24 @@
+//! Shell completions and man pages, made from a program's own description of its command line.
+
+use std::{fs, io, path::Path};
+
+use clap::Command;
+use clap_complete::{Shell, generate_to};
+
+/// The shells for which there are completions.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// Writes the completions into `FOLDER/completions` and a man page for each verb into `FOLDER/man`.
+///
+/// # Errors
+/// A folder or file cannot be written.
+pub fn write_manual(mut command: Command, folder: &Path) -> io::Result<()> {
+    let (completions, pages) = (folder.join("completions"), folder.join("man"));
+    fs::create_dir_all(&completions)?;
+    fs::create_dir_all(&pages)?;
+    let name = command.get_name().to_owned();
+    for shell in SHELLS {
+        generate_to(shell, &mut command, &name, &completions)?;
+    }
+    clap_mangen::generate_to(command, pages)
+}
