@@ -15,7 +15,7 @@ use std::{
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
-use server_api::{Door, Doors, Names};
+use server_api::{Archives, Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
@@ -166,6 +166,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let outputs = Outputs::start(&folder.join("output"))
         .context("failed to make the folder for the output of commands")?;
     let tls = tls(&settings.tls, folder)?;
+    let archives = Archives::in_folder(&settings.downloads)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
@@ -203,6 +204,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
+        archives,
         limits: settings.limits,
         names: names(settings.names, tls.as_ref()),
         https: tls.is_some() || settings.behind_proxy,

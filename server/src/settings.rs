@@ -156,6 +156,8 @@ pub(crate) struct Environment {
     openai_api_key: Option<String>,
     database_url: Option<String>,
     journal_stream: Option<String>,
+    /// `downloads` beside this program.
+    downloads: PathBuf,
 }
 
 impl Environment {
@@ -170,6 +172,9 @@ impl Environment {
             openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
             database_url: std::env::var(database::URL).ok(),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
+            downloads: std::env::current_exe()
+                .unwrap_or_default()
+                .with_file_name("downloads"),
         }
     }
 }
@@ -199,6 +204,9 @@ struct ServerSection {
     names: Vec<String>,
     behind_proxy: bool,
     client_address_header: Option<String>,
+    /// The folder with the programs of runners that the server hands out [default: `downloads` beside the
+    /// server's program].
+    downloads: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
@@ -229,6 +237,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// The header in which the proxy before the server names the address of its client.
     pub(crate) client_address: Option<HeaderName>,
+    /// Where the archives with a runner's programs are, if there are any.
+    pub(crate) downloads: PathBuf,
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
@@ -316,6 +326,7 @@ impl Settings {
             tls,
             limits: file.connections.limits()?,
             client_address,
+            downloads: file.server.downloads.unwrap_or(environment.downloads),
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             turns: file.turns.limits(file.runners.waited_for()?)?,

@@ -132,6 +132,7 @@ pub(crate) async fn create_join_token(
             id: made.id,
             token: made.token.reveal(),
             expires_at: made.expires_at,
+            archives: doors.archives.list(),
         }),
     ))
 }
