@@ -183,6 +183,7 @@ impl Machine {
         match removes_home {
             true => {
                 self.home.remove()?;
+                self.service.remove_log();
                 println!("removed {}", home.display());
             }
             false if home.exists() => println!("{} stays", home.display()),

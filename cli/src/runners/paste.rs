@@ -36,8 +36,8 @@ fn line(server: &str, pinned: bool, archive: &RunnerArchive, token: &str) -> Str
     let RunnerArchive { sha256, name, .. } = archive;
     let (curl, _) = programs(pinned);
     format!(
-        "d=$(mktemp -d) && {curl} {server}/install/{sha256}/{name} >$d/r.tgz \
-         && echo \"{sha256}  $d/r.tgz\" | sha256sum -c && tar -xzf $d/r.tgz -C $d \
+        "s={sha256}; d=$(mktemp -d) && {curl} {server}/install/$s/{name} >$d/r.tgz \
+         && echo \"$s  $d/r.tgz\" | sha256sum -c && tar -xzf $d/r.tgz -C $d \
          && echo {token} | $d/gantry-runner/gantry-runner install --server {server} -; rm -rf \"$d\""
     )
 }
@@ -85,8 +85,9 @@ mod tests {
             "gantry_join_x",
         );
         let steps: Vec<_> = line.split(" && ").collect();
+        assert!(steps[0].starts_with("s=abab"), "{line}");
         assert!(
-            steps[1].starts_with("curl -fsSk https://server:7443/install/abab"),
+            steps[1].starts_with("curl -fsSk https://server:7443/install/$s/"),
             "{line}"
         );
         assert!(steps[2].ends_with("| sha256sum -c"), "{line}");

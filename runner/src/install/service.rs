@@ -181,6 +181,14 @@ impl Service {
         Ok(())
     }
 
+    /// Removes the log of a daemon without systemd. One that cannot be removed stays.
+    pub(crate) fn remove_log(&self) {
+        let log = self.log();
+        let _ = fs::remove_file(&log);
+        // Others may have logs there.
+        let _ = log.parent().map(fs::remove_dir);
+    }
+
     /// Becomes a program that shows the log.
     ///
     /// # Errors
