@@ -66,6 +66,18 @@ impl Machine {
         })
     }
 
+    /// # Errors
+    /// The machine is enrolled already.
+    pub(crate) fn require_stranger(&self) -> anyhow::Result<()> {
+        match self.home.enrolled()? {
+            None => Ok(()),
+            Some(Enrolled { name, servers, .. }) => bail!(
+                "this machine is the runner {name} of {} already: `gantry-runner install` starts it and `gantry-runner update` updates it; to enrol it anew, run `gantry-runner uninstall --with-home` first",
+                servers.join(", ")
+            ),
+        }
+    }
+
     /// Puts the programs beside this one into their place, and says where. The daemon that runs is not touched.
     ///
     /// # Errors
@@ -97,6 +109,8 @@ impl Machine {
             ),
             false => {}
         }
+        // A daemon that was killed may have left it behind.
+        self.home.note_link(None);
         let notes = self.service.install(&daemon)?;
         self.told_connected(&format!("started as {}", self.service.name()))?;
         for note in notes {

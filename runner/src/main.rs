@@ -146,13 +146,20 @@ fn act(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Verb::Status => {
             let status = status::of(&home)?;
-            println!("{status}\nservice    {}", machine()?.service_state());
+            println!("{status}");
+            // Without a user's folder there is no service of the user's either.
+            if let Ok(machine) = machine() {
+                println!("service    {}", machine.service_state());
+            }
             if !status.is_linked() {
                 return Ok(ExitCode::FAILURE);
             }
         }
         Verb::Install(args) => {
             let machine = machine()?;
+            if !args.servers.is_empty() && !args.join.replace {
+                machine.require_stranger()?;
+            }
             let folder = machine.add_programs()?;
             if !args.servers.is_empty() {
                 enrol_here(&home, &args.servers, args.join)?;

@@ -151,14 +151,4 @@ pub(crate) enum DownloadError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_signature_is_read_from_its_digits_and_from_nothing_else() {
-        assert_eq!(from_hex(&"0f".repeat(64)), Some(vec![15; 64]));
-        for wrong in ["", "0f", &"0g".repeat(64), &"é".repeat(64)] {
-            assert_eq!(from_hex(wrong), None, "{wrong}");
-        }
-    }
-}
+mod tests;

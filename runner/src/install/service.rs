@@ -181,12 +181,14 @@ impl Service {
         Ok(())
     }
 
-    /// Removes the log of a daemon without systemd. One that cannot be removed stays.
+    /// Removes the log of a daemon without systemd, and the home where nothing else is in it.
     pub(crate) fn remove_log(&self) {
         let log = self.log();
         let _ = fs::remove_file(&log);
-        // Others may have logs there.
-        let _ = log.parent().map(fs::remove_dir);
+        // Others may have something in these folders; then they stay.
+        for folder in log.ancestors().skip(1).take(2) {
+            let _ = fs::remove_dir(folder);
+        }
     }
 
     /// Becomes a program that shows the log.

@@ -17,8 +17,15 @@ pub fn write_manual(mut command: Command, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(&completions)?;
     fs::create_dir_all(&pages)?;
     let name = command.get_name().to_owned();
+    // Making completions adds them.
+    let pages_of = without_help(command.clone());
     for shell in SHELLS {
         generate_to(shell, &mut command, &name, &completions)?;
     }
-    clap_mangen::generate_to(command, pages)
+    clap_mangen::generate_to(pages_of, pages)
+}
+
+/// The command without the verbs `help`, of which every page would be another's.
+fn without_help(command: Command) -> Command {
+    (command.disable_help_subcommand(true)).mut_subcommands(without_help)
 }
