@@ -17,8 +17,7 @@ COPY . .
 # For --version: docker build --build-arg GANTRY_COMMIT="$(git rev-parse --short=12 HEAD)" …
 ARG GANTRY_COMMIT=""
 ARG GANTRY_COMMIT_DATE=""
-RUN cargo build --release --locked --package server --bin gantry-server
-RUN DIST_ONLY=runner deploy/dist
+RUN cargo build --release --locked --package server --bin gantry-server && DIST_ONLY=runner deploy/dist
 # Libraries keep their paths, so that the loader finds them.
 RUN mkdir -p /image/usr/bin /image/etc/ssl/certs /image/usr/share/doc/gantry /image/var/lib/gantry/server \
     && cp target/release/gantry-server /image/usr/bin/ \

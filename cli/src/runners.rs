@@ -287,6 +287,7 @@ async fn add(
             screen.line(&token.token)?;
             screen.note("run this on the other machines, with the token as its standard input:");
             screen.line(&format!("gantry-runner enrol --server {server} -"))?;
+            paste::tell_fleet(client, screen, &token)?;
             format!("{uses} times")
         }
     };

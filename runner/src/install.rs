@@ -32,6 +32,9 @@ use crate::{
 /// How long a daemon may take to connect before a person is told to look into the log.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
 
+/// How long a daemon may take to begin, also where systemd starts it once more.
+const RUNS_WITHIN: Duration = Duration::from_secs(7);
+
 /// How long a new version may take to say which one it is.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -161,7 +164,13 @@ impl Machine {
             println!("the daemon was started by hand: start it anew yourself; what runs goes on");
             return Ok(());
         }
-        self.told_connected("the daemon was started anew, and what runs goes on")?;
+        let done = "the daemon was started anew, and what runs goes on";
+        if let Err(error) = self.told_connected(done) {
+            // It reached the server a moment ago.
+            self.programs.select(&current)?;
+            self.service.restart(&self.programs.daemon())?;
+            bail!("{error}; went back to {}", current.display());
+        }
         self.programs.prune(&[&folder, &current]);
         Ok(())
     }
@@ -223,13 +232,19 @@ impl Machine {
     }
 
     fn told_connected(&self, done: &str) -> anyhow::Result<()> {
-        let tries = CONNECTED_WITHIN.as_millis() / service::POLL.as_millis();
-        for _ in 0..tries {
-            if self.home.is_taken()
-                && let Some(link) = self.home.link()
-            {
-                println!("{done}; connected to {link}");
-                return Ok(());
+        let polls = |time: Duration| time.as_millis() / service::POLL.as_millis();
+        let mut down = 0;
+        for _ in 0..polls(CONNECTED_WITHIN) {
+            match (self.home.is_taken(), self.home.link()) {
+                (true, Some(link)) => {
+                    println!("{done}; connected to {link}");
+                    return Ok(());
+                }
+                (true, None) => down = 0,
+                (false, _) => down += 1,
+            }
+            if down > polls(RUNS_WITHIN) {
+                bail!("{done}, but it does not run: see why with `gantry-runner logs`");
             }
             std::thread::sleep(service::POLL);
         }

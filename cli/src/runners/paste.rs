@@ -16,29 +16,51 @@ use crate::screen::Screen;
 /// Standard output is closed.
 pub(super) fn tell(client: &Client, screen: Screen, token: &JoinToken) -> anyhow::Result<()> {
     let (server, pinned) = (client.server(), client.is_pinned());
-    for archive in &token.archives {
-        if !is_sound(archive) {
-            anyhow::bail!("failed to understand which programs {server} hands out: update gantry");
-        }
+    for archive in sound(client, token)? {
         screen.note(&format!(
             "paste this in the folder on the other machine ({}) in which the runner is to work:",
             archive.arch
         ));
-        screen.line(&line(&server, pinned, archive, &token.token))?;
+        let install = format!("echo {} | ", token.token);
+        screen.line(&line(&server, pinned, archive, &install))?;
     }
     let (curl, wget) = programs(pinned);
     screen.note(&format!("(without curl: write {wget} for {curl})"));
     Ok(())
 }
 
-/// One line for any POSIX shell.
+/// Prints the same for machines that get the token in another way than by a line.
+///
+/// # Errors
+/// Standard output is closed.
+pub(super) fn tell_fleet(client: &Client, screen: Screen, token: &JoinToken) -> anyhow::Result<()> {
+    for archive in sound(client, token)? {
+        screen.note(&format!(
+            "or this, with the same standard input, where gantry-runner is missing ({}):",
+            archive.arch
+        ));
+        screen.line(&line(&client.server(), client.is_pinned(), archive, ""))?;
+    }
+    Ok(())
+}
+
+/// The archives, where each can stand in a command line.
+fn sound<'a>(client: &Client, token: &'a JoinToken) -> anyhow::Result<&'a [RunnerArchive]> {
+    if !token.archives.iter().all(is_sound) {
+        let server = client.server();
+        anyhow::bail!("failed to understand which programs {server} hands out: update gantry");
+    }
+    Ok(&token.archives)
+}
+
+/// One line for any POSIX shell. `token` is what gives the join token to the standard input of what follows.
 fn line(server: &str, pinned: bool, archive: &RunnerArchive, token: &str) -> String {
     let RunnerArchive { sha256, name, .. } = archive;
     let (curl, _) = programs(pinned);
     format!(
         "s={sha256}; d=$(mktemp -d) && {curl} {server}/install/$s/{name} >$d/r.tgz \
          && echo \"$s  $d/r.tgz\" | sha256sum -c && tar -xzf $d/r.tgz -C $d \
-         && echo {token} | $d/gantry-runner/gantry-runner install --server {server} -; rm -rf \"$d\""
+         && {token}$d/gantry-runner/gantry-runner install --server {server} -; rm -rf \"$d\""
     )
 }
 
@@ -82,7 +104,7 @@ mod tests {
             "https://server:7443",
             true,
             &archive("runner.tar.gz"),
-            "gantry_join_x",
+            "echo gantry_join_x | ",
         );
         let steps: Vec<_> = line.split(" && ").collect();
         assert!(steps[0].starts_with("s=abab"), "{line}");

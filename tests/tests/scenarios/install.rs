@@ -100,6 +100,30 @@ async fn of_an_archive_that_was_tampered_with_nothing_runs_at_the_first_time_or_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_update_to_a_version_that_does_not_run_goes_back_to_the_one_before() {
+    let mut office = Office::in_plain_text().await;
+    let laptop = Workstation::bare().await;
+    succeeded(&laptop.types(PROJECT, &office.line("laptop").await).await);
+    let first = installed(&laptop);
+    office
+        .hand_out(|path| {
+            let broken = "#!/bin/sh\n[ $1 = --version ] && echo gantry-runner 9.9.9\n";
+            fs::write(path, broken).expect("it is written");
+        })
+        .await;
+    let refused = laptop.types("/", "gantry-runner update").await;
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success(), "{said}");
+    assert!(
+        said.contains("does not run") && said.contains("; went back to "),
+        "{said}"
+    );
+    assert_eq!(installed(&laptop), first);
+    office.gantry.until_online("laptop", true).await;
+    succeeded(&office.cli(&["exec", "-r", "laptop", "--", "true"]).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_update_leaves_a_running_command_alone_and_its_output_whole() {
     let mut office = Office::in_plain_text().await;
     let laptop = Workstation::bare().await;
@@ -240,11 +264,17 @@ impl Office {
 
     /// From its next start on the server has other programs, which do the same.
     async fn next_version(&mut self) {
-        let changed = self.repack(|path| {
+        self.hand_out(|path| {
             let mut program = fs::read(path).expect("it is there");
             program.push(0);
             fs::write(path, program).expect("it is written");
-        });
+        })
+        .await;
+    }
+
+    /// From its next start on the server has a `gantry-runner` that was changed.
+    async fn hand_out(&mut self, change: impl Fn(&Path)) {
+        let changed = self.repack(change);
         fs::rename(changed, &self.archive).expect("it takes its place");
         self.gantry.stop_server().await;
         self.gantry.start_server().await;
