@@ -79,7 +79,8 @@ async fn offered(
         stream
     };
     let asked = async {
-        let mut endpoints = Endpoints::parse(&[url.clone()], false).expect("an address");
+        let mut endpoints =
+            Endpoints::parse(std::slice::from_ref(&url), false).expect("an address");
         let route = endpoints.next().await.expect("a route");
         Offered::by(&route, identity, &SeededEntropy::new(3)).await
     };
