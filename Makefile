@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check soak bench
+.PHONY: help up test check soak bench dist
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -28,3 +28,6 @@ soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, fr
 
 bench: ## figures against real peers, as ratios
 	@tests/bench
+
+dist: ## the archives of a release in dist/, with checksums, licences and a bill of materials
+	@deploy/dist

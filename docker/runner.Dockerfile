@@ -6,8 +6,8 @@
 #       enrol --server https://server:7443 - < token
 #   docker run --init --read-only --tmpfs /tmp --volume gantry-runner:/var/lib/gantry --volume "$PWD:/workspace" gantry-runner
 #
-# --init reaps what commands leave behind. There is no HEALTHCHECK: `gantry-runner status` ends with 0 also where the
-# daemon is not connected.
+# --init reaps what commands leave behind. `gantry-runner status` ends with 0 where the daemon is connected, for a
+# HEALTHCHECK of your own: the image has none, because a runner without a link goes on with its commands.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
 ARG BASE_IMAGE=debian:bookworm-slim

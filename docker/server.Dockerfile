@@ -1,4 +1,5 @@
-# The server's image: gantry-server, the libraries that it loads, and certificate authorities. No shell.
+# The server's image: gantry-server, the runner's programs that it hands out, the libraries that it loads, and
+# certificate authorities. No shell.
 #
 #   docker build --file docker/server.Dockerfile --tag gantry-server .
 #   docker run --read-only --publish 127.0.0.1:7000:7000 --volume gantry:/var/lib/gantry/server gantry-server \
@@ -13,10 +14,14 @@ FROM ${BUILD_IMAGE} AS build
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --package server --bin gantry-server
+# For --version: docker build --build-arg GANTRY_COMMIT="$(git rev-parse --short=12 HEAD)" …
+ARG GANTRY_COMMIT=""
+ARG GANTRY_COMMIT_DATE=""
+RUN cargo build --release --locked --package server --bin gantry-server && DIST_ONLY=runner deploy/dist
 # Libraries keep their paths, so that the loader finds them.
 RUN mkdir -p /image/usr/bin /image/etc/ssl/certs /image/usr/share/doc/gantry /image/var/lib/gantry/server \
     && cp target/release/gantry-server /image/usr/bin/ \
+    && cp --recursive target/release/downloads /image/usr/bin/downloads \
     && ldd target/release/gantry-server | grep --only-matching '/[^ ]*' | xargs cp --dereference --parents --target-directory=/image \
     && cp --dereference /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ \
     && cp LICENSE /image/usr/share/doc/gantry/ \

@@ -1,8 +1,8 @@
 //! Links one program, and no other of its package, without anything of its host. A part of build
 //! scripts.
 //!
-//! `-C target-feature=+crt-static` does it for whole builds only, and server and runner need the
-//! host's libraries to look names up. So the linker is told to make a static program, and finds
+//! `-C target-feature=+crt-static` does it for whole builds only, and the server needs its host's
+//! libraries. So the linker is told to make a static program, and finds
 //! before the shared libraries that the standard library asks for files of the same names that point
 //! to the archives. Only the gnu target needs this.
 
@@ -20,10 +20,10 @@ const ARCHIVES: [(&str, &str); 7] = [
     ("util", "libutil.a"),
 ];
 
-/// Has this program linked so.
-pub(crate) fn link(program: &str) -> io::Result<()> {
+/// Has this program linked so. `this_file` is where the package finds this file.
+pub(crate) fn link(program: &str, this_file: &str) -> io::Result<()> {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=../static_program.rs");
+    println!("cargo::rerun-if-changed={this_file}");
     if variable("CARGO_CFG_TARGET_ENV").as_deref() != Some("gnu") {
         return Ok(());
     }

@@ -19,7 +19,7 @@ pub(crate) use sessions::{ListSessions, Sessions};
 
 /// The terminal client of Gantry: talk to agents that work on your own machines.
 #[derive(Debug, Parser)]
-#[command(name = "gantry", version, after_help = ENVIRONMENT)]
+#[command(name = "gantry", version = shared_program::VERSION, after_help = ENVIRONMENT)]
 pub(crate) struct Args {
     /// Without a command, a conversation starts
     #[command(subcommand)]
@@ -44,6 +44,12 @@ Ids may be shortened to any unique beginning. `last` is the most recent session.
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write the shell completions and the man pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Sign in with a one-time code; asks for the code, or reads it from standard input
     Login(Login),
     /// Sign out and revoke this terminal's sign-in

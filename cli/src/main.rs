@@ -3,7 +3,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use shared_client::ClientError;
 use shared_types::{Entropy, OsEntropy};
 
@@ -126,6 +126,10 @@ async fn run(
 ) -> anyhow::Result<Exit> {
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     match command {
+        Command::Manual { folder } => {
+            shared_program::write_manual(Args::command(), &folder)?;
+            return Ok(Exit::Done);
+        }
         Command::Login(args) => {
             login::login(&settings, &environment, screen, entropy, args).await?;
             return Ok(Exit::Done);
@@ -195,7 +199,7 @@ async fn run(
         Command::Keys { json, command } => keys::run(&client, screen, json, command).await?,
         Command::Audit(args) => audit::run(&client, screen, args).await?,
         Command::Status { json } => status::run(&client, screen, json).await?,
-        Command::Login(_) | Command::Logout => {}
+        Command::Login(_) | Command::Logout | Command::Manual { .. } => {}
     }
     Ok(Exit::Done)
 }

@@ -13,6 +13,7 @@ use shared_types::{
 
 use crate::{args::Runners, pick, render::clean::clean_line, screen::Screen, table::Table};
 
+mod paste;
 mod workspace;
 
 /// Longest words about one runner, in characters.
@@ -281,7 +282,13 @@ async fn add(
     }
     let often = match terms.uses {
         None | Some(1) => {
-            screen.note("paste this on the other machine:");
+            match token.archives.is_empty() {
+                true => screen.note("paste this on the other machine:"),
+                false => {
+                    paste::tell(client, screen, &token)?;
+                    screen.note("where gantry-runner is installed already, paste this instead:");
+                }
+            }
             screen.line(&format!(
                 "gantry-runner enrol --server {server} {}",
                 token.token
@@ -294,14 +301,16 @@ async fn add(
             screen.line(&token.token)?;
             screen.note("run this on the other machines, with the token as its standard input:");
             screen.line(&format!("gantry-runner enrol --server {server} -"))?;
+            paste::tell_fleet(client, screen, &token)?;
             format!("{uses} times")
         }
     };
     let left = token.expires_at.since(SystemClock::new().now());
     let left = duration(left);
-    screen.note(&format!(
-        "it works {often}, within {left}; then: gantry-runner run"
-    ));
+    screen.note(&match token.archives.is_empty() || often != "once" {
+        true => format!("it works {often}, within {left}; then: gantry-runner run"),
+        false => format!("the token works {often}, within {left}"),
+    });
     let host = url::Url::parse(&server).ok();
     let host = host.as_ref().and_then(url::Url::host_str);
     if host.is_some_and(is_loopback_host) {

@@ -119,6 +119,15 @@ pub fn seal_keys(runner: RunnerId, runners_key: &[u8], servers_key: &[u8]) -> [V
         .map(|domain| message(domain, &[runner.as_bytes(), runners_key, servers_key]))
 }
 
+/// What the server's identity key signs of the programs that it hands out to runners: this is the archive for
+/// this kind of machine, for a runner that asks with this nonce.
+pub fn programs(nonce: &[u8], arch: &str, archive: &Digest) -> Vec<u8> {
+    message(
+        "gantry.programs.v1",
+        &[nonce, arch.as_bytes(), archive.as_bytes()],
+    )
+}
+
 /// The domain, a zero byte, and each part behind its length (u32, big endian).
 fn message(domain: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = domain.as_bytes().to_vec();

@@ -4,5 +4,5 @@
 mod static_program;
 
 fn main() -> std::io::Result<()> {
-    static_program::link("gantry-files")
+    static_program::link("gantry-files", "../static_program.rs")
 }

@@ -13,7 +13,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 77 not enrolled, removed or locked:
 
 /// The runner of Gantry: a daemon that runs commands and file tools of a Gantry server on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "gantry-runner", version, after_help = EXIT_CODES)]
+#[command(name = "gantry-runner", version = shared_program::VERSION, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -48,8 +48,51 @@ pub(crate) enum Verb {
     Workspaces,
     /// Let nothing new happen in a folder that was added. The folder and what runs there stay
     RemoveWorkspace(RemoveWorkspaceArgs),
-    /// Show the enrolment, whether the daemon runs, and whether it is connected
+    /// Show the enrolment, the service, and whether the daemon runs and is connected; ends with 0 only where it is
     Status,
+    /// Install these programs and a service that runs them; with --server, enrol first
+    Install(InstallArgs),
+    /// Show the log of the service
+    Logs(LogsArgs),
+    /// Load the server's version of these programs and go over to it; commands that run go on
+    Update,
+    /// Stop the runner with its commands, and remove its service and programs
+    Uninstall(UninstallArgs),
+    /// Write the shell completions and the man pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    /// An address of the server, as for `enrol`. Without it the machine stays enrolled as it is
+    #[arg(long = "server", value_name = "URL")]
+    pub(crate) servers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) join: JoinArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogsArgs {
+    /// Go on with what is written from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// How many lines to show
+    #[arg(short = 'n', long, value_name = "LINES", default_value_t = 200)]
+    pub(crate) lines: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UninstallArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Remove the runner's folder too, with its key and the record of its commands
+    #[arg(long)]
+    pub(crate) with_home: bool,
 }
 
 #[derive(Debug, Args)]
@@ -58,6 +101,13 @@ pub(crate) struct EnrolArgs {
     /// addresses: the runner tries them in turn
     #[arg(long = "server", value_name = "URL", required = true)]
     pub(crate) servers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) join: JoinArgs,
+}
+
+/// How a machine joins a server.
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
     /// The join token; `-` reads it from standard input [otherwise: --token-file, GANTRY_JOIN_TOKEN, standard input]
     #[arg(value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
@@ -158,6 +208,9 @@ pub(crate) struct RunArgs {
         env = "GANTRY_RUNNER_METRICS"
     )]
     pub(crate) metrics: MetricsAt,
+    /// Leave the terminal's session, as `install` starts it where there is no systemd
+    #[arg(long, hide = true)]
+    pub(crate) detached: bool,
     /// Allow core dumps, and let other processes of this user read the daemon's memory, its key included
     #[arg(long, env = "GANTRY_DUMPABLE", value_parser = FalseyValueParser::new())]
     pub(crate) dumpable: bool,
@@ -224,6 +277,7 @@ mod tests {
         let Verb::Enrol(args) = Cli::try_parse_from(line.split(' ')).expect("a line").verb else {
             panic!("another verb");
         };
+        let args = args.join;
         assert_eq!(args.token.as_deref(), Some("-"));
         let pairs = [("os", "linux"), ("gpu", "")].map(|(k, v)| (k.into(), v.into()));
         assert_eq!(args.labels, pairs);

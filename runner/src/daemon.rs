@@ -68,6 +68,8 @@ pub(crate) struct DaemonOptions {
     pub(crate) disconnect_for: Duration,
     /// Whether a command waits until the disk has what is written down of it.
     pub(crate) sync_before_start: bool,
+    /// Whether it was started without a terminal and a service manager.
+    pub(crate) is_detached: bool,
     /// The program that supervises commands.
     pub(crate) supervisor: PathBuf,
     /// Containers instead of the home's workspaces.
@@ -113,7 +115,10 @@ pub(crate) async fn run(
     mut stop: mpsc::Receiver<Stop>,
 ) -> Result<(), DaemonError> {
     let drain_for = options.drain_for;
-    let _lock = options.home.lock()?;
+    let mut lock = options.home.lock()?;
+    if let Err(error) = lock.note_daemon(options.is_detached) {
+        tracing::warn!(%error, "it cannot be noted which process is the daemon");
+    }
     let (link, service) = assemble(options).await?;
     let operations = link.operations.clone();
     let goodbye = link.goodbye.clone();

@@ -105,7 +105,31 @@ struct Serving {
 
 /// Held by the one process that uses a home; let go when it is dropped or the process dies.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held for its lock")] File);
+pub(crate) struct Lock(File);
+
+impl Lock {
+    /// Notes in the lock's file which daemon holds it, for who wants to stop it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn note_daemon(&mut self, is_detached: bool) -> io::Result<()> {
+        let how = if is_detached { DETACHED } else { "by hand" };
+        self.0.set_len(0)?;
+        (self.0).write_all(format!("{} {how}\n", std::process::id()).as_bytes())
+    }
+}
+
+/// How a daemon without a terminal calls itself in the lock's file.
+const DETACHED: &str = "detached";
+
+/// The daemon that uses a home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Daemon {
+    /// Its process.
+    pub(crate) pid: i32,
+    /// Whether `gantry-runner install` started it without a service manager.
+    pub(crate) is_detached: bool,
+}
 
 impl Home {
     /// The runner's folder in Gantry's home.
@@ -139,6 +163,23 @@ impl Home {
     /// Whether a daemon uses the folder now.
     pub(crate) fn is_taken(&self) -> bool {
         self.directory.is_dir() && matches!(self.lock(), Err(HomeError::Taken(_)))
+    }
+
+    /// The daemon that uses the folder now, as it has noted itself.
+    pub(crate) fn daemon(&self) -> Option<Daemon> {
+        let noted = fs::read_to_string(self.directory.join("lock")).ok()?;
+        let (pid, how) = noted.trim().split_once(' ')?;
+        let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
+        let is_detached = how == DETACHED;
+        self.is_taken().then_some(Daemon { pid, is_detached })
+    }
+
+    /// Removes the folder, with the runner's key.
+    ///
+    /// # Errors
+    /// Something in it cannot be removed.
+    pub(crate) fn remove(&self) -> Result<(), HomeError> {
+        fs::remove_dir_all(&self.directory).map_err(self.failed("remove", ""))
     }
 
     /// What `runner.toml` says; `None` where the runner is not enrolled.

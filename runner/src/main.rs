@@ -13,10 +13,12 @@ mod enrol;
 mod enrolment;
 mod heap;
 mod home;
+mod install;
 mod journal;
 mod key;
 mod link;
 mod metrics;
+mod names;
 mod network;
 mod operations;
 mod processes;
@@ -37,19 +39,20 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use shared_telemetry::runner;
 use shared_types::{OsEntropy, SystemClock};
 
 use cli::{
-    AddWorkspaceArgs, Backend, Cli, EnrolArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
+    AddWorkspaceArgs, Backend, Cli, JoinArgs, RemoveWorkspaceArgs, RunArgs, ServersArgs, Verb,
 };
 use daemon::{DaemonError, DaemonOptions, DockerOptions, HostFacts};
 use endpoints::Endpoints;
 use enrol::Enrolment;
 use home::Home;
+use install::Machine;
 use metrics::MetricsAt;
 use token_source::Sources;
 
@@ -73,12 +76,17 @@ fn main() -> ExitCode {
         Verb::Workspaces => "list the workspaces",
         Verb::RemoveWorkspace(_) => "remove the workspace",
         Verb::Status => "say the status",
+        Verb::Install(_) => "install",
+        Verb::Logs(_) => "show the log",
+        Verb::Update => "update",
+        Verb::Uninstall(_) => "uninstall",
+        Verb::Manual { .. } => "write the manual",
     };
     let acted = kept
         .context("cannot keep other processes from reading this one's memory")
         .and_then(|()| act(cli));
     match acted {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("gantry-runner: failed to {verb}: {}", told(&error));
             exit_code(&error)
@@ -106,8 +114,9 @@ fn told(error: &anyhow::Error) -> String {
     text
 }
 
-fn act(cli: Cli) -> anyhow::Result<()> {
+fn act(cli: Cli) -> anyhow::Result<ExitCode> {
     heap::keep();
+    names::settle();
     shared_tls::install_provider();
     let journal = variable(shared_telemetry::JOURNAL_STREAM);
     shared_telemetry::init_logs(
@@ -121,31 +130,55 @@ fn act(cli: Cli) -> anyhow::Result<()> {
         None => default_home().context("no home: give --home, or set GANTRY_HOME or HOME")?,
     };
     let home = Home::within(&gantry_home);
+    let machine = || {
+        let user_home = variable("HOME").map(PathBuf::from);
+        Machine::here(&gantry_home, user_home.as_deref())
+    };
     match cli.verb {
-        Verb::Enrol(args) => enrol_here(&home, args),
-        Verb::Run(args) => serve(home, &args),
-        Verb::Servers(args) => change_servers(&home, &args),
+        Verb::Enrol(args) => enrol_here(&home, &args.servers, args.join)?,
+        Verb::Run(args) => serve(home, &args)?,
+        Verb::Servers(args) => change_servers(&home, &args)?,
         Verb::AddWorkspace(AddWorkspaceArgs { folder, name }) => {
             println!("{}", workspaces::add(&home, &folder, name)?);
-            Ok(())
         }
         Verb::Workspaces => {
             println!("{}", workspaces::list(&home)?);
-            Ok(())
         }
         Verb::RemoveWorkspace(RemoveWorkspaceArgs { name }) => {
             println!("{}", workspaces::remove(&home, &name)?);
-            Ok(())
         }
         Verb::Status => {
-            println!("{}", status::of(&home)?);
-            Ok(())
+            let status = status::of(&home)?;
+            println!("{status}");
+            // Without a user's folder there is no service of the user's either.
+            if let Ok(machine) = machine() {
+                println!("service    {}", machine.service_state());
+            }
+            if !status.is_linked() {
+                return Ok(ExitCode::FAILURE);
+            }
         }
+        Verb::Install(args) => {
+            let machine = machine()?;
+            if !args.servers.is_empty() && !args.join.replace {
+                machine.require_stranger()?;
+            }
+            let folder = machine.add_programs()?;
+            if !args.servers.is_empty() {
+                enrol_here(&home, &args.servers, args.join)?;
+            }
+            machine.start(&folder)?;
+        }
+        Verb::Logs(args) => machine()?.logs(args.follow, args.lines)?,
+        Verb::Update => machine()?.update(&OsEntropy)?,
+        Verb::Uninstall(args) => machine()?.uninstall(args.yes, args.with_home)?,
+        Verb::Manual { folder } => shared_program::write_manual(Cli::command(), &folder)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn enrol_here(home: &Home, args: EnrolArgs) -> anyhow::Result<()> {
-    let endpoints = Endpoints::parse(&args.servers, args.allow_plain_text)?;
+fn enrol_here(home: &Home, servers: &[String], args: JoinArgs) -> anyhow::Result<()> {
+    let endpoints = Endpoints::parse(servers, args.allow_plain_text)?;
     let endpoints = endpoints.over(args.transport);
     let variable = variable(token_source::VARIABLE);
     let token = Sources {
@@ -191,6 +224,9 @@ fn change_servers(home: &Home, args: &ServersArgs) -> anyhow::Result<()> {
 }
 
 fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
+    if args.detached {
+        rustix::process::setsid().context("cannot leave the terminal's session")?;
+    }
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .context("cannot tell one boot of this host from another")?;
     let supervisor = match &args.supervisor {
@@ -202,6 +238,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         sync_before_start: args.sync_before_start,
         transports: args.transport,
         disconnect_for: args.disconnect_for,
+        is_detached: args.detached,
         supervisor,
         backend: match args.backend {
             Backend::Process => None,

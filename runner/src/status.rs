@@ -13,6 +13,13 @@ pub(crate) struct Status {
     link: Option<String>,
 }
 
+impl Status {
+    /// Whether a daemon runs and has a link.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.enrolled.is_some() && self.running && self.link.is_some()
+    }
+}
+
 /// Reads the status of a home.
 pub(crate) fn of(home: &Home) -> Result<Status, HomeError> {
     Ok(Status {

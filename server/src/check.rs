@@ -3,6 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::Context as _;
+use server_api::Archives;
 use server_app::keys::SigningKey;
 use server_store::Schema;
 use shared_tls::ServerTls;
@@ -42,6 +43,16 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
             "metrics:  {scheme}://{}/metrics, with a key",
             settings.listen
         ),
+    }
+    let archives = Archives::in_folder(&settings.downloads)?.list();
+    let folder = settings.downloads.display();
+    match archives.is_empty() {
+        true => println!("programs: no archives of runners in {folder}"),
+        false => {
+            for archive in archives {
+                println!("programs: {} in {folder}", archive.name);
+            }
+        }
     }
     if !settings.names.is_empty() {
         println!("names:    {}", settings.names.join(", "));

@@ -13,9 +13,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
-use server_api::{Door, Doors, Names};
+use server_api::{Archives, Door, Doors, Names};
 use server_app::{App, JoinTerms, Parts, keys::SigningKey};
 use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
@@ -56,6 +56,9 @@ fn main() -> ExitCode {
     // Before anything else: the environment holds a model's key.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let cli = Cli::parse();
+    if let Verb::Manual { folder } = &cli.verb {
+        return manual(folder);
+    }
     let kept = hidden.and_then(|()| match &cli.verb {
         Verb::Run(args) if args.dumpable => set_dumpable_behavior(DumpableBehavior::Dumpable),
         _ => Ok(()),
@@ -67,6 +70,18 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gantry-server: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes the shell completions and the man pages.
+fn manual(folder: &Path) -> ExitCode {
+    match shared_program::write_manual(Cli::command(), folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let folder = folder.display();
+            eprintln!("gantry-server: {folder} cannot be written: {error}; choose another folder");
             ExitCode::FAILURE
         }
     }
@@ -127,6 +142,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             let database = settings::database(environment, config, &home)?;
             backup::move_to(&database, &to, &home).await
         }
+        // `main` has done it: it needs no home.
+        Verb::Manual { .. } => Ok(()),
     }
 }
 
@@ -152,6 +169,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let outputs = Outputs::start(&folder.join("output"))
         .context("failed to make the folder for the output of commands")?;
     let tls = tls(&settings.tls, folder)?;
+    let archives = Archives::in_folder(&settings.downloads)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("{} cannot be listened on: stop what uses it, or choose another with --listen or GANTRY_LISTEN", settings.listen))?;
@@ -194,6 +212,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
+        archives,
         limits: settings.limits,
         names: names(settings.names, tls.as_ref()),
         https: tls.is_some() || settings.behind_proxy,

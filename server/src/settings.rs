@@ -46,7 +46,7 @@ pub(crate) use self::{database::Database, model::ModelChoice};
 
 /// The server of Gantry, a control plane for AI agents that work on your own machines.
 #[derive(Parser)]
-#[command(name = "gantry-server", version)]
+#[command(name = "gantry-server", version = shared_program::VERSION)]
 pub(crate) struct Cli {
     /// The folder of all state [default: ~/.gantry].
     #[arg(long, env = "GANTRY_HOME", global = true)]
@@ -109,6 +109,12 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DATABASE")]
         to: String,
     },
+    /// Write the shell completions and the man pages into a folder
+    #[command(hide = true)]
+    Manual {
+        /// The folder.
+        folder: PathBuf,
+    },
 }
 
 #[derive(Args, Default)]
@@ -155,6 +161,8 @@ pub(crate) struct Environment {
     openai_api_key: Option<String>,
     database_url: Option<String>,
     journal_stream: Option<String>,
+    /// `downloads` beside this program.
+    downloads: PathBuf,
 }
 
 impl Environment {
@@ -169,6 +177,9 @@ impl Environment {
             openai_api_key: std::env::var("OPENAI_API_KEY").ok(),
             database_url: std::env::var(database::URL).ok(),
             journal_stream: std::env::var(shared_telemetry::JOURNAL_STREAM).ok(),
+            downloads: std::env::current_exe()
+                .unwrap_or_default()
+                .with_file_name("downloads"),
         }
     }
 }
@@ -199,6 +210,9 @@ struct ServerSection {
     names: Vec<String>,
     behind_proxy: bool,
     client_address_header: Option<String>,
+    /// The folder with the programs of runners that the server hands out [default: `downloads` beside the
+    /// server's program].
+    downloads: Option<PathBuf>,
 }
 
 #[derive(Default, Deserialize)]
@@ -231,6 +245,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// The header in which the proxy before the server names the address of its client.
     pub(crate) client_address: Option<HeaderName>,
+    /// Where the archives with a runner's programs are, if there are any.
+    pub(crate) downloads: PathBuf,
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
@@ -323,6 +339,7 @@ impl Settings {
             tls,
             limits: file.connections.limits()?,
             client_address,
+            downloads: file.server.downloads.unwrap_or(environment.downloads),
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             turns: file.turns.limits(file.runners.waited_for()?)?,

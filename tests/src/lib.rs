@@ -23,3 +23,4 @@ pub mod proxy;
 pub mod report;
 pub mod socket;
 pub mod work;
+pub mod workstation;

@@ -28,6 +28,7 @@ mod scenarios {
     mod folders;
     mod hidden;
     mod idempotency;
+    mod install;
     mod journal;
     mod kills;
     mod link_faults;

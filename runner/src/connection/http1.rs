@@ -82,6 +82,25 @@ impl Http1 {
         T::decode(body.to_bytes()).map_err(|error| Status::internal(error.to_string()))
     }
 
+    /// The answer to a plain request, of at most so many bytes.
+    pub(crate) async fn get(&mut self, path: &str, at_most: usize) -> Result<Bytes, Status> {
+        let body = self.begin_get(path).await?.0;
+        let body = Limited::new(body, at_most).collect().await;
+        let body = body.map_err(|error| Status::unavailable(error.to_string()))?;
+        Ok(body.to_bytes())
+    }
+
+    /// The answer to a plain request, as it comes.
+    pub(crate) async fn begin_get(&mut self, path: &str) -> Result<Pieces, Status> {
+        let response = self
+            .send(self.request(Method::GET, path, Vec::new())?)
+            .await?;
+        match response.status() {
+            StatusCode::OK => Ok(Pieces(response.into_body())),
+            other => Err(Status::unavailable(format!("the answer was {other}"))),
+        }
+    }
+
     /// Makes the connection a WebSocket at this path.
     pub(crate) async fn upgrade(
         mut self,
@@ -137,6 +156,22 @@ impl Http1 {
     async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Status> {
         self.requests.ready().await.map_err(lost)?;
         self.requests.send_request(request).await.map_err(lost)
+    }
+}
+
+/// An answer that is taken piece by piece.
+pub(crate) struct Pieces(Incoming);
+
+impl Pieces {
+    /// The next piece; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        while let Some(frame) = self.0.frame().await {
+            let data = frame.map_err(lost)?.into_data();
+            if let Ok(data) = data {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
     }
 }
 

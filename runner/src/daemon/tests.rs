@@ -63,6 +63,7 @@ impl Daemon {
 
 fn options(home: &Home, drain_for: Duration) -> DaemonOptions {
     DaemonOptions {
+        is_detached: false,
         backend: None,
         home: home.clone(),
         drain_for,

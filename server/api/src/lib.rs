@@ -3,10 +3,11 @@
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
 //! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
-//! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, and what
-//! takes another secret: signing in, and reading a session by its link. Where the operator wants it, a
-//! listener of its own answers with the metrics alone, to whoever reaches it ([`metrics_router`]).
+//! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, the programs of
+//! runners, and what takes another secret: signing in, and reading a session by its link. Where the operator wants
+//! it, a listener of its own answers with the metrics alone, to whoever reaches it ([`metrics_router`]).
 
+mod archives;
 mod browser;
 mod grpc;
 mod headers;
@@ -21,6 +22,7 @@ mod serve;
 mod status;
 mod ws;
 
+pub use archives::{ArchiveError, Archives};
 pub use hosts::Names;
 pub use http::HeaderName;
 pub use limits::Limits;
@@ -42,6 +44,8 @@ pub struct Doors {
     pub app: App,
     /// Prints the metrics in the text format of Prometheus.
     pub metrics: shared_telemetry::MetricsHandle,
+    /// What machines without a runner's programs are given.
+    pub archives: Archives,
     /// How patient they are with whoever asks.
     pub limits: Limits,
     /// The names under which they answer.

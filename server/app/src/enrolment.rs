@@ -159,6 +159,13 @@ impl Enrolment {
         Ok(reply)
     }
 
+    /// A signature over the archive with a runner's programs, which holds also where something on the way ends
+    /// TLS.
+    pub fn vouch_for_programs(&self, nonce: &[u8; 32], arch: &str, archive: &Digest) -> Vec<u8> {
+        let signed = signing::programs(nonce, arch, archive);
+        self.inner.identity.sign(&signed)
+    }
+
     /// A link token, and the next join state, for a runner that signs the challenge, under the
     /// identity key's signature. A copy of a runner betrays itself by an old join state: then the
     /// runner is locked, and its link ends.

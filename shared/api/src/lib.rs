@@ -576,6 +576,29 @@ messages! {
         pub token: String,
         /// Until when it can be used.
         pub expires_at: Timestamp,
+        /// The archives with a runner's programs that the server hands out, one for each kind of machine.
+        #[serde(default)]
+        pub archives: Vec<RunnerArchive>,
+    }
+
+    /// An archive with a runner's programs. It needs no key: `GET /install/{sha256}/{name}`.
+    pub struct RunnerArchive {
+        /// The kind of machine, as `uname -m` calls it.
+        pub arch: String,
+        /// Its SHA-256, in hexadecimal.
+        pub sha256: String,
+        /// The file's name.
+        pub name: String,
+        /// Its size.
+        pub bytes: u64,
+    }
+
+    /// What the server says of the archive with a runner's programs for one kind of machine.
+    pub struct SignedArchive {
+        /// The archive.
+        pub archive: RunnerArchive,
+        /// By the server's identity over the nonce of the one who asks, in hexadecimal.
+        pub signature: String,
     }
 
     /// Makes an API key.

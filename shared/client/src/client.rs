@@ -67,6 +67,11 @@ impl Client {
         self.http.base.shown()
     }
 
+    /// Whether the server's certificate is trusted by its fingerprint, so that other programs may not trust it.
+    pub fn is_pinned(&self) -> bool {
+        self.http.pinned && self.http.tls.is_some()
+    }
+
     /// The same client with another credential.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ pub(crate) struct Http {
     pub(crate) base: Base,
     pub(crate) bearer: Option<HeaderValue>,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    /// Whether one certificate is trusted, whoever else vouches for it.
+    pub(crate) pinned: bool,
     /// How often an otherwise silent server is asked whether it lives.
     pub(crate) ping_every: Duration,
     client: reqwest::Client,
@@ -65,6 +67,7 @@ impl Http {
             base,
             bearer,
             tls,
+            pinned: matches!(options.trust, Trust::Pinned(_)),
             ping_every: options.ping_every,
             client,
         })

@@ -73,6 +73,9 @@ pub const MAX_CLIENT_ID_BYTES: usize = 128;
 /// Largest body of a REST request and of a WebSocket message, in bytes.
 pub const MAX_API_BODY_BYTES: usize = 512 * 1024;
 
+/// Largest archive with a runner's programs that a server hands out and a runner takes, in bytes.
+pub const MAX_RUNNER_ARCHIVE_BYTES: u64 = 256 * 1024 * 1024;
+
 /// Longest name of a runner, user or key, in bytes.
 pub const MAX_NAME_BYTES: usize = 63;
 

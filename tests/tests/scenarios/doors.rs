@@ -195,3 +195,67 @@ async fn answer(stream: &mut TcpStream) -> String {
         .trim_end()
         .to_owned()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_programs_of_runners_need_no_key_but_are_no_other_sites_and_no_other_file_is_given() {
+    let downloads = tempfile::tempdir().expect("a folder");
+    let name = "gantry-runner-x86_64-linux.tar.gz";
+    std::fs::write(downloads.path().join(name), "an archive").expect("a file");
+    std::fs::write(downloads.path().join("secret"), "a secret").expect("a file");
+    let settings = format!("[server]\ndownloads = {:?}\n", downloads.path());
+    let gantry = Gantry::with(Setup {
+        settings,
+        ..Setup::default()
+    })
+    .await;
+    let sha256 = shared_types::Digest::of(b"an archive").to_string();
+    let secret = shared_types::Digest::of(b"a secret").to_string();
+    let client = reqwest::Client::new();
+    let get = async |path: &str, host: Option<&str>| {
+        let mut ask = client.get(format!("{}{path}", gantry.url()));
+        if let Some(host) = host {
+            ask = ask.header("host", host);
+        }
+        let answer = ask.send().await.expect("an answer");
+        (answer.status().as_u16(), answer.text().await.expect("text"))
+    };
+    let archive = format!("/install/{sha256}/{name}");
+    assert_eq!(get(&archive, None).await, (200, "an archive".to_owned()));
+    assert_eq!(get(&archive, Some("evil.example")).await.0, 421);
+    for path in [
+        format!("/install/{secret}/secret"),
+        format!("/install/{secret}/{name}"),
+        format!("/install/{sha256}/secret"),
+        format!("/install/{sha256}/..%2Fsecret"),
+        format!("/install/{}/{name}", &sha256[..63]),
+        "/install/runner.sh".to_owned(),
+        "/install/".to_owned(),
+    ] {
+        assert_eq!(get(&path, None).await.0, 404, "{path}");
+    }
+    let nonce = "0".repeat(64);
+    assert_eq!(
+        get(&format!("/install/runner/x86_64?nonce={nonce}"), None)
+            .await
+            .0,
+        200
+    );
+    assert_eq!(
+        get(&format!("/install/runner/riscv64?nonce={nonce}"), None)
+            .await
+            .0,
+        404
+    );
+    for wrong in [
+        "",
+        "?nonce=00",
+        "?nonce=zz",
+        &format!("?nonce={nonce}&more=1"),
+    ] {
+        assert_eq!(
+            get(&format!("/install/runner/x86_64{wrong}"), None).await.0,
+            422,
+            "{wrong}"
+        );
+    }
+}

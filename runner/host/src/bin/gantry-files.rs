@@ -20,6 +20,13 @@ const INHERITED: libc::c_uint = 4;
 
 fn main() -> ExitCode {
     close_inherited();
+    if env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == "--version")
+    {
+        println!("gantry-files {}", shared_program::VERSION);
+        return ExitCode::SUCCESS;
+    }
     match run() {
         // Work that hangs in a file system is not waited for.
         Ok(()) => ExitCode::SUCCESS,

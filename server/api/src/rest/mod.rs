@@ -7,6 +7,7 @@ mod browser;
 mod document;
 mod html;
 mod id;
+mod install;
 mod once;
 mod operations;
 mod page;
@@ -64,6 +65,8 @@ pub(crate) fn router() -> Router<Doors> {
         .route("/livez", get(status::livez))
         .route("/readyz", get(status::readyz))
         .route("/metrics", get(status::metrics))
+        .route("/install/runner/{arch}", get(install::signed))
+        .route("/install/{sha256}/{name}", get(install::archive))
         .route("/problems", get(problem::page::all))
         .route("/problems/{code}", get(problem::page::one))
         .fallback(problem::no_such_route)

@@ -156,6 +156,7 @@ pub(crate) async fn create_join_token(
             id: made.id,
             token: made.token.reveal(),
             expires_at: made.expires_at,
+            archives: doors.archives.list(),
         }),
     ))
 }

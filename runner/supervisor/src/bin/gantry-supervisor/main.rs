@@ -87,7 +87,7 @@ fn choice() -> Option<KillChoice> {
     if choice.is_none() {
         println!(
             "gantry-supervisor {}, protocol version {VERSION}",
-            env!("CARGO_PKG_VERSION")
+            shared_program::VERSION
         );
     }
     choice

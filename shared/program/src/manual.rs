@@ -1,0 +1,31 @@
+//! Shell completions and man pages, made from a program's own description of its command line.
+
+use std::{fs, io, path::Path};
+
+use clap::Command;
+use clap_complete::{Shell, generate_to};
+
+/// The shells for which there are completions.
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// Writes the completions into `FOLDER/completions` and a man page for each verb into `FOLDER/man`.
+///
+/// # Errors
+/// A folder or file cannot be written.
+pub fn write_manual(mut command: Command, folder: &Path) -> io::Result<()> {
+    let (completions, pages) = (folder.join("completions"), folder.join("man"));
+    fs::create_dir_all(&completions)?;
+    fs::create_dir_all(&pages)?;
+    let name = command.get_name().to_owned();
+    // Making completions adds them.
+    let pages_of = without_help(command.clone());
+    for shell in SHELLS {
+        generate_to(shell, &mut command, &name, &completions)?;
+    }
+    clap_mangen::generate_to(pages_of, pages)
+}
+
+/// The command without the verbs `help`, of which every page would be another's.
+fn without_help(command: Command) -> Command {
+    (command.disable_help_subcommand(true)).mut_subcommands(without_help)
+}
