@@ -172,7 +172,6 @@ impl<'a> Turn<'a> {
     }
 
     fn ended(&self, outcome: TurnOutcome, reason: Option<String>) -> Event {
-        tracing::info!(turn.id = %self.id, ?outcome, reason, "turn ends");
         Event::TurnEnded {
             turn: self.id,
             outcome,

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use shared_sandbox::Outcome;
+use server_store::Ran;
+use shared_sandbox::{ExitStatus, Outcome};
 use shared_telemetry::{
     OTHER,
     server::{
@@ -11,13 +12,34 @@ use shared_telemetry::{
     },
 };
 use shared_types::{
-    Event, SessionEvent, TurnId,
+    Event, OperationId, SessionEvent, TurnId,
     event::{CallOutcome, ToolCall, TurnOutcome},
 };
 
-/// The end of an operation was stored.
-pub(crate) fn operation_ended(kind: &str, outcome: &Outcome) {
+/// The end of an operation was stored: it is counted, and told in one line of the log. What was run is not in
+/// it: that may hold a secret.
+pub(crate) fn operation_ended(id: OperationId, ran: &Ran, outcome: &Outcome) {
+    let Ran { kind, runner } = ran;
     let cause = outcome.cause();
+    let (exit_code, wall_ms) = match outcome {
+        Outcome::Exited(record) => {
+            let code = match record.status {
+                ExitStatus::Code(code) => Some(code),
+                _ => None,
+            };
+            (code, Some(record.wall_ms))
+        }
+        _ => (None, None),
+    };
+    tracing::info!(
+        operation.id = %id,
+        operation.kind = kind,
+        runner.id = %runner,
+        cause,
+        exit_code,
+        wall_ms,
+        "operation ended"
+    );
     OPERATIONS_ENDED.add(&[kind, cause], 1);
     if cause == "lost" {
         OPERATIONS_LOST.add(&[], 1);

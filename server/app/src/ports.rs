@@ -145,8 +145,8 @@ impl Operations for TenantOperations {
                 operation_ended_twice(&stored, outcome);
                 Ok(Settled::Already(stored))
             }
-            server_store::Settled::First { kind, late } => {
-                operation_ended(&kind, outcome);
+            server_store::Settled::First { ran, late } => {
+                operation_ended(id, &ran, outcome);
                 self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
                 if let Some(late) = late {

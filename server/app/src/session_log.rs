@@ -84,9 +84,9 @@ impl SessionLog for StoredLog {
             .await
             .map_err(refused)?;
         let before = match stored {
-            Ok((_, kind)) => {
-                if let Some(kind) = kind {
-                    operation_ended(&kind, outcome);
+            Ok((_, ran)) => {
+                if let Some(ran) = ran {
+                    operation_ended(operation, &ran, outcome);
                 }
                 let events = vec![ended];
                 self.counted.recorded(&events);

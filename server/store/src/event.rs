@@ -58,19 +58,19 @@ impl Store {
         ended: &Event,
         (operation, outcome): (OperationId, &str),
         now: Timestamp,
-    ) -> Result<Result<(SessionEvent, Option<String>), StoredOutcome>, StoreError> {
+    ) -> Result<Result<(SessionEvent, Option<operation::Ran>), StoredOutcome>, StoreError> {
         bounded("the outcome", outcome, MAX_OUTCOME_BYTES)?;
         retried!({
             let mut tx = self.write(tenant).await?;
             let event = report(&mut tx, tenant, session, epoch, ended, now).await?;
             let set = operation::set_outcome(&mut tx, tenant, session, operation, outcome, now);
-            let kind = match set.await? {
-                Ok((kind, _)) => Some(kind),
+            let ran = match set.await? {
+                Ok((ran, _)) => Some(ran),
                 Err(before) if before.json == outcome => None,
                 Err(before) => return Ok(Err(before)),
             };
             tx.commit().await?;
-            Ok(Ok((event, kind)))
+            Ok(Ok((event, ran)))
         })
     }
 

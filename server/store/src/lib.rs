@@ -70,7 +70,7 @@ pub use join_token::{JOIN_TOKENS_OF_USER_AT_MOST, JoinTokenRow, NewJoinToken};
 pub use operation::{
     AskedBy, CallOf, Label, ListedOperation, MAX_OUTCOME_BYTES, MAX_REQUEST_KEY_BYTES,
     NewCallerOperation, NewOperation, OpenCallerOperation, OperationFilter, OperationRow, Placed,
-    Settled, StoredOutcome, Verdict,
+    Ran, Settled, StoredOutcome, Verdict,
 };
 pub use output::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, Outputs};
 pub use person::{PEOPLE_AT_MOST, PersonRow};

@@ -108,13 +108,31 @@ pub struct Label {
     pub title: String,
 }
 
+/// What an operation was, for those who count and log its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// The kind of the request; empty where an earlier release has placed it.
+    pub kind: String,
+    /// The runner that it was placed on.
+    pub runner: RunnerId,
+}
+
+impl FromRow for Ran {
+    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            kind: row.text("kind")?,
+            runner: row.parsed("runner_id")?,
+        })
+    }
+}
+
 /// Whether an intent is new.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Placed {
     /// It is stored, with this event; now it may be sent.
     New {
         /// The event that tells of it, where a tool call asked.
-        event: Option<SessionEvent>,
+        event: Option<Box<SessionEvent>>,
     },
     /// It was stored before: ask what became of it. Nothing was written.
     Known(Box<OperationRow>),
@@ -130,8 +148,8 @@ pub enum Placed {
 pub enum Settled {
     /// It is stored. Where the call had ended without it, with the event that tells of it.
     First {
-        /// The kind of the request; empty where an earlier release has placed it.
-        kind: String,
+        /// What ended, and where.
+        ran: Ran,
         /// The session, and the event in its log.
         late: Option<Box<(SessionId, SessionEvent)>>,
     },
@@ -160,7 +178,9 @@ impl Store {
             match insert(&mut tx, tenant, epoch, operation, now).await? {
                 Some(event) => {
                     tx.commit().await?;
-                    Ok(Placed::New { event: Some(event) })
+                    Ok(Placed::New {
+                        event: Some(Box::new(event)),
+                    })
                 }
                 None => why_not_placed(&mut tx, tenant, operation).await,
             }
@@ -383,11 +403,11 @@ pub(crate) async fn set_outcome(
     operation: OperationId,
     outcome: &str,
     now: Timestamp,
-) -> Result<Result<(String, Option<Timestamp>), StoredOutcome>, StoreError> {
+) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
     let set: Option<Row> = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2
          WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
-         RETURNING kind, closed_at",
+         RETURNING kind, runner_id, closed_at",
     )
     .bind(outcome)
     .bind(now.as_micros())
@@ -397,7 +417,7 @@ pub(crate) async fn set_outcome(
     .fetch_optional(&mut *tx)
     .await?;
     match set {
-        Some(row) => Ok(Ok((row.text("kind")?, row.maybe_time("closed_at")?))),
+        Some(row) => Ok(Ok((Ran::from_row(&row)?, row.maybe_time("closed_at")?))),
         None => {
             let row = find(tx, tenant, operation).await?;
             Ok(Err(row.outcome.ok_or(StoreError::NotFound)?))
@@ -419,7 +439,7 @@ async fn settle(
     };
     // The session's lock comes first, so that the call cannot end between the two statements.
     session::next(tx, tenant, session, 0, now).await?;
-    let (kind, closed) = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
+    let (ran, closed) = match set_outcome(tx, tenant, session, operation, outcome, now).await? {
         Ok(set) => set,
         Err(before) => return Ok(Settled::Already(before)),
     };
@@ -433,7 +453,7 @@ async fn settle(
         let event = event::insert(tx, tenant, session, seq, &told, now).await?;
         late = Some(Box::new((session, event)));
     }
-    Ok(Settled::First { kind, late })
+    Ok(Settled::First { ran, late })
 }
 
 async fn find(

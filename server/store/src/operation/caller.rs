@@ -6,7 +6,7 @@ use shared_types::{
     clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
 
-use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Settled, find, micros};
+use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
@@ -229,7 +229,7 @@ pub(super) async fn settle(
     let set = query(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
              closed_at = CASE WHEN kept = 1 THEN $2 END
-         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING kind",
+         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING kind, runner_id",
     )
     .bind(outcome)
     .bind(now.as_micros())
@@ -243,7 +243,7 @@ pub(super) async fn settle(
             Ok(Settled::Already(row.outcome.ok_or(StoreError::NotFound)?))
         }
         Some(row) => Ok(Settled::First {
-            kind: row.text("kind")?,
+            ran: Ran::from_row(&row)?,
             late: None,
         }),
     }

@@ -134,10 +134,10 @@ struct Ended(Vec<String>);
 impl Ended {
     /// Returns the session of a call that had ended.
     fn note(&mut self, settled: Settled) -> Option<SessionId> {
-        let Settled::First { kind, late } = settled else {
+        let Settled::First { ran, late } = settled else {
             return None;
         };
-        self.0.push(kind);
+        self.0.push(ran.kind);
         late.map(|late| late.0)
     }
 

@@ -125,7 +125,7 @@ async fn the_end_of_a_callers_operation_closes_it(fixture: Fixture) {
     };
     let first = settle("\"first\"").await.expect("it is there");
     let as_asked =
-        matches!(&first, Settled::First { late: None, kind } if *kind == operation.label.kind);
+        matches!(&first, Settled::First { late: None, ran } if ran.kind == operation.label.kind);
     assert!(as_asked, "{first:?}");
     let second = settle("\"second\"").await.expect("it is there");
     assert!(matches!(second, Settled::Already(first) if first.json == "\"first\""));

@@ -493,8 +493,11 @@ async fn the_end_of_a_call_brings_the_outcome_of_its_operation(fixture: Fixture)
             .await
     };
     let event = end("{}", at(5)).await.expect("it runs");
-    let (event, kind) = event.expect("nothing was stored before");
-    assert_eq!(kind.as_deref(), Some(work.operation.label.kind.as_str()));
+    let (event, ran) = event.expect("nothing was stored before");
+    assert_eq!(
+        ran.map(|ran| ran.kind).as_deref(),
+        Some(work.operation.label.kind.as_str())
+    );
     assert_eq!((event.seq, event.known()), (5, Some(&ended)));
     let row = db.operation(ours.id, work.operation.id).await;
     let row = row.expect("it is there");
