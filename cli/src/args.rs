@@ -227,6 +227,11 @@ pub(crate) enum Sandboxes {
         #[arg(long)]
         json: bool,
     },
+    /// Show what one went through lately, and why
+    Logs {
+        /// Its id, or the runner on which it is yours
+        sandbox: String,
+    },
     /// Start one now, and not with its next command
     Start {
         /// Its id, or the runner on which it is yours

@@ -12,6 +12,9 @@ use crate::{
     table::Table,
 };
 
+/// Longest reason in a log, in characters.
+const MAX_REASON: usize = 500;
+
 /// Longest words about why a sandbox is as it is, in characters.
 const MAX_WORDS: usize = 120;
 
@@ -25,6 +28,7 @@ pub(crate) async fn run(
     match command {
         None => list(client, screen, json).await,
         Some(Sandboxes::List { json: also }) => list(client, screen, json || also).await,
+        Some(Sandboxes::Logs { sandbox }) => logs(client, screen, json, &sandbox).await,
         Some(Sandboxes::Start { sandbox }) => {
             let found = find(client, &sandbox).await?;
             let started = client.start_sandbox(found.id).await?;
@@ -76,6 +80,28 @@ async fn list(client: &Client, screen: Screen, json: bool) -> anyhow::Result<()>
             limits(sandbox),
             sandbox.network.clone(),
             clean_line(sandbox.reason.as_deref().unwrap_or_default(), MAX_WORDS),
+        ]);
+    }
+    screen.print(&table.show(screen.style()))?;
+    Ok(())
+}
+
+async fn logs(client: &Client, screen: Screen, json: bool, asked: &str) -> anyhow::Result<()> {
+    let found = find(client, asked).await?;
+    let changes = client.sandbox_changes(found.id).await?.changes;
+    if json {
+        return changes.iter().try_for_each(|change| screen.json(change));
+    }
+    if changes.is_empty() {
+        screen.note(&format!("{} was not started yet", named(&found)));
+        return Ok(());
+    }
+    let mut table = Table::new(["WHEN", "STATE", "WHY"]);
+    for change in &changes {
+        table.row([
+            format!("{:.0}", change.at),
+            change.state.clone(),
+            clean_line(change.reason.as_deref().unwrap_or_default(), MAX_REASON),
         ]);
     }
     screen.print(&table.show(screen.style()))?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use server_router::links::Links;
-use server_store::{AuditEntry, PooledSandbox, RunnerRow, Store};
+use server_store::{AuditEntry, PooledSandbox, RunnerRow, SandboxChange as StateChange, Store};
 use shared_types::{Clock, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec};
 
 use crate::{AppError, OpContext, gate::Gate, pages::cut, rights::Action};
@@ -87,6 +87,19 @@ impl Sandboxes {
     /// If there is none that the user may see.
     pub async fn get(&self, ctx: &OpContext, id: SandboxId) -> Result<PooledSandbox, AppError> {
         self.gate.sandbox(ctx, Action::SeeSandbox, id).await
+    }
+
+    /// What a sandbox went through lately, the newest last: 50 changes at most.
+    ///
+    /// # Errors
+    /// If there is none that the user may see.
+    pub async fn changes(
+        &self,
+        ctx: &OpContext,
+        id: SandboxId,
+    ) -> Result<Vec<StateChange>, AppError> {
+        self.gate.sandbox(ctx, Action::SeeSandbox, id).await?;
+        Ok(self.store.sandbox_changes(ctx.tenant, id).await?)
     }
 
     /// The user's own sandbox on a runner, by its name or id; made where there is none. Nothing is started.

@@ -83,7 +83,7 @@ pub use runner::{
     ChallengeNumber, ClaimedPool, EnrolRefusal, JoinState, Late, LinkClaim, LinkClaimed, LinkHolds,
     LinkRow, LostOutcome, NewRunner, RunnerAccess, RunnerRow, RunnerShares, SharedWith, ShownState,
 };
-pub use sandbox::{NewSandbox, PooledSandbox, Reported, SandboxRow};
+pub use sandbox::{NewSandbox, PooledSandbox, Reported, SandboxChange, SandboxRow};
 pub use scope::{Scope, Scopes};
 pub use session::{
     DeletedSession, LINKS_OF_SESSION_AT_MOST, NewSession, NewSessionLink, Pin, SessionChange,

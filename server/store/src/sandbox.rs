@@ -8,7 +8,7 @@ use shared_types::{
     limits::{MAX_NAME_BYTES, MAX_PATH_BYTES},
 };
 
-pub use pooled::{PooledSandbox, Reported};
+pub use pooled::{PooledSandbox, Reported, SandboxChange};
 
 use crate::{
     Store, StoreError,

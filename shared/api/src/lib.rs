@@ -475,6 +475,23 @@ messages! {
         pub network: String,
     }
 
+    /// A change of a sandbox that its runner told of.
+    pub struct StateChange {
+        /// When it was told.
+        pub at: Timestamp,
+        /// How it was then: `starting`, `running`, `stopped`, `failed` or `removed`.
+        pub state: String,
+        /// Why; absent where there is nothing to say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub reason: Option<String>,
+    }
+
+    /// What a sandbox went through lately.
+    pub struct StateChanges {
+        /// The changes, the newest last.
+        pub changes: Vec<StateChange>,
+    }
+
     /// A page of sandboxes.
     pub struct Sandboxes {
         /// The sandboxes, by id.

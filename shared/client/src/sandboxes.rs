@@ -1,7 +1,7 @@
 //! Sandboxes of pools.
 
 use reqwest::Method;
-use shared_api::{ChangeSandbox, CreateSandbox, Sandbox, Sandboxes};
+use shared_api::{ChangeSandbox, CreateSandbox, Sandbox, Sandboxes, StateChanges};
 use shared_types::SandboxId;
 
 use crate::{Client, ClientError};
@@ -24,6 +24,15 @@ impl Client {
         let runner = runner.to_owned();
         let body = CreateSandbox { runner };
         self.http.call(Method::POST, &["sandboxes"], &body).await
+    }
+
+    /// What a sandbox went through lately, the newest last.
+    ///
+    /// # Errors
+    /// See [`Client::sign_in`].
+    pub async fn sandbox_changes(&self, id: SandboxId) -> Result<StateChanges, ClientError> {
+        let path = ["sandboxes", &id.to_string(), "changes"];
+        self.http.get(&path, &[]).await
     }
 
     /// Starts a sandbox now.

@@ -109,6 +109,7 @@ async fn each_person_has_a_container_whose_files_stay_and_sees_no_other() {
     let owners = owners.expect("the other").id.to_string();
     for (method, verb) in [
         ("get", ""),
+        ("get", "/changes"),
         ("patch", ""),
         ("delete", ""),
         ("post", "/start"),
@@ -249,6 +250,16 @@ async fn every_good_answer_about_a_sandbox_has_the_documented_shape() {
     assert_eq!(seen["state"], "running");
     api.call("post", &format!("{of}/stop"), &id, None).await;
     state(&gantry, "stopped").await;
+    let log = api.call("get", &format!("{of}/changes"), &id, None).await;
+    let log = log["changes"].as_array().expect("a list").clone();
+    let states: Vec<_> = log
+        .iter()
+        .filter_map(|change| change["state"].as_str())
+        .collect();
+    assert!(states.ends_with(&["running", "stopped"]), "{states:?}");
+    assert_eq!(log[log.len() - 1]["reason"], "it was stopped on request");
+    let said = gantry.cli(&["sandboxes", "logs", "dock"]).await.stdout;
+    assert!(text(&said).contains("it was stopped on request"));
     let listed = api.call("get", SANDBOXES, "", None).await;
     assert_eq!(listed["sandboxes"].as_array().map(Vec::len), Some(1));
     api.call("delete", &of, &id, None).await;

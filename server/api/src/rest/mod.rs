@@ -106,6 +106,7 @@ fn documented() -> OpenApiRouter<Doors> {
             sandboxes::change,
             sandboxes::remove
         ))
+        .routes(routes!(sandboxes::changes))
         .routes(routes!(sandboxes::start))
         .routes(routes!(sandboxes::stop))
         .routes(routes!(people::people, people::invite))

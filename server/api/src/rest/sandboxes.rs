@@ -6,7 +6,9 @@ use axum::{
     http::StatusCode,
 };
 use server_app::{AppError, Page, PooledSandbox, SandboxChange};
-use shared_api::{ChangeSandbox, CreateSandbox, Problem, Sandbox, Sandboxes};
+use shared_api::{
+    ChangeSandbox, CreateSandbox, Problem, Sandbox, Sandboxes, StateChange, StateChanges,
+};
 use shared_types::SandboxId;
 
 use super::{
@@ -59,6 +61,25 @@ pub(crate) async fn sandbox(
     Id(id): Id<SandboxId>,
 ) -> Result<Json<Sandbox>, Refused> {
     Ok(Json(to_sandbox(doors.app.sandboxes.get(&ctx, id).await?)))
+}
+
+/// What a sandbox went through lately, the newest last: 50 changes at most.
+#[utoipa::path(get, path = "/api/v1/sandboxes/{id}/changes", operation_id = "list_sandbox_changes", params(("id" = inline(SandboxId), Path)), responses(
+    (status = 200, body = StateChanges), (status = 401, body = Problem), (status = 404, body = Problem)))]
+pub(crate) async fn changes(
+    Signed(ctx): Signed,
+    State(doors): State<Doors>,
+    Id(id): Id<SandboxId>,
+) -> Result<Json<StateChanges>, Refused> {
+    let changes = doors.app.sandboxes.changes(&ctx, id).await?.into_iter();
+    let changes = changes.map(|change| StateChange {
+        at: change.at,
+        state: change.state.to_string(),
+        reason: Some(change.reason).filter(|reason| !reason.is_empty()),
+    });
+    Ok(Json(StateChanges {
+        changes: changes.collect(),
+    }))
 }
 
 /// Change what a sandbox is made from, and what it may use and reach, from its next start on. Limits and

@@ -3,6 +3,7 @@
 //!
 //! The id follows from the runner and the user, so that making one twice makes it once.
 
+use serde::{Deserialize, Serialize};
 use shared_types::{
     RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, TenantId,
     Timestamp, UserId, limits::MAX_PATH_BYTES,
@@ -37,6 +38,20 @@ pub struct PooledSandbox {
     /// Since when it is in that state.
     pub since: Timestamp,
 }
+
+/// A change of a sandbox that its runner told of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxChange {
+    /// When it was told.
+    pub at: Timestamp,
+    /// How it was then.
+    pub state: SandboxState,
+    /// Why; may be empty.
+    pub reason: String,
+}
+
+/// Changes that are kept of one sandbox.
+const CHANGES_KEPT: usize = 50;
 
 /// What a report came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,10 +168,32 @@ impl Store {
     ) -> Result<Reported, StoreError> {
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
         let mut tx = self.write(tenant).await?;
+        let before = query(
+            "SELECT state, state_reason, changes FROM sandboxes
+             WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(sandbox.to_string())
+        .bind(runner.to_string())
+        .fetch_optional(&mut tx)
+        .await?;
+        let Some(before) = before else {
+            return Ok(Reported::Unknown);
+        };
+        let mut changes: Vec<SandboxChange> = before.json("changes")?;
+        if before.text("state")? != state.name() || before.text("state_reason")? != reason {
+            changes.push(SandboxChange {
+                at: now,
+                state,
+                reason: reason.to_owned(),
+            });
+            let older = changes.len().saturating_sub(CHANGES_KEPT);
+            changes.drain(..older);
+        }
         let row = query(
             "UPDATE sandboxes SET
                  state_since = CASE WHEN state = $4 THEN state_since ELSE $6 END,
-                 state = $4, state_reason = $5
+                 state = $4, state_reason = $5, changes = $7
              WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL
              RETURNING wanted",
         )
@@ -166,6 +203,7 @@ impl Store {
         .bind(state.name())
         .bind(reason)
         .bind(now.as_micros())
+        .bind(json(&changes))
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
@@ -216,6 +254,25 @@ impl Store {
             .bind(id.to_string())
             .fetch_one(&mut self.read(tenant).await?)
             .await?)
+    }
+
+    /// What a sandbox went through lately, the newest last: 50 changes at most.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn sandbox_changes(
+        &self,
+        tenant: TenantId,
+        id: SandboxId,
+    ) -> Result<Vec<SandboxChange>, StoreError> {
+        let row: Row = query(
+            "SELECT changes FROM sandboxes WHERE tenant_id = $1 AND id = $2 AND owner_id IS NOT NULL",
+        )
+        .bind(tenant.to_string())
+        .bind(id.to_string())
+        .fetch_one(&mut self.read(tenant).await?)
+        .await?;
+        Ok(row.json("changes")?)
     }
 
     /// It is to be like this from its next start on.

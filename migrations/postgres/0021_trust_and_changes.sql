@@ -2,3 +2,5 @@
 -- of its settings (`isolation`); tenants.demanded_isolation is not read any more.
 ALTER TABLE runners ADD COLUMN trusted_by TEXT COLLATE "C";
 ALTER TABLE runners ADD COLUMN trusted_at BIGINT;
+-- What a sandbox of a pool went through lately, as its runner told it (JSON, the newest last).
+ALTER TABLE sandboxes ADD COLUMN changes TEXT COLLATE "C" NOT NULL DEFAULT '[]';
