@@ -70,9 +70,16 @@ async fn a_turn_stays_on_its_runner_and_the_next_one_moves_and_the_model_is_told
         (None, Some(String::new()))
     );
     let requests = model.requests();
-    let note =
-        "your tools now work on runner alpha; before this message they worked on runner laptop";
-    let says = |request: &serde_json::Value| request["messages"].to_string().contains(note);
+    let machine = format!("linux/{}", std::env::consts::ARCH);
+    let note = format!(
+        "your tools now work on runner alpha ({machine}); before this message they worked on runner laptop"
+    );
+    let first = format!("when it began: {machine}.");
+    let says = |request: &serde_json::Value| {
+        let told = request["messages"].to_string();
+        assert!(told.contains(&first), "{told}");
+        told.contains(&note)
+    };
     let said: Vec<_> = requests.iter().map(says).collect();
     assert_eq!(said, [false, false, false, true, true]);
 }

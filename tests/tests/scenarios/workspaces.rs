@@ -222,7 +222,7 @@ async fn a_turn_keeps_its_workspace_and_the_next_one_moves_and_the_model_is_told
     assert!(runner.workspace().join("three").exists() && !api.join("three").exists());
     let told = format!("{:?}", model.requests().last().expect("one"));
     assert!(
-        told.contains("your tools now work on runner laptop; before this message they worked on runner laptop/api"),
+        told.contains("; before this message they worked on runner laptop/api"),
         "{told}"
     );
 }
