@@ -87,10 +87,16 @@ pub(crate) struct Pool {
     containers: Arc<Mutex<HashMap<SandboxId, Container>>>,
     /// Running containers that wait for a new sandbox.
     spares: Arc<Mutex<Vec<Container>>>,
-    /// Of spare ones, that an earlier daemon has left.
-    left: Arc<Mutex<Vec<Container>>>,
-    /// Of sandboxes that may be made anew meanwhile.
-    removals: Arc<Mutex<HashMap<SandboxId, JoinHandle<()>>>>,
+    /// Removals that are under way, by body. A sandbox that is made anew meanwhile waits for its own.
+    removals: Arc<Mutex<HashMap<SandboxId, Removal>>>,
+}
+
+/// The removal of a container with its volumes.
+#[derive(Debug)]
+struct Removal {
+    /// Which sandbox it was.
+    sandbox: SandboxId,
+    done: JoinHandle<()>,
 }
 
 /// What all containers share.
@@ -191,12 +197,10 @@ impl Pool {
             }
             match Container::noted(&folder) {
                 Some((body, note)) => {
+                    let removed = note.removed;
                     let container = Container::again(body, note, Arc::clone(&around));
                     container.report(SandboxState::Stopped, "");
-                    match container.is_spare() {
-                        true => spares_left.push(container),
-                        false => drop(containers.insert(container.id(), container)),
-                    }
+                    keep(&mut containers, &mut spares_left, (container, removed));
                 }
                 // Removed once nothing is left there.
                 None => drop(fs::remove_dir(operations).and_then(|()| fs::remove_dir(folder))),
@@ -206,9 +210,18 @@ impl Pool {
             around,
             containers: Arc::new(Mutex::new(containers)),
             spares: Arc::default(),
-            left: Arc::new(Mutex::new(spares_left)),
             removals: Arc::default(),
         };
+        for (container, removed) in spares_left {
+            let (body, sandbox) = (container.body(), container.id());
+            let done = tokio::spawn(async move {
+                match removed {
+                    true => container.remove_at_last().await,
+                    false => container.remove_unless_used().await,
+                }
+            });
+            lock(&pool.removals).insert(body, Removal { sandbox, done });
+        }
         Ok((pool, left))
     }
 
@@ -239,20 +252,34 @@ impl Pool {
             SandboxOrder::Remove => {
                 match lock(&self.containers).remove(&id) {
                     Some(container) => {
-                        let removal = async move { container.remove_at_last().await };
+                        let (body, sandbox) = (container.body(), id);
+                        let removal = self.clone().removal(id, container);
+                        let done = tokio::spawn(removal);
                         let mut removals = lock(&self.removals);
-                        removals.retain(|_, removal| !removal.is_finished());
-                        removals.insert(id, tokio::spawn(removal));
+                        removals.retain(|_, removal| !removal.done.is_finished());
+                        removals.insert(body, Removal { sandbox, done });
                     }
                     // It is told once it is done.
-                    None if lock(&self.removals)
-                        .get(&id)
-                        .is_some_and(|removal| !removal.is_finished()) => {}
+                    None if self.is_being_removed(id) => {}
                     None => self.around.reports.add(removed(id)),
                 }
                 None
             }
         }
+    }
+
+    async fn removal(self, id: SandboxId, container: Container) {
+        container.remove_at_last().await;
+        // Another one may be this sandbox by now.
+        if !lock(&self.containers).contains_key(&id) {
+            self.around.reports.add(removed(id));
+        }
+    }
+
+    fn is_being_removed(&self, id: SandboxId) -> bool {
+        let removals = lock(&self.removals);
+        let mut of_it = removals.values().filter(|removal| removal.sandbox == id);
+        of_it.any(|removal| !removal.done.is_finished())
     }
 
     fn ensure(&self, id: SandboxId, spec: SandboxSpec, start: bool) -> Option<Container> {
@@ -278,6 +305,7 @@ impl Pool {
             }
             None => {
                 let after = lock(&self.removals).remove(&id);
+                let after = after.map(|removal| removal.done);
                 let container = Container::new(id, spec, Arc::clone(&self.around), after);
                 container.report(SandboxState::Stopped, "it is made with its first operation");
                 containers.insert(id, container.clone());
@@ -391,7 +419,7 @@ impl Pool {
     /// Looks after the containers for as long as the daemon lives: removes those that nobody knows, notices
     /// those that ended by themselves, and says whenever the engine is away, and back.
     pub(crate) async fn look_after(self, said: watch::Sender<v1::Capabilities>) {
-        let (mut swept, mut tried) = (false, false);
+        let (mut swept, mut tried) = (false, HashSet::new());
         loop {
             let facts = self.facts().await;
             let look_again_in = match facts.problem.is_empty() {
@@ -411,31 +439,30 @@ impl Pool {
                     self.sweep(&engine, &all).await;
                 }
                 self.look(&engine).await;
-                if !tried {
-                    tried = self.try_isolation(&engine).await;
-                    if tried {
+                let is_first = tried.is_empty();
+                if self.try_isolation(&engine, &mut tried).await {
+                    if is_first {
                         tokio::spawn(self.clone().keep_warm());
-                        continue;
                     }
+                    continue;
                 }
             }
             sleep(look_again_in).await;
         }
     }
 
-    /// Goes on with the containers that an earlier daemon has left running, and removes the others: spare
-    /// ones, and those of which nothing is noted. The volumes of these stay, because they may hold somebody's
+    /// Goes on with the containers that an earlier daemon has left running, and removes those of which nothing
+    /// is noted. The volumes of these stay, because they may hold somebody's
     /// files: this runner's home may be an older copy.
     async fn sweep(&self, engine: &Engine, all: &[(String, Option<SandboxId>)]) {
-        let left = std::mem::take(&mut *lock(&self.left));
-        for spare in left {
-            spare.remove().await;
-        }
         let sandboxes = self.sandboxes();
         for (container, body) in all {
             let mut known = sandboxes.iter().map(|(_, container)| container);
             if let Some(known) = known.find(|known| Some(known.body()) == *body) {
                 known.go_on().await;
+                continue;
+            }
+            if body.is_some_and(|body| lock(&self.removals).contains_key(&body)) {
                 continue;
             }
             match engine.remove_orphan(container).await {
@@ -449,45 +476,47 @@ impl Pool {
         }
     }
 
-    /// Finds out what is kept apart in containers of each template, in one that is removed afterwards;
-    /// whether that could be done.
-    async fn try_isolation(&self, engine: &Engine) -> bool {
-        let mut proved: Option<Isolation> = None;
+    /// Finds out what is kept apart in containers of each template that was not tried, once its image is there,
+    /// in a container that is removed afterwards; whether one was tried.
+    async fn try_isolation(&self, engine: &Engine, tried: &mut HashSet<String>) -> bool {
+        let before = tried.len();
         for template in &self.around.templates {
-            if engine.has_image(&template.image).await.is_err() {
-                // Nothing runs there either.
+            // Without its image nothing runs there either.
+            if tried.contains(&template.name) || engine.has_image(&template.image).await.is_err() {
                 continue;
             }
-            let container = Container::spare(spare_spec(template), Arc::clone(&self.around));
-            let tried = probe::try_in(&container, &self.around.root).await;
-            container.remove().await;
-            let here = match tried {
-                Ok(tried) => {
-                    for words in &tried.breaks {
-                        tracing::warn!(template.name = template.name, words, "not kept apart");
-                    }
-                    tried.isolation()
-                }
-                Err(reason) => {
-                    tracing::warn!(
-                        template.name = template.name,
-                        reason,
-                        "failed to find out what is kept apart"
-                    );
-                    return false;
-                }
+            let Some(here) = self.tried_in(template).await else {
+                continue;
             };
-            tracing::info!(template.name = template.name, isolation = %here, "isolation is proved");
-            proved = Some(match proved {
-                None => here,
-                Some(before) => before.in_both(&here),
-            });
+            let mut proved = lock(&self.around.isolation);
+            *proved = match tried.is_empty() {
+                true => here,
+                false => proved.in_both(&here),
+            };
+            tried.insert(template.name.clone());
         }
-        let Some(proved) = proved else {
-            return false;
-        };
-        *lock(&self.around.isolation) = proved;
-        true
+        tried.len() > before
+    }
+
+    async fn tried_in(&self, template: &Template) -> Option<Isolation> {
+        let name = &template.name;
+        let container = Container::spare(spare_spec(template), Arc::clone(&self.around));
+        let tried = probe::try_in(&container, &self.around.root).await;
+        container.remove().await;
+        let tried = tried.inspect_err(|reason| {
+            tracing::warn!(
+                template.name = name,
+                reason,
+                "failed to find out what is kept apart"
+            );
+        });
+        let tried = tried.ok()?;
+        for words in &tried.breaks {
+            tracing::warn!(template.name = name, words, "not kept apart");
+        }
+        let isolation = tried.isolation();
+        tracing::info!(template.name = name, %isolation, "isolation is proved");
+        Some(isolation)
     }
 
     async fn look(&self, engine: &Engine) {
@@ -555,7 +584,26 @@ impl Reports {
     }
 }
 
-/// A sandbox as nobody has asked for another.
+/// Files a container that is noted with the sandboxes or with what is to be removed.
+fn keep(
+    containers: &mut HashMap<SandboxId, Container>,
+    left: &mut Vec<(Container, bool)>,
+    (container, removed): (Container, bool),
+) {
+    if container.is_spare() {
+        return left.push((container, removed));
+    }
+    let id = container.id();
+    match containers.get(&id) {
+        // A removal was cut off before it was noted: the container that was made in advance is the later one.
+        Some(before) if before.body() != id => {
+            tracing::warn!(sandbox.id = %id, "two containers are noted for a sandbox; the later one counts");
+        }
+        _ => drop(containers.insert(id, container)),
+    }
+}
+
+/// The specification of a spare container.
 fn spare_spec(template: &Template) -> SandboxSpec {
     SandboxSpec {
         name: "spare".to_owned(),

@@ -100,6 +100,9 @@ struct Shared {
 pub(super) struct Note {
     /// Which one it is; a spare one is none.
     pub(super) sandbox: Option<SandboxId>,
+    /// It is being removed with its files.
+    #[serde(default)]
+    pub(super) removed: bool,
     /// What it is to be.
     pub(super) spec: SandboxSpec,
 }
@@ -173,6 +176,8 @@ impl Container {
     /// Makes this spare one, which runs, the sandbox `id`; `None` where it differs from the spec, does not
     /// run, or that cannot be noted.
     pub(super) fn become_sandbox(&self, id: SandboxId, spec: &SandboxSpec) -> Option<Self> {
+        // Whoever starts it now writes its note as well.
+        let _life = self.0.life.try_lock().ok()?;
         let running = lock(&self.0.running).clone()?;
         let named_alike = SandboxSpec {
             name: spec.name.clone(),
@@ -183,12 +188,13 @@ impl Container {
         }
         let around = Arc::clone(&self.0.around);
         let sandbox = Self::with_body((id, self.0.body), spec.clone(), around, false);
-        // Before anything is put into its volumes, which are found by this alone.
-        let noted = sandbox.try_to_note();
-        noted
-            .inspect_err(|error| tracing::warn!(%error, "failed to note a sandbox"))
-            .ok()?;
         self.0.gone.store(true, Ordering::Relaxed);
+        // Before anything is put into its volumes, which are found by this alone.
+        if let Err(error) = sandbox.try_to_note() {
+            tracing::warn!(%error, "failed to note a sandbox");
+            self.0.gone.store(false, Ordering::Relaxed);
+            return None;
+        }
         *lock(&sandbox.0.running) = Some(running);
         Some(sandbox)
     }
@@ -225,6 +231,12 @@ impl Container {
         Some((body, serde_json::from_slice(&text).ok()?))
     }
 
+    /// The folder of what is known of it.
+    #[cfg(test)]
+    pub(super) fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
     /// The folder of its operations.
     pub(super) fn operations(&self) -> PathBuf {
         self.0.folder.join("operations")
@@ -246,6 +258,7 @@ impl Container {
     fn try_to_note(&self) -> io::Result<()> {
         let note = Note {
             sandbox: Some(self.0.id).filter(|_| !self.0.is_spare && !self.is_gone()),
+            removed: self.is_gone(),
             spec: lock(&self.0.spec).clone(),
         };
         make_folder(&self.0.folder)?;
@@ -564,14 +577,15 @@ impl Container {
     /// Removes it with its files, once; whether it is gone. What is kept of its commands stays until the server
     /// has it.
     pub(super) async fn remove(&self) -> bool {
-        self.0.gone.store(true, Ordering::Relaxed);
+        if !self.0.gone.swap(true, Ordering::Relaxed) {
+            // The next daemon goes on with it, should this one die before it is done.
+            self.note();
+        }
         lock(&self.0.running).take();
         let _life = self.0.life.lock().await;
         if let Some(removal) = self.0.after.lock().await.take() {
             let _ = removal.await;
         }
-        // The next daemon removes what is nobody's, should this one die before it is done.
-        self.note();
         let (id, body) = (self.0.id, self.0.body);
         let removed = async {
             let engine = self.0.around.engine().await?;
@@ -582,14 +596,12 @@ impl Container {
         match removed.await {
             Ok(()) => {
                 let _ = fs::remove_file(self.0.folder.join(NOTE));
+                self.remove_folders();
                 tracing::info!(sandbox.id = %id, "a sandbox is removed");
-                self.report(SandboxState::Removed, "");
                 true
             }
             Err(error) => {
-                tracing::warn!(sandbox.id = %id, %error, "failed to remove a sandbox");
-                let reason = format!("it cannot be removed yet: {error}");
-                self.report(SandboxState::Failed, &reason);
+                tracing::warn!(sandbox.id = %id, %error, "failed to remove a sandbox; trying again");
                 false
             }
         }
@@ -600,6 +612,40 @@ impl Container {
         while !self.remove().await {
             sleep(TRY_AGAIN_AFTER).await;
         }
+    }
+
+    /// Where nothing is left of its commands.
+    fn remove_folders(&self) {
+        let operations = self.operations();
+        for file in [ORDERS, PROGRAMS_LOCK] {
+            let _ = fs::remove_file(operations.join(file));
+        }
+        let _ = fs::remove_dir(operations).and_then(|()| fs::remove_dir(&self.0.folder));
+    }
+
+    /// Removes a spare one of an earlier daemon. Where there is something in its workspace, that daemon has
+    /// made it a sandbox, and this runner's home is an older copy: then its volumes stay.
+    pub(super) async fn remove_unless_used(&self) {
+        while let Err(error) = self.try_to_remove_unless_used().await {
+            tracing::warn!(%error, "failed to look into a spare container; trying again");
+            sleep(TRY_AGAIN_AFTER).await;
+        }
+    }
+
+    async fn try_to_remove_unless_used(&self) -> Result<(), EngineError> {
+        let body = self.0.body;
+        let engine = self.0.around.engine().await?;
+        if engine.is_empty(body, WORKSPACE).await? {
+            self.remove_at_last().await;
+            return Ok(());
+        }
+        engine.remove(body).await?;
+        let _ = fs::remove_file(self.0.folder.join(NOTE));
+        tracing::warn!(
+            volumes = format!("gantry-{body}-*"),
+            "a container that was noted as spare has files, or is gone; its volumes stay"
+        );
+        Ok(())
     }
 
     /// Goes on with a container that an earlier daemon has left running.

@@ -12,8 +12,9 @@ use bollard::{
         MountVolumeOptions,
     },
     query_parameters::{
-        CreateContainerOptionsBuilder, ListContainersOptionsBuilder, LogsOptionsBuilder,
-        RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder, StopContainerOptionsBuilder,
+        CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder,
+        ListContainersOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
+        RemoveVolumeOptionsBuilder, StopContainerOptionsBuilder,
     },
 };
 use futures_util::StreamExt as _;
@@ -39,6 +40,9 @@ const ANSWERS_WITHIN_S: u64 = ANSWERS_WITHIN.as_secs();
 
 /// What an entry process and its supervisors may need beside the commands' own processes.
 const OUR_PROCESSES: i64 = 32;
+
+/// A block of a tar archive, in bytes.
+const TAR_BLOCK_BYTES: usize = 512;
 
 /// What of a container's last words is told, in bytes.
 const LAST_WORDS_BYTES: usize = 512;
@@ -156,6 +160,32 @@ impl Engine {
             })
         });
         Ok(mounts.collect())
+    }
+
+    /// Whether nothing is in this folder of a container, running or not; not where there is no container.
+    pub(super) async fn is_empty(
+        &self,
+        body: SandboxId,
+        folder: &str,
+    ) -> Result<bool, EngineError> {
+        let options = DownloadFromContainerOptionsBuilder::new().path(folder);
+        let archive = self
+            .docker
+            .download_from_container(&name(body), Some(options.build()));
+        // The first block of the archive (POSIX ustar) is the folder itself; a second one that says anything is
+        // of something in it.
+        let mut archive = std::pin::pin!(archive);
+        let mut bytes = Vec::new();
+        while bytes.len() < 2 * TAR_BLOCK_BYTES {
+            match archive.next().await {
+                Some(Ok(piece)) => bytes.extend_from_slice(&piece),
+                Some(Err(error)) if status(&error) == Some(404) => return Ok(false),
+                Some(Err(error)) => return Err(in_words(error)),
+                None => break,
+            }
+        }
+        let second = bytes.iter().skip(TAR_BLOCK_BYTES).take(TAR_BLOCK_BYTES);
+        Ok(bytes.len() >= TAR_BLOCK_BYTES && second.copied().all(|byte| byte == 0))
     }
 
     /// How the container of a sandbox is.

@@ -136,6 +136,7 @@ impl Programs {
                 let to = unfinished.join(name);
                 fs::copy(from.join(name), &to).with_context(|| unwritable(&to))?;
                 fs::set_permissions(&to, fs::Permissions::from_mode(0o755))
+                    .and_then(|()| fs::File::open(&to)?.sync_all())
                     .with_context(|| unwritable(&to))?;
             }
             fs::rename(&unfinished, &folder).with_context(|| unwritable(&folder))?;
@@ -222,7 +223,7 @@ impl Programs {
         for entry in found.flatten() {
             let path = entry.path();
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder && !but.contains(&path.as_path()) {
+            if is_folder && is_ours(&path) && !but.contains(&path.as_path()) {
                 let _ = fs::remove_dir_all(path);
             }
         }
@@ -237,12 +238,19 @@ impl Programs {
         if fs::read_link(&link).is_ok_and(|to| to.starts_with(&self.root)) {
             fs::remove_file(&link).with_context(|| unwritable(&link))?;
         }
-        match fs::remove_dir_all(&self.root) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| unwritable(&self.root))
-            }
-            _ => Ok(()),
+        let current = self.root.join("current");
+        if current.is_symlink() {
+            fs::remove_file(&current).with_context(|| unwritable(&current))?;
         }
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if is_ours(&path) {
+                fs::remove_dir_all(&path).with_context(|| unwritable(&path))?;
+            }
+        }
+        // What somebody else has put there stays, with the folder.
+        let _ = fs::remove_dir(&self.root);
+        Ok(())
     }
 
     /// A new folder for something that is not finished.
@@ -302,6 +310,12 @@ fn unwritable(path: &Path) -> String {
         "cannot write {}: make room or give yourself the right",
         path.display()
     )
+}
+
+/// Whether a folder is a version's, or one of which it is not known to be whole.
+fn is_ours(folder: &Path) -> bool {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(UNFINISHED) || folder.join(MAIN).is_file()
 }
 
 #[cfg(test)]
