@@ -23,6 +23,8 @@ use crate::{
 };
 
 const NAME: &str = "dock";
+/// The peer's way into one that runs, as the user and in the folder of our commands.
+const EXEC: [&str; 5] = ["exec", "--user", "1000", "--workdir", "/workspace"];
 /// The peer's way to a new container.
 const RUN: [&str; 5] = ["run", "--rm", "--network=none", "gantry/base:1", TRUE[0]];
 const ROUNDS: usize = 5;
@@ -66,7 +68,7 @@ async fn execs(engine: &Engine, watch: &Stopwatch) -> Vec<Figure> {
         Figure::new(what, Unit::Seconds, Goal::RatioAtMost(goal))
     };
     let mut by_api = figure("the engine's API; goal 20 times faster", 0.05);
-    let mut by_client = figure("`docker exec`; goal 30 times faster", 1.0 / 30.0);
+    let mut by_client = figure("`docker exec`; goal 30 times faster", 0.033);
     for _ in 0..ROUNDS {
         let (mut ours, mut api_took, mut client_took) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..SAMPLES {
@@ -74,7 +76,7 @@ async fn execs(engine: &Engine, watch: &Stopwatch) -> Vec<Figure> {
             ours.push(took);
             hands.forget(id).await;
             api_took.push(watch.time(api.exec(&container)).await.0);
-            let words = ["exec", &container, TRUE[0]];
+            let words = [&EXEC[..], &[&container, TRUE[0]]].concat();
             client_took.push(watch.time(ran(engine, &words)).await.0);
         }
         by_api.round(median(&ours), median(&api_took));
@@ -238,8 +240,7 @@ impl Api {
 
     /// Runs the command to its end, and asks for its exit code.
     async fn exec(&self, container: &str) {
-        let create =
-            json!({ "Cmd": TRUE, "User": "1000", "AttachStdout": true, "AttachStderr": true });
+        let create = json!({ "Cmd": TRUE, "User": "1000", "WorkingDir": "/workspace", "AttachStdout": true, "AttachStderr": true });
         let made = self
             .post(&format!("containers/{container}/exec"), create)
             .await;
