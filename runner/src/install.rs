@@ -160,12 +160,13 @@ impl Machine {
             println!("the daemon does not run; it starts with this version");
             return Ok(());
         }
-        if !self.service.restart(&self.programs.daemon())? {
+        let restarted = self.service.restart(&self.programs.daemon());
+        if matches!(restarted, Ok(false)) {
             println!("the daemon was started by hand: start it anew yourself; what runs goes on");
             return Ok(());
         }
         let done = "the daemon was started anew, and what runs goes on";
-        if let Err(error) = self.told_connected(done) {
+        if let Err(error) = restarted.and_then(|_| self.told_connected(done)) {
             // It reached the server a moment ago.
             self.programs.select(&current)?;
             self.service.restart(&self.programs.daemon())?;
