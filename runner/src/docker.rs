@@ -44,10 +44,10 @@ const SANDBOXES_AT_MOST: usize = 10_000;
 /// How often it is looked what has become of the containers.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// After how long it is tried again to have a container wait that could not be made.
+/// The pause after a spare container could not be made.
 const WARM_UP_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether the engine is back.
+/// The pause between two looks for an engine that is away.
 const LOOK_FOR_ENGINE_EVERY: Duration = Duration::from_millis(500);
 
 /// The folder of the programs of containers, beside those of the sandboxes.
@@ -360,16 +360,13 @@ impl Pool {
                 return;
             }
             let spare = Container::spare(spare_spec(template), Arc::clone(&self.around));
-            let ready = spare.ready().await.is_ok();
-            match ready {
-                true => lock(&self.spares).push(spare),
-                // Its log says why.
-                false => {
-                    spare.remove_at_last().await;
-                    sleep(WARM_UP_AGAIN_AFTER).await;
-                    return;
-                }
+            // The container has logged why it cannot start.
+            if spare.ready().await.is_err() {
+                spare.remove_at_last().await;
+                sleep(WARM_UP_AGAIN_AFTER).await;
+                return;
             }
+            lock(&self.spares).push(spare);
         }
     }
 
@@ -451,9 +448,8 @@ impl Pool {
         }
     }
 
-    /// Goes on with the containers that an earlier daemon has left running, and removes those of which nothing
-    /// is noted. The volumes of these stay, because they may hold somebody's
-    /// files: this runner's home may be an older copy.
+    /// Goes on with the containers that an earlier daemon has left running, and removes containers without a
+    /// note. Their volumes stay: they may hold a person's files, where this runner's home is an older copy.
     async fn sweep(&self, engine: &Engine, all: &[(String, Option<SandboxId>)]) {
         let sandboxes = self.sandboxes();
         for (container, body) in all {

@@ -42,7 +42,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// Between attempts to accept while the system refuses.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often samples are folded together where nobody asks for them.
+/// How often samples are folded together between scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// What `st_blocks` counts (stat(2)), in bytes.
@@ -111,7 +111,7 @@ pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle, home: Hom
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEAD_WITHIN)
                 .serve_connection(TokioIo::new(stream), answer);
-            // Who asks badly or goes away gets no answer.
+            // Malformed requests are closed without an answer.
             let _ = timeout(CONNECTION_FOR, connection).await;
             drop(place);
         });

@@ -176,7 +176,7 @@ impl Container {
     /// Makes this spare one, which runs, the sandbox `id`; `None` where it differs from the spec, does not
     /// run, or that cannot be noted.
     pub(super) fn become_sandbox(&self, id: SandboxId, spec: &SandboxSpec) -> Option<Self> {
-        // Whoever starts it now writes its note as well.
+        // A start that is under way writes the note too.
         let _life = self.0.life.try_lock().ok()?;
         let running = lock(&self.0.running).clone()?;
         let named_alike = SandboxSpec {

@@ -67,7 +67,7 @@ impl Drop for Unpacked {
 }
 
 impl Programs {
-    /// Of root: for the whole machine.
+    /// The programs of the whole machine, installed by root.
     pub(crate) fn of_the_machine() -> Self {
         Self {
             root: "/opt/gantry".into(),
@@ -75,7 +75,7 @@ impl Programs {
         }
     }
 
-    /// Of somebody else.
+    /// The programs of one user, installed by that user.
     pub(crate) fn of_a_user(user_home: &Path) -> Self {
         Self {
             root: user_home.join(".local/lib/gantry"),
@@ -248,7 +248,7 @@ impl Programs {
                 fs::remove_dir_all(&path).with_context(|| unwritable(&path))?;
             }
         }
-        // What somebody else has put there stays, with the folder.
+        // Files of other programs stay, with the folder.
         let _ = fs::remove_dir(&self.root);
         Ok(())
     }

@@ -110,7 +110,7 @@ impl Service {
         Ok(notes)
     }
 
-    /// Starts the daemon anew, with the version that counts now. False where it is somebody else's to start.
+    /// Starts the daemon anew, with the version that counts now. False where a person started the daemon by hand.
     ///
     /// # Errors
     /// It cannot be stopped or started.

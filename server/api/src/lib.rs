@@ -5,7 +5,7 @@
 //! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
 //! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, the programs of
 //! runners, and what takes another secret: signing in, and reading a session by its link. Where the operator wants
-//! it, a listener of its own answers with the metrics alone, to whoever reaches it ([`metrics_router`]).
+//! it, a listener of its own answers with the metrics alone, without a credential ([`metrics_router`]).
 
 mod archives;
 mod browser;

@@ -1,4 +1,4 @@
-//! What there is now, as metrics: read from the database when somebody asks for them.
+//! Counts of runners, turns and operations, read from the database at each scrape.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! `/install`: a runner's programs, for machines that have none yet or older ones. They are public, so
-//! nobody needs a key for them.
+//! `/install`: a runner's programs, for machines that have none yet or older ones. They are public and
+//! need no key.
 
 use axum::{
     Json,

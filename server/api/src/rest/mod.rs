@@ -73,7 +73,7 @@ pub(crate) fn router() -> Router<Doors> {
         .method_not_allowed_fallback(problem::no_such_method)
 }
 
-/// The metrics, for whoever reaches their own listener.
+/// The metrics alone, for a listener of their own.
 pub(crate) fn metrics_alone() -> Router<Doors> {
     Router::new()
         .route("/metrics", get(status::metrics_alone))

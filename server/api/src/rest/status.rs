@@ -36,7 +36,7 @@ pub(crate) async fn metrics(Signed(ctx): Signed, State(doors): State<Doors>) -> 
     rendered(&doors).await
 }
 
-/// The same on a listener of their own, which whoever may read them reaches.
+/// The same without a credential, for a listener of their own.
 pub(crate) async fn metrics_alone(State(doors): State<Doors>) -> Response {
     rendered(&doors).await
 }
