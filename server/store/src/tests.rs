@@ -35,6 +35,7 @@ mod history;
 mod join_states;
 mod opening;
 mod operations;
+mod outputs;
 mod pages;
 mod people;
 mod pools;

@@ -68,6 +68,11 @@ impl StreamFiles {
         self.end
     }
 
+    /// Whether it has a byte, or is to be kept whole.
+    pub(super) fn is_there(&self) -> bool {
+        self.end > 0 || matches!(self.files, Files::Whole(_))
+    }
+
     pub(super) fn is_dirty(&self) -> bool {
         self.synced < self.end
     }

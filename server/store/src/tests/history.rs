@@ -66,6 +66,8 @@ fn statements(schema: i64) -> Vec<String> {
         (16, format!("INSERT INTO stream_tickets (tenant_id, hash, credential_id, expires_at) VALUES ('{TENANT}', '{digest}', '{credential}', 2)")),
         (17, format!("INSERT INTO request_keys (tenant_id, user_id, request_key, digest, begun_at) VALUES ('{TENANT}', '{USER}', 'a key', '{digest}', 1)")),
         (18, format!("INSERT INTO settings (tenant_id, subject, name, value, set_by, set_at) VALUES ('{TENANT}', '{TENANT}', 'steps', '9', '{USER}', 1)")),
+        (22, format!("INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole) VALUES ('{TENANT}', 'an operation', 'stdout', 2, 0)")),
+        (22, format!("INSERT INTO output_frames (tenant_id, operation_id, stream, begins, ends, bytes) VALUES ('{TENANT}', 'an operation', 'stdout', 0, 2, $1)")),
     ];
     let until = all.into_iter().filter(|(since, _)| *since <= schema);
     until.map(|(_, statement)| statement).collect()

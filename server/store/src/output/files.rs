@@ -1,0 +1,246 @@
+//! Streams in files. One task owns them; many streams share its syncs.
+
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+use tokio::{
+    sync::mpsc,
+    task::spawn_blocking,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    KeptOutput, OPEN_STREAMS, OutputKey, Reply, SYNC_AFTER, WISHES, What, Wish,
+    stream::{self, StreamFiles},
+};
+
+/// Starts the task over a folder, which is made where it is missing. It ends with the last sender.
+pub(super) fn start(folder: &Path) -> io::Result<mpsc::Sender<Wish>> {
+    stream::make_folder(folder)?;
+    let (wishes, inbox) = mpsc::channel(WISHES);
+    let area = Area {
+        folder: folder.to_owned(),
+        streams: HashMap::new(),
+        broken: HashMap::new(),
+        waiting: Vec::new(),
+    };
+    // Detached on purpose: it ends with the last handle.
+    tokio::spawn(run(area, inbox));
+    Ok(wishes)
+}
+
+async fn run(mut area: Area, mut inbox: mpsc::Receiver<Wish>) {
+    let mut sync_at = None;
+    loop {
+        let mut batch = Vec::new();
+        let next = inbox.recv_many(&mut batch, WISHES);
+        let came = match sync_at {
+            Some(at) => timeout_at(at, next).await.ok(),
+            None => Some(next.await),
+        };
+        if came == Some(0) {
+            // Nobody is left whom this could hold up.
+            area.sync();
+            return;
+        }
+        let sync = sync_at.is_some_and(|at| Instant::now() >= at);
+        // A task that blocks must not hold up the others.
+        let worked = spawn_blocking(move || {
+            batch.into_iter().for_each(|wish| area.grant(wish));
+            if sync {
+                area.sync();
+            }
+            area
+        });
+        area = match worked.await {
+            Ok(area) => area,
+            // The server stops: what is not synced was never said to be.
+            Err(error) if error.is_cancelled() => return,
+            Err(error) => {
+                tracing::error!(%error, "the output area is given up");
+                return;
+            }
+        };
+        sync_at = match area.is_dirty() {
+            true if sync => Some(Instant::now() + SYNC_AFTER),
+            true => sync_at.or_else(|| Some(Instant::now() + SYNC_AFTER)),
+            false => None,
+        };
+    }
+}
+
+struct Area {
+    folder: PathBuf,
+    streams: HashMap<OutputKey, StreamFiles>,
+    /// Streams of which something was not kept.
+    broken: HashMap<OutputKey, Broken>,
+    /// Who waits for the next sync.
+    waiting: Vec<(OutputKey, Reply<u64>)>,
+}
+
+/// Why nothing more is taken of a stream.
+struct Broken {
+    kind: io::ErrorKind,
+    why: String,
+    /// A failed sync says nothing of what is on disk, and the next one nothing of the failed one.
+    for_good: bool,
+}
+
+impl Area {
+    fn grant(&mut self, wish: Wish) {
+        // Whoever stopped waiting misses nothing.
+        match wish {
+            Wish::Of(key, what) => self.grant_of(key, what),
+            Wish::Durable(keys, reply) => {
+                let durable = keys.into_iter().map(|key| self.durable(key));
+                drop(reply.send(Ok(durable.collect())));
+            }
+        }
+    }
+
+    fn grant_of(&mut self, key: OutputKey, what: What) {
+        match what {
+            What::KeepAll(reply) => drop(reply.send(self.keep_all(key))),
+            What::Append(offset, data) => {
+                if self.broken.contains_key(&key) {
+                    return;
+                }
+                let stream = self.stream(key);
+                if let Err(error) = stream.and_then(|stream| stream.append(offset, &data)) {
+                    self.give_up(key, &error, false);
+                }
+            }
+            What::Read(from, max_bytes, reply) => drop(reply.send(self.read(key, from, max_bytes))),
+            What::End(reply) => drop(reply.send(self.stream(key).map(|stream| stream.end()))),
+            What::Resume(reply) => {
+                self.resume(key);
+                self.tell_synced(key, reply);
+            }
+            What::Synced(reply) => self.tell_synced(key, reply),
+            What::Remove(reply) => {
+                self.streams.remove(&key);
+                self.broken.remove(&key);
+                drop(reply.send(stream::remove(&self.folder, key)));
+            }
+            What::IsThere(reply) => {
+                drop(reply.send(self.stream(key).map(|stream| stream.is_there())));
+            }
+        }
+    }
+
+    /// Opens it anew where something was not kept: what it has then is in the files.
+    fn resume(&mut self, key: OutputKey) {
+        if self.broken.get(&key).is_some_and(|broken| !broken.for_good) {
+            self.streams.remove(&key);
+            match self.stream(key) {
+                Ok(_) => drop(self.broken.remove(&key)),
+                Err(error) => self.give_up(key, &error, false),
+            }
+        }
+    }
+
+    fn keep_all(&mut self, key: OutputKey) -> io::Result<()> {
+        let area = self.folder.clone();
+        self.stream(key)?.keep_all(&area, key)
+    }
+
+    fn read(
+        &mut self,
+        key: OutputKey,
+        from: u64,
+        max_bytes: usize,
+    ) -> io::Result<Option<KeptOutput>> {
+        if let Err(error) = self.stream(key)?.flush() {
+            self.give_up(key, &error, false);
+        }
+        self.stream(key)?.read(from, max_bytes)
+    }
+
+    /// Now, or after the next sync.
+    fn tell_synced(&mut self, key: OutputKey, reply: Reply<u64>) {
+        match self.synced(key) {
+            Ok(_) if self.streams[&key].is_dirty() => self.waiting.push((key, reply)),
+            synced => drop(reply.send(synced)),
+        }
+    }
+
+    /// At once and not with the others, so that the files of few are open at the same time.
+    fn durable(&mut self, key: OutputKey) -> u64 {
+        if self.broken.contains_key(&key) {
+            return 0;
+        }
+        let written = match self.stream(key) {
+            Ok(stream) => write_out(stream).map(|()| stream.synced()),
+            // Whoever reads or appends hears why.
+            Err(_) => return 0,
+        };
+        written.unwrap_or_else(|(error, for_good)| {
+            self.give_up(key, &error, for_good);
+            0
+        })
+    }
+
+    fn synced(&mut self, key: OutputKey) -> io::Result<u64> {
+        match self.broken.get(&key) {
+            Some(broken) => Err(io::Error::new(broken.kind, broken.why.clone())),
+            None => Ok(self.stream(key)?.synced()),
+        }
+    }
+
+    /// The stream, read from its files where it is not open.
+    fn stream(&mut self, key: OutputKey) -> io::Result<&mut StreamFiles> {
+        if self.streams.len() >= OPEN_STREAMS && !self.streams.contains_key(&key) {
+            let broken = &self.broken;
+            self.streams
+                .retain(|key, stream| stream.is_dirty() || broken.contains_key(key));
+        }
+        match self.streams.entry(key) {
+            std::collections::hash_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                Ok(entry.insert(StreamFiles::open(&self.folder, key)?))
+            }
+        }
+    }
+
+    /// Some of what was appended is not kept.
+    fn give_up(&mut self, key: OutputKey, error: &io::Error, for_good: bool) {
+        let broken = Broken {
+            kind: error.kind(),
+            why: error.to_string(),
+            for_good,
+        };
+        self.broken.insert(key, broken);
+    }
+
+    fn is_dirty(&self) -> bool {
+        let mut dirty = self.streams.iter().filter(|(_, stream)| stream.is_dirty());
+        !self.waiting.is_empty() || dirty.any(|(key, _)| !self.broken.contains_key(key))
+    }
+
+    fn sync(&mut self) {
+        let mut failed = Vec::new();
+        for (key, stream) in &mut self.streams {
+            if self.broken.contains_key(key) {
+                continue;
+            }
+            if let Err((error, for_good)) = write_out(stream) {
+                failed.push((*key, error, for_good));
+            }
+        }
+        for (key, error, for_good) in failed {
+            self.give_up(key, &error, for_good);
+        }
+        for (key, reply) in std::mem::take(&mut self.waiting) {
+            drop(reply.send(self.synced(key)));
+        }
+    }
+}
+
+/// Waits until the disk has the whole stream; where it has not, says whether that is for good.
+fn write_out(stream: &mut StreamFiles) -> Result<(), (io::Error, bool)> {
+    stream.flush().map_err(|error| (error, false))?;
+    stream.sync().map_err(|error| (error, true))
+}

@@ -1,0 +1,271 @@
+//! One stream in rows: `outputs` says where it ends, `output_frames` has its bytes.
+//!
+//! A stream is appended to only at the end that the writer knows of. Of two servers that both hold
+//! themselves for the runner's, the second is refused, and reads anew where the stream ends.
+
+use std::io;
+
+use super::{
+    super::{KeptOutput, OUTPUT_KEPT_BYTES, OutputKey, OutputKind, page::Page},
+    Place,
+};
+use crate::{
+    Store, StoreError,
+    columns::{Columns as _, integer},
+    database::{Connection, Query, Sql, query, retried},
+};
+
+/// Bytes of a frame; more make another one.
+const FRAME_BYTES: usize = 256 * 1024;
+/// Frames that are read at once.
+const FRAMES_READ: i64 = 8;
+
+/// What is known of a stream.
+#[derive(Debug, Default)]
+pub(super) struct RowStream {
+    /// It has its row in `outputs`.
+    pub(super) exists: bool,
+    /// All of it is kept.
+    whole: bool,
+    /// Not written yet, each with its offset.
+    pending: Vec<(u64, Vec<u8>)>,
+    /// Where the stream ends, `pending` included.
+    end: u64,
+    /// Where it ends in the database.
+    written: u64,
+    /// Up to where its middle was removed.
+    trimmed: u64,
+    /// Why it takes nothing more before it is resumed.
+    pub(super) broken: Option<String>,
+}
+
+/// The streams among the places.
+pub(super) fn rows_of<'a>(
+    places: impl Iterator<Item = &'a Place>,
+) -> impl Iterator<Item = &'a RowStream> {
+    places.filter_map(|place| match place {
+        Place::Rows(stream) => Some(stream),
+        Place::Files => None,
+    })
+}
+
+impl RowStream {
+    /// As the database has it.
+    pub(super) async fn load(store: &Store, key: OutputKey) -> Result<Self, StoreError> {
+        let found = of(
+            "SELECT whole, ends FROM outputs
+             WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3",
+            key,
+        )
+        .fetch_optional(&mut store.read(key.tenant).await?)
+        .await?;
+        let Some(row) = found else {
+            return Ok(Self::default());
+        };
+        let end = row.count("ends")?;
+        Ok(Self {
+            exists: true,
+            whole: row.count("whole")? != 0,
+            end,
+            written: end,
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Nothing of it was ever there.
+    pub(super) fn is_untouched(&self) -> bool {
+        !self.exists && self.end == 0
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.broken.is_none() && self.written < self.end
+    }
+
+    pub(super) fn synced(&self) -> io::Result<u64> {
+        match &self.broken {
+            Some(why) => Err(io::Error::other(why.clone())),
+            None => Ok(self.written),
+        }
+    }
+
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending.iter().map(|(_, data)| data.len()).sum()
+    }
+
+    /// Takes bytes at their place, or says by [`RowStream::synced`] why not.
+    pub(super) fn append(&mut self, offset: u64, mut data: Vec<u8>) {
+        let end = offset.saturating_add(data.len() as u64);
+        if self.broken.is_some() || end <= self.end {
+            return;
+        }
+        match self.end.checked_sub(offset) {
+            // A repeat is shorter than the data.
+            Some(repeated) => drop(data.drain(..repeated as usize)),
+            // A gap.
+            None if data.is_empty() => self.end = offset,
+            None => return self.give_up("what comes before it was not kept"),
+        }
+        let at = self.end;
+        self.end += data.len() as u64;
+        match self.pending.last_mut() {
+            Some((begin, last))
+                if *begin + last.len() as u64 == at && last.len() + data.len() <= FRAME_BYTES =>
+            {
+                last.append(&mut data);
+            }
+            _ if data.is_empty() => {}
+            _ => self.pending.push((at, data)),
+        }
+    }
+
+    /// What is not written is not part of the stream.
+    pub(super) fn give_up(&mut self, why: &str) {
+        self.pending.clear();
+        self.end = self.written;
+        self.broken = Some(why.to_owned());
+    }
+
+    /// Writes what waits. Says no where another server has appended meanwhile.
+    pub(super) async fn write(
+        &self,
+        tx: &mut Connection,
+        key: OutputKey,
+    ) -> Result<bool, StoreError> {
+        let moved = match self.exists {
+            true => of(
+                "UPDATE outputs SET ends = $4
+                 WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3 AND ends = $5",
+                key,
+            )
+            .bind(integer(self.end))
+            .bind(integer(self.written)),
+            false => of(
+                "INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole)
+                 VALUES ($1, $2, $3, $4, 0) ON CONFLICT DO NOTHING",
+                key,
+            )
+            .bind(integer(self.end)),
+        };
+        if moved.execute(tx).await? == 0 {
+            return Ok(false);
+        }
+        for (begin, data) in &self.pending {
+            let end = begin + data.len() as u64;
+            of(
+                "INSERT INTO output_frames (tenant_id, operation_id, stream, begins, ends, bytes)
+                 VALUES ($1, $2, $3, $4, $5, $6)",
+                key,
+            )
+            .bind(integer(*begin))
+            .bind(integer(end))
+            .bind(data.clone())
+            .execute(tx)
+            .await?;
+        }
+        if let Some(until) = self.trims_until() {
+            of(
+                "DELETE FROM output_frames
+                 WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3
+                     AND begins >= $4 AND ends <= $5",
+                key,
+            )
+            .bind(integer(OUTPUT_KEPT_BYTES))
+            .bind(integer(until))
+            .execute(tx)
+            .await?;
+        }
+        Ok(true)
+    }
+
+    /// What [`RowStream::write`] did is in the database.
+    pub(super) fn was_written(&mut self) {
+        self.trimmed = self.trims_until().unwrap_or(self.trimmed);
+        self.exists = true;
+        self.written = self.end;
+        self.pending.clear();
+    }
+
+    /// Up to where the frames behind the head are removed now: not at every write.
+    fn trims_until(&self) -> Option<u64> {
+        let until = self.end.saturating_sub(OUTPUT_KEPT_BYTES);
+        let grown = until.saturating_sub(self.trimmed.max(OUTPUT_KEPT_BYTES));
+        (!self.whole && grown >= OUTPUT_KEPT_BYTES).then_some(until)
+    }
+}
+
+/// From now on all of the stream is kept, if nothing of it is yet.
+pub(super) async fn begin_whole(store: &Store, key: OutputKey) -> Result<(), StoreError> {
+    retried!({
+        let mut tx = store.write(key.tenant).await?;
+        of(
+            "INSERT INTO outputs (tenant_id, operation_id, stream, ends, whole)
+             VALUES ($1, $2, $3, 0, 1) ON CONFLICT DO NOTHING",
+            key,
+        )
+        .execute(&mut tx)
+        .await?;
+        tx.commit().await
+    })
+}
+
+/// The first bytes from an offset on; see [`super::super::Outputs::read`].
+pub(super) async fn read(
+    store: &Store,
+    key: OutputKey,
+    from: u64,
+    max_bytes: usize,
+) -> Result<Option<KeptOutput>, StoreError> {
+    let mut connection = store.read(key.tenant).await?;
+    let mut page = Page::new(from, max_bytes);
+    loop {
+        let frames = of(
+            "SELECT begins, bytes FROM output_frames
+             WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3 AND ends > $4
+             ORDER BY begins LIMIT $5",
+            key,
+        )
+        .bind(integer(page.at()))
+        .bind(FRAMES_READ)
+        .fetch_all(&mut connection)
+        .await?;
+        let is_last = frames.len() < FRAMES_READ as usize;
+        for frame in frames {
+            if !page.take(frame.count("begins")?, &frame.bytes("bytes")?) {
+                return Ok(page.kept());
+            }
+        }
+        if is_last {
+            return Ok(page.kept());
+        }
+    }
+}
+
+/// Takes away everything of a stream.
+pub(super) async fn remove(store: &Store, key: OutputKey) -> Result<(), StoreError> {
+    retried!({
+        let mut tx = store.write(key.tenant).await?;
+        for table in [
+            "DELETE FROM output_frames WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3",
+            "DELETE FROM outputs WHERE tenant_id = $1 AND operation_id = $2 AND stream = $3",
+        ] {
+            of(table, key).execute(&mut tx).await?;
+        }
+        tx.commit().await
+    })
+}
+
+/// A statement about a stream, whose key is `$1` to `$3`.
+fn of<'q>(sql: impl Into<Sql>, key: OutputKey) -> Query<'q> {
+    let stream = match key.kind {
+        OutputKind::Stdout => "stdout",
+        OutputKind::Stderr => "stderr",
+    };
+    query(sql)
+        .bind(key.tenant.to_string())
+        .bind(key.operation.to_string())
+        .bind(stream)
+}
