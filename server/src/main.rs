@@ -24,7 +24,7 @@ use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -156,7 +156,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     )?;
     let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
     // From here on a signal means to stop in order, however early it comes.
-    let asked_to_stop = stop_signals()?;
+    let mut asked_to_stop = StopSignals::listen()?;
     let descriptors = allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
@@ -166,8 +166,9 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         .open()
         .await
         .context("failed to open the database")?;
-    let outputs = Outputs::start(&folder.join("output"))
-        .context("failed to make the folder for the output of commands")?;
+    let outputs = Outputs::open(&folder.join("output"), &store)
+        .await
+        .context("failed to open the output of commands")?;
     let tls = tls(&settings.tls, folder)?;
     let archives = Archives::in_folder(&settings.downloads)?;
     let listener = TcpListener::bind(settings.listen)
@@ -241,8 +242,13 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         server_api::router(doors),
         stop.clone(),
     ));
-    asked_to_stop.await;
-    tracing::info!("stopping");
+    asked_to_stop.next().await;
+    app.leave();
+    tracing::info!(drain_ms = settings.drain.as_millis() as u64, "stopping");
+    tokio::select! {
+        () = tokio::time::sleep(settings.drain) => {}
+        () = asked_to_stop.next() => {}
+    }
     stop.cancel();
     serving.await?;
     if let Some(alone) = alone {
@@ -380,16 +386,24 @@ fn allow_many_descriptors() -> usize {
     })
 }
 
-/// Listens for the signals at once; what it returns waits for the first.
-fn stop_signals() -> anyhow::Result<impl Future<Output = ()>> {
-    let (mut terminate, mut interrupt) = (
-        signal(SignalKind::terminate())?,
-        signal(SignalKind::interrupt())?,
-    );
-    Ok(async move {
+/// What asks the server to stop. They are listened for from [`StopSignals::listen`] on.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    })
+    }
 }

@@ -44,6 +44,9 @@ use self::{
 };
 pub(crate) use self::{database::Database, model::ModelChoice};
 
+/// The longest that a server may go on after it was asked to stop.
+const DRAIN_AT_MOST: Duration = Duration::from_secs(300);
+
 /// The server of Gantry, a control plane for AI agents that work on your own machines.
 #[derive(Parser)]
 #[command(name = "gantry-server", version = shared_program::VERSION)]
@@ -213,6 +216,9 @@ struct ServerSection {
     /// The folder with the programs of runners that the server hands out [default: `downloads` beside the
     /// server's program].
     downloads: Option<PathBuf>,
+    /// So long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
+    /// sends it nothing more; at most 300000 [default: 0].
+    drain_ms: Option<u32>,
 }
 
 #[derive(Default, Deserialize)]
@@ -247,6 +253,8 @@ pub(crate) struct Settings {
     pub(crate) client_address: Option<HeaderName>,
     /// Where the archives with a runner's programs are, if there are any.
     pub(crate) downloads: PathBuf,
+    /// How long the server goes on once it was asked to stop.
+    pub(crate) drain: Duration,
     pub(crate) link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
     pub(crate) ephemeral_silence: Duration,
@@ -340,6 +348,7 @@ impl Settings {
             limits: file.connections.limits()?,
             client_address,
             downloads: file.server.downloads.unwrap_or(environment.downloads),
+            drain: drain(file.server.drain_ms)?,
             link: file.link.options()?,
             ephemeral_silence: file.runners.ephemeral_silence()?,
             turns: file.turns.limits(file.runners.waited_for()?)?,
@@ -369,6 +378,17 @@ pub(crate) fn database(
 ) -> anyhow::Result<Database> {
     let file = read_file(config, home)?;
     file.database.choose(environment.database_url, home)
+}
+
+fn drain(ms: Option<u32>) -> anyhow::Result<Duration> {
+    let drain = Duration::from_millis(ms.unwrap_or(0).into());
+    if drain > DRAIN_AT_MOST {
+        bail!(
+            "drain_ms under [server] in gantry.toml is at most {}",
+            DRAIN_AT_MOST.as_millis()
+        );
+    }
+    Ok(drain)
 }
 
 /// The header that names a client's address: believed only where every connection is a proxy's.

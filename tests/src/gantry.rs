@@ -5,6 +5,7 @@
 
 mod ask;
 mod process;
+mod rolling;
 mod runner;
 mod screen;
 mod setup;

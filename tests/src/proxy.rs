@@ -89,6 +89,7 @@ pub struct Passed {
 #[derive(Debug)]
 pub struct Proxy {
     url: String,
+    target: watch::Sender<SocketAddr>,
     weather: watch::Sender<Weather>,
     passed: watch::Sender<Passed>,
     serving: AbortHandle,
@@ -107,9 +108,17 @@ impl Proxy {
         } = Before::server(url).await;
         let weather = watch::Sender::new(Weather::default());
         let passed = watch::Sender::new(Passed::default());
-        let serving = tokio::spawn(serve(listener, target, weather.subscribe(), passed.clone()));
+        let target = watch::Sender::new(target);
+        let serving = serve(
+            listener,
+            target.subscribe(),
+            weather.subscribe(),
+            passed.clone(),
+        );
+        let serving = tokio::spawn(serving);
         Self {
             url,
+            target,
             weather,
             passed,
             serving: serving.abort_handle(),
@@ -119,6 +128,16 @@ impl Proxy {
     /// Where a runner finds the server behind it.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// New connections go to another server at this address.
+    ///
+    /// # Panics
+    /// If it is no address with a port.
+    pub fn leads_to(&self, url: &str) {
+        let address = url.rsplit("://").next().unwrap_or_default();
+        let address = address.parse().expect("an address and a port");
+        self.target.send_replace(address);
     }
 
     /// Changes what the network is like.
@@ -207,7 +226,7 @@ impl Drop for Proxy {
 
 async fn serve(
     listener: TcpListener,
-    target: SocketAddr,
+    target: watch::Receiver<SocketAddr>,
     weather: watch::Receiver<Weather>,
     passed: watch::Sender<Passed>,
 ) {
@@ -224,7 +243,8 @@ async fn serve(
             passed.connections += 1;
         });
         let refused = weather.borrow().refuses;
-        match TcpStream::connect(target).await {
+        let server = *target.borrow();
+        match TcpStream::connect(server).await {
             Ok(server) if !refused => {
                 connections.spawn(connection(
                     number,

@@ -66,6 +66,7 @@ mod scenarios {
     mod tools;
     mod turn_places;
     mod unheard;
+    mod upgrades;
     mod waits;
     mod websocket;
     mod websocket_ends;

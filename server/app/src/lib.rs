@@ -215,6 +215,7 @@ pub struct App {
     links: Links,
     model: ModelInfo,
     tasks: TaskTracker,
+    leaving: CancellationToken,
     stop: CancellationToken,
 }
 
@@ -369,6 +370,7 @@ impl App {
             links,
             model,
             tasks,
+            leaving: CancellationToken::new(),
             stop: parts.stop,
         })
     }
@@ -389,6 +391,16 @@ impl App {
     /// If the store does not answer.
     pub async fn ready(&self) -> Result<(), AppError> {
         Ok(self.store.check().await?)
+    }
+
+    /// The server will stop soon: new requests should go to another one.
+    pub fn leave(&self) {
+        self.leaving.cancel();
+    }
+
+    /// Whether the server will stop soon.
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.is_cancelled()
     }
 
     /// Serves the link of a runner that has proved itself, until it ends. Whatever comes out of

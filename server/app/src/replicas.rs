@@ -1,5 +1,6 @@
 //! This server process among those that use the same database (`server_store::OtherReplica`): it renews its
-//! row, and removes the rows of those that stopped renewing theirs.
+//! row, and removes the rows of those that stopped renewing theirs. The turns of a server that is gone are
+//! looked at, whether it was removed or has stopped in order.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{AppError, turns::Turns};
 
-/// How often a replica renews its row.
-const RENEWED_EVERY: Duration = Duration::from_secs(5);
+/// How often a replica renews its row, and looks at those of the others: so long the turns of a server that
+/// stops may wait for another one.
+const RENEWED_EVERY: Duration = Duration::from_secs(1);
 
 /// After this long without a renewal a replica is held for dead.
 const LEASE: Duration = Duration::from_secs(20);
@@ -34,30 +36,48 @@ impl Replicas {
         if !self.store.is_shared() {
             return;
         }
-        let mut seen = Seen::new();
+        // A server that goes before the first look is not seen to go, so all turns are looked at after that.
+        let mut seen = None;
         loop {
+            if let Err(error) = self.look(&mut seen).await {
+                tracing::warn!(%error, "the lease of this server cannot be renewed; trying again");
+            }
             tokio::select! {
                 () = tokio::time::sleep(RENEWED_EVERY) => {}
                 () = stop.cancelled() => return,
             }
-            if let Err(error) = self.look(&mut seen).await {
-                tracing::warn!(%error, "the lease of this server cannot be renewed; trying again");
-            }
         }
     }
 
-    async fn look(&self, seen: &mut Seen) -> Result<(), AppError> {
+    async fn look(&self, seen: &mut Option<Seen>) -> Result<(), AppError> {
         let now = self.clock.now();
         let others = self.store.renew_replica(self.replica, &self.place, now);
-        let silent = silent(seen, others.await?, self.clock.monotonic());
+        let others = others.await?;
+        let is_first = seen.is_none();
+        let seen = seen.get_or_insert_default();
+        let has_left = has_left(seen, &others);
+        if has_left {
+            tracing::info!("another server has stopped; its turns are taken over");
+        }
+        if has_left || is_first {
+            self.turns.wake_unfinished();
+        }
+        let silent = silent(seen, others, self.clock.monotonic());
         for OtherReplica { id, renewals } in silent {
             if self.store.end_replica(id, Some(renewals)).await? {
+                seen.remove(&id);
                 tracing::warn!(replica.id = %id, "another server has not renewed its lease; its turns are taken over");
                 self.turns.wake_unfinished();
             }
         }
         Ok(())
     }
+}
+
+/// Whether one that was there is gone.
+fn has_left(seen: &Seen, others: &[OtherReplica]) -> bool {
+    let is_there = |id| others.iter().any(|other| other.id == id);
+    seen.keys().any(|id| !is_there(*id))
 }
 
 /// Those that were not renewed for the length of a lease. Forgets those that are gone.
@@ -86,7 +106,10 @@ mod tests {
         assert_eq!(silent(&mut seen, other(7), at(119)), []);
         assert_eq!(silent(&mut seen, other(8), at(120)), []);
         assert_eq!(silent(&mut seen, other(8), at(140)), other(8));
+        assert!(!has_left(&seen, &other(9)));
+        assert!(has_left(&seen, &[]));
         assert_eq!(silent(&mut seen, vec![], at(141)), []);
+        assert!(!has_left(&seen, &[]), "that is told once");
         assert_eq!(silent(&mut seen, other(8), at(150)), []);
     }
 }

@@ -1,5 +1,5 @@
-//! The durable truth of the server: a database on SQLite or PostgreSQL, and beside it the output of
-//! operations in files ([`Outputs`]).
+//! The durable truth of the server: a database on SQLite or PostgreSQL, and the output of operations
+//! ([`Outputs`]), beside it in files or in it.
 //!
 //! One concrete [`Store`], one file per noun. Rules:
 //!

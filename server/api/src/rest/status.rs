@@ -16,8 +16,11 @@ pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The process answers and its database does.
+/// The process answers, its database does, and it is not about to stop.
 pub(crate) async fn readyz(State(doors): State<Doors>) -> Response {
+    if doors.app.is_leaving() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the server stops\n").into_response();
+    }
     match doors.app.ready().await {
         Ok(()) => "ok\n".into_response(),
         Err(_) => (

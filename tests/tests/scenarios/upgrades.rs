@@ -1,0 +1,101 @@
+//! Servers that take each other's place on one PostgreSQL, as `helm upgrade` and `helm rollback` do it, while
+//! people work. `ROLLS=20` takes more of them.
+
+use shared_client::PING_EVERY;
+use shared_types::event::{CallOutcome, TurnOutcome};
+use tests::{
+    gantry::{Gantry, Setup, eventually},
+    postgres::Postgres,
+    proxy::Proxy,
+    report::report,
+    work::Work,
+};
+
+async fn on_postgres(settings: &str) -> (Postgres, Gantry, Proxy) {
+    let postgres = Postgres::start();
+    let setup = Setup {
+        database: Some(postgres.database()),
+        settings: settings.to_owned(),
+        ..Setup::default()
+    };
+    let gantry = Gantry::with(setup).await;
+    let front = Proxy::before(gantry.url()).await;
+    (postgres, gantry, front)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the number of servers of a longer run"
+)]
+fn rolls() -> u32 {
+    let rolls = std::env::var("ROLLS");
+    rolls.map_or(3, |rolls| rolls.parse().expect("ROLLS is a number"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_take_each_others_place_under_load_lose_nothing() {
+    let rolls = rolls();
+    let (_postgres, mut gantry, front) = on_postgres("").await;
+    let runner = gantry.runner_by_way_of(front.url(), "laptop").await;
+    // One command runs through all of it; others begin and end before and after each.
+    let long = Work(83);
+    let mut talk = gantry.talk_by_way_of(front.url(), PING_EVERY).await;
+    let turn = talk.send(&format!("run {}", long.until_enough())).await;
+    eventually("the work begins", || async { long.effects(&runner) }).await;
+    let mut other = gantry.talk_by_way_of(front.url(), PING_EVERY).await;
+    for roll in 0..rolls {
+        let under_way = Work(100 + roll);
+        let begun = other
+            .send(&format!("run {}", under_way.until_enough()))
+            .await;
+        eventually("it begins", || async { under_way.effects(&runner) }).await;
+        gantry.roll(&front).await;
+        under_way.is_enough(&runner.workspace());
+        let told = other.ended(begun).await;
+        assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+        let [(CallOutcome::Completed, text)] = told.calls()[..] else {
+            panic!("roll {roll}: {:?}", told.calls());
+        };
+        under_way.is_done(&runner, text).await;
+        let answer = other.say(&format!("run echo {roll} >> rolls")).await;
+        assert_eq!(answer.calls()[0].0, CallOutcome::Completed);
+    }
+    long.is_enough(&runner.workspace());
+    let told = talk.ended(turn).await;
+    assert_eq!(told.outcome, TurnOutcome::Completed, "{:?}", told.reason);
+    let lines = long.lines(&runner).await;
+    long.had_one_effect(&runner);
+    // The servers that kept the output are all gone but the last.
+    let operation = told.operations()[0].to_string();
+    let whole = gantry.cli(&["output", &operation]).await;
+    assert!(whole.status.success(), "{whole:?}");
+    long.is_whole(lines, &whole.stdout);
+    let rolled = runner.file("rolls").expect("it is there");
+    assert_eq!(rolled.lines().count(), rolls as usize, "{rolled}");
+    report(&format!(
+        "{rolls} servers took each other's place; {lines} lines whole"
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_asked_to_stop_says_so_for_a_while_and_serves_on_until_then() {
+    let (_postgres, gantry, _) = on_postgres("[server]\ndrain_ms = 300000\n").await;
+    let ready = async || {
+        let answer = reqwest::get(format!("{}/readyz", gantry.url())).await;
+        answer.expect("it answers").status().as_u16()
+    };
+    assert_eq!(ready().await, 200);
+    gantry.signal_server("TERM");
+    eventually("it says that it stops", || async {
+        (ready().await == 503).then_some(())
+    })
+    .await;
+    gantry.client().sessions(1).await.expect("it serves on");
+    // A second signal ends the wait.
+    gantry.signal_server("TERM");
+    eventually("it is gone", || async {
+        let gone = reqwest::get(format!("{}/livez", gantry.url())).await;
+        gone.is_err().then_some(())
+    })
+    .await;
+}
