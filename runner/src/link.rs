@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 use shared_link::runner::Ended;
 use shared_telemetry::runner::{LINK_FAILURES, LINKED};
 use shared_types::{Clock, Digest, Entropy, JournalId};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
@@ -32,6 +35,7 @@ use crate::{
     key::RunnerKey,
     network::NetworkNews,
     operations::{Gone, Operations},
+    room::Room,
 };
 
 /// An attempt that takes longer than this once the host's network has changed is begun anew.
@@ -45,6 +49,7 @@ pub(crate) struct LinkKeeper {
     pub(crate) key: RunnerKey,
     pub(crate) introduction: Introduction,
     pub(crate) operations: Operations,
+    pub(crate) room: watch::Receiver<Option<Room>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) backoff: Backoff,
@@ -147,6 +152,7 @@ impl LinkKeeper {
             key: &self.key,
             server: &self.enrolled.server_identity,
             operations: &self.operations,
+            room: &self.room,
             entropy: &self.entropy,
             clock: &self.clock,
             goodbye: &self.goodbye,

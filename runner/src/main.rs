@@ -22,6 +22,7 @@ mod names;
 mod network;
 mod operations;
 mod processes;
+mod room;
 mod sandboxes;
 mod server_url;
 mod status;
@@ -266,7 +267,7 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         let stop = daemon::signals().context("cannot listen for signals")?;
         if let MetricsAt::Address(address) = args.metrics {
             let shown = shared_telemetry::install_metrics(runner::ALL, env!("CARGO_PKG_VERSION"))?;
-            tokio::spawn(metrics::serve(address, shown, options.home.clone()));
+            tokio::spawn(metrics::serve(address, shown));
         }
         Ok(daemon::run(options, stop).await?)
     });

@@ -11,6 +11,7 @@ mod challenges;
 mod context;
 mod enrolment;
 mod error;
+mod fleet_figures;
 mod follow;
 mod gate;
 mod isolation;
@@ -91,6 +92,7 @@ pub use turns::TurnLimits;
 use crate::{
     allowance::Allowance,
     enrolment::ServerKeys,
+    fleet_figures::FleetFigures,
     gate::Gate,
     keys::SigningKey,
     live::LiveHub,
@@ -146,13 +148,14 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn links(&self, hub: &LiveHub) -> Links {
+    fn links(&self, hub: &LiveHub, fleet: &Arc<FleetFigures>) -> Links {
         let rows = ports::Rows {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
             hub: hub.clone(),
             clock: self.clock.clone(),
             replica: self.replica,
+            fleet: Arc::clone(fleet),
         };
         Links::start(
             Arc::new(rows),
@@ -233,7 +236,8 @@ impl App {
             .await?;
         let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
         let model = parts.models.first().info();
-        let links = parts.links(&hub);
+        let fleet = Arc::new(FleetFigures::default());
+        let links = parts.links(&hub, &fleet);
         let gate = Gate::new(parts.store.clone());
         let settings = Settings::new(
             (parts.store.clone(), gate.clone()),
@@ -288,7 +292,7 @@ impl App {
         );
         let runners = Runners::new(
             (store.clone(), gate.clone()),
-            (links.clone(), hub.clone()),
+            (links.clone(), hub.clone(), fleet.clone()),
             join_tokens,
             allowance.clone(),
             parts.isolation.clone(),
@@ -333,7 +337,7 @@ impl App {
             entropy: entropy.clone(),
         };
         operations.resume(&tasks, parts.stop.clone());
-        let stock = StockTaker::new(store.clone(), clock.clone());
+        let stock = StockTaker::new(store.clone(), clock.clone(), fleet);
         let audit = Audit {
             store: store.clone(),
             gate: gate.clone(),

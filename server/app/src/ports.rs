@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        self, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError, RunnerState,
-        SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
+        self, Figures, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError,
+        RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
     },
 };
 use server_store::{
@@ -22,6 +22,7 @@ use shared_types::{
 };
 
 use crate::{
+    fleet_figures::FleetFigures,
     live::LiveHub,
     measured::{operation_ended, operation_ended_twice},
 };
@@ -200,6 +201,7 @@ pub(crate) struct Rows {
     pub(crate) hub: LiveHub,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
+    pub(crate) fleet: Arc<FleetFigures>,
 }
 
 #[async_trait]
@@ -296,7 +298,12 @@ impl LinkRows for Rows {
         }
     }
 
+    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures) {
+        self.fleet.told(who.runner, generation, figures);
+    }
+
     async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
+        self.fleet.forget(who.runner, generation);
         let shown = (self.clock.now(), accepted);
         if let Err(error) = self
             .store

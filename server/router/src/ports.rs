@@ -8,8 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
-    HelloFacts, PoolFacts, Remembered, RunnerState, SandboxFacts, SandboxReport, Seen, Settled,
-    StoredIntent, TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation,
+    Figures, HelloFacts, PoolFacts, Remembered, RunnerState, SandboxFacts, SandboxReport, Seen,
+    Settled, StoredIntent, TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation,
     lost_to_silence, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream, Request};
@@ -237,6 +237,9 @@ pub trait LinkRows: Send + Sync {
     /// Stores a sign of life. Where the link does not hold any more nothing is stored, and the answer
     /// is why; a store that does not answer says nothing.
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
+
+    /// How the runner says it is, over the link of this generation. It is for people and metrics.
+    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures);
 
     /// The link of this generation ended, over which the runner said that it has accepted so many
     /// operations. A generation that is not current changes nothing.

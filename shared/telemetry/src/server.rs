@@ -149,6 +149,14 @@ list! {
     RUNNERS: Gauge Count "gantry_runners" [state] &[&["online", "offline", "locked"]];
     /// Runners that are online, by whether their version is the server's.
     RUNNER_VERSIONS: Gauge Count "gantry_runners_by_version" [version] &[&["same", "other"]];
+    /// Operations that run now on the runners that are linked to this server process, as those say themselves.
+    FLEET_OPERATIONS_RUNNING: Gauge Count "gantry_fleet_operations_running";
+    /// Output of commands that is kept on the disks of the runners that are linked to this server process until it has it, in bytes.
+    FLEET_SPOOL_BYTES: Gauge Bytes "gantry_fleet_spool_bytes";
+    /// Room on the disks of the runners that are linked to this server process, in bytes, all together.
+    FLEET_DISK_FREE_BYTES: Gauge Bytes "gantry_fleet_disk_free_bytes";
+    /// Runners that are linked to this server process and have less than 2 GiB of room on their disk; `gantry runners` shows which.
+    FLEET_LOW_ON_DISK: Gauge Count "gantry_fleet_low_on_disk";
     /// Links of runners that this server process serves now.
     LINKS: Gauge Count "gantry_links";
     /// Links that ended, by reason. A runner that stays links again.

@@ -310,8 +310,14 @@ impl LinkTask {
                     heard.map(|()| open.machine.accepted_sequence())
                 })??;
                 self.accepted(accepted);
-                let reports = self.link.with(|open| open.machine.take_reports())?;
+                let (reports, figures) = self
+                    .link
+                    .with(|open| (open.machine.take_reports(), open.machine.take_figures()))?;
                 self.reports.add(reports);
+                if let Some(figures) = figures {
+                    let (rows, link) = (&self.serving.rows, self.link.generation());
+                    rows.figures(&self.who, link, figures);
+                }
             }
             Event::Writable(Some(permit)) => {
                 // Somebody else may have sent it in place of his own.

@@ -190,7 +190,7 @@ async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
         link.next_with_heartbeats().await,
         server_frame::Kind::Heartbeat(_)
     ));
-    link.send(Kind::Heartbeat(v1::Heartbeat {})).await;
+    link.send(Kind::Heartbeat(v1::Heartbeat::default())).await;
     eventually(|| world.store.rows().heard > 0).await;
     let (_, end) = link.goodbye().await;
     assert_eq!(end, LinkEnd::Silent);

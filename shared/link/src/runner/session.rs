@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
-    v1::{self, runner_frame, server_frame},
+    v1::{self, server_frame},
 };
 use shared_types::limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE};
 
 use super::orders::{self, Order, Received};
 use crate::{
     pulse::{Beat, Pulse},
-    wire::from_runner,
+    wire::{self, Figures},
 };
 
 /// What a server may choose for the times of a link.
@@ -119,16 +119,20 @@ impl Session {
         self.pulse.heard(now);
     }
 
-    /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them.
+    /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them; `figures`
+    /// go with it.
     ///
     /// # Errors
     /// The server was silent for too long.
-    pub fn tick(&mut self, now: Duration, random: u8) -> Result<Option<v1::RunnerFrame>, Ended> {
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        random: u8,
+        figures: Option<Figures>,
+    ) -> Result<Option<v1::RunnerFrame>, Ended> {
         match self.pulse.tick(now, random) {
             Beat::Silent => Err(Ended::Silent(self.pulse.silence())),
-            Beat::Due => Ok(Some(from_runner(runner_frame::Kind::Heartbeat(
-                v1::Heartbeat {},
-            )))),
+            Beat::Due => Ok(Some(wire::heartbeat(figures))),
             Beat::Nothing => Ok(None),
         }
     }

@@ -68,7 +68,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
         operation_frame(1, false),
         credit(1 << 20),
         commit,
-        server(Kind::Heartbeat(v1::Heartbeat {})),
+        server(Kind::Heartbeat(v1::Heartbeat::default())),
         operation_frame(1, true),
         credit(u64::MAX),
         cancel(1),
@@ -260,7 +260,7 @@ fn exec_frames() -> Vec<v1::RunnerFrame> {
         output(2, b"e\n"),
         runner(Kind::Gap(gap)),
         output(1000, b"tail of"),
-        runner(Kind::Heartbeat(v1::Heartbeat {})),
+        runner(Kind::Heartbeat(v1::Heartbeat::default())),
         runner(Kind::CancelAnswer(cancelled)),
         ended(1, v1::ended::Outcome::Exited(exited)),
         runner(Kind::Goodbye(v1::Goodbye {

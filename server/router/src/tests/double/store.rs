@@ -443,6 +443,8 @@ impl Operations for Store {
 
 #[async_trait]
 impl LinkRows for Store {
+    fn figures(&self, _: &LinkIdentity, _: Generation, _: Figures) {}
+
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
         self.weather.before().await?;
         Ok(self.shown_by(who.runner))
