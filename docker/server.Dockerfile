@@ -4,9 +4,6 @@
 #   docker build --file docker/server.Dockerfile --tag gantry-server .
 #   docker run --read-only --publish 127.0.0.1:7000:7000 --volume gantry:/var/lib/gantry/server gantry-server \
 #       run --listen 0.0.0.0:7000 --behind-proxy
-#
-# There is no HEALTHCHECK: it would need a program of the image, and gantry-server has no verb that asks a running
-# server. Kubernetes asks /livez and /readyz itself.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
 
@@ -41,5 +38,7 @@ ENV GANTRY_HOME=/var/lib/gantry \
 VOLUME ["/var/lib/gantry/server"]
 EXPOSE 7000
 USER 65532:65532
+# Kubernetes asks /livez and /readyz itself.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["gantry-server", "health"]
 ENTRYPOINT ["gantry-server"]
 CMD ["run"]
