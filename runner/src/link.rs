@@ -89,6 +89,7 @@ impl LinkKeeper {
             }
             let served = progress.welcomed.map(|since| since.elapsed());
             let wait = self.backoff.failed(served, self.random());
+            let wait = wait.max(self.spread(&error));
             tracing::warn!(
                 runner.id = %self.introduction.runner,
                 server = %self.endpoints.last(),
@@ -205,6 +206,16 @@ impl LinkKeeper {
             Err(error) => {
                 tracing::warn!(%error, "the server's new certificate cannot be remembered")
             }
+        }
+    }
+
+    /// How long a server that stops has this runner stay away: so many do not come to the next one at once.
+    fn spread(&self, error: &LinkError) -> Duration {
+        match error {
+            LinkError::Ended(Ended::Goodbye {
+                reconnect_within, ..
+            }) => reconnect_within.mul_f64(self.random() as f64 / u64::MAX as f64),
+            _ => Duration::ZERO,
         }
     }
 

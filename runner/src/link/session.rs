@@ -278,6 +278,7 @@ async fn leave(
     let goodbye = runner_frame::Kind::Goodbye(v1::Goodbye {
         reason: reason.to_owned(),
         for_good,
+        ..v1::Goodbye::default()
     });
     let kind = Some(goodbye);
     let _ = outgoing.send(v1::RunnerFrame { kind }).await;

@@ -308,6 +308,7 @@ async fn a_server_that_does_not_welcome_now_is_asked_again(over: Transport) {
     link.send(server_frame::Kind::Goodbye(v1::Goodbye {
         reason,
         for_good: false,
+        ..v1::Goodbye::default()
     }))
     .await;
     welcomed(&mut server).await;

@@ -19,7 +19,10 @@ mod reports;
 mod seal;
 mod shown;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
 
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
@@ -158,6 +161,8 @@ struct Serving {
     entropy: Arc<dyn Entropy>,
     options: LinkOptions,
     shutdown: CancellationToken,
+    /// Links that are being served.
+    links: AtomicU32,
 }
 
 impl std::fmt::Debug for Serving {
@@ -186,6 +191,7 @@ impl Links {
                 entropy,
                 options,
                 shutdown,
+                links: AtomicU32::new(0),
             }),
             collectors: Collectors::new(),
         }

@@ -351,6 +351,7 @@ async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind(
         Kind::Goodbye(v1::Goodbye {
             reason: "x".repeat(MAX_FRAME_BYTES - 1024),
             for_good: false,
+            ..v1::Goodbye::default()
         })
     };
     for _ in 0..16 {

@@ -58,6 +58,7 @@ async fn broken(over: Over, number: usize, url: &str, token: &str) -> (String, &
         Kind::Goodbye(v1::Goodbye {
             reason: "x".repeat(bytes),
             for_good: false,
+            ..v1::Goodbye::default()
         })
     };
     match number % 6 {

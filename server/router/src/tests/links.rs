@@ -203,8 +203,12 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
     let runner = Runner::new(1, "one");
     let link = world.link(&runner).await;
     world.shutdown.cancel();
-    let (_, end) = link.goodbye().await;
+    let (goodbye, end) = link.last_words().await;
     assert_eq!(end, LinkEnd::Shutdown);
+    assert_eq!(
+        goodbye.reconnect_within_ms, 1,
+        "a millisecond for each link"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,6 +236,7 @@ async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
         link.send(Kind::Goodbye(v1::Goodbye {
             reason: reason.clone(),
             for_good,
+            ..v1::Goodbye::default()
         }))
         .await;
         assert_eq!(link.hang_up().await, end(reason));

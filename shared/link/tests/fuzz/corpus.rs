@@ -63,6 +63,7 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
     let goodbye = server(Kind::Goodbye(v1::Goodbye {
         reason: "bye".to_owned(),
         for_good: false,
+        ..v1::Goodbye::default()
     }));
     let exec = vec![
         operation_frame(1, false),
@@ -266,6 +267,7 @@ fn exec_frames() -> Vec<v1::RunnerFrame> {
         runner(Kind::Goodbye(v1::Goodbye {
             reason: "bye".to_owned(),
             for_good: false,
+            ..v1::Goodbye::default()
         })),
     ]
 }

@@ -261,7 +261,7 @@ impl World {
                 self.runner.compact();
                 self.memory_is_gone();
             }
-            None | Some(Ended::Silent(_) | Ended::Goodbye(_)) => {}
+            None | Some(Ended::Silent(_) | Ended::Goodbye { .. }) => {}
             Some(broken) => panic!("the runner holds the server for broken: {broken}"),
         }
     }
