@@ -36,6 +36,7 @@ mod sessions;
 mod settings;
 mod silence;
 mod silent;
+mod spans;
 mod stock;
 mod sweep;
 #[cfg(test)]
