@@ -27,7 +27,7 @@ use server_app::{
 };
 use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
-use shared_telemetry::{MetricsHandle, server};
+use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
 use tokio::{net::TcpListener, sync::watch};
@@ -172,12 +172,25 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         Arc::new(SystemClock::new()),
     )?;
     let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
+    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
+        (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
+    let replica = ReplicaId::generate(&*clock, &*entropy);
+    if let Some(traces) = settings.traces {
+        let options = TraceOptions {
+            endpoint: traces.endpoint,
+            sample: traces.sample,
+            service: "gantry-server",
+            version: env!("CARGO_PKG_VERSION"),
+            instance: replica.to_string(),
+            sent: &server::SPANS_SENT,
+            dropped: &server::SPANS_DROPPED,
+        };
+        shared_telemetry::traces::install_traces(&options, entropy.clone())?;
+    }
     // From here on a signal means to stop in order, however early it comes.
     let mut signals = Signals::listen()?;
     let descriptors = allow_many_descriptors();
     make_private_folder(&folder.join("keys"))?;
-    let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
-        (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
     let alone = Alone::in_folder(folder).await?;
     let store = (settings.database)
         .open()
@@ -201,7 +214,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
     let app = App::start(Parts {
         store,
         outputs,
-        models: models(settings.model, &entropy)?,
+        models: models(settings.model, &clock, &entropy)?,
         operator: settings.defaults,
         model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
@@ -211,7 +224,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         turns: settings.turns,
         isolation: Arc::new(settings.isolation),
         user_limits: settings.user_limits,
-        replica: ReplicaId::generate(&*clock, &*entropy),
+        replica,
         place: alone.place(clock.boot())?,
         clock: clock.clone(),
         entropy: entropy.clone(),
@@ -238,6 +251,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         limits: settings.limits,
         names: names.clone(),
         https: tls.is_some() || settings.behind_proxy,
+        clock: clock.clone(),
     };
     let tls = tls.map(watch::Sender::new);
     tokio::spawn(upkeep(metrics));
@@ -290,6 +304,7 @@ async fn serve(origin: Origin) -> anyhow::Result<()> {
         alone.await?;
     }
     app.stopped().await;
+    shared_telemetry::traces::flush().await;
     Ok(())
 }
 
@@ -349,10 +364,15 @@ async fn announce(
     Ok(())
 }
 
-fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Models> {
+fn models(
+    choice: ModelChoice,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+) -> anyhow::Result<Models> {
     let (first, others) = match choice {
         ModelChoice::Practice => {
-            return Ok(Models::new(Arc::new(Measured::new(Practice)), []));
+            let practice = Measured::new(Practice, clock.clone());
+            return Ok(Models::new(Arc::new(practice), []));
         }
         ModelChoice::OpenAi(first, others) => (*first, others),
     };
@@ -360,16 +380,22 @@ fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Mod
         model,
         ..first.clone()
     });
-    let others: anyhow::Result<Vec<_>> = others.map(|options| vendor(options, entropy)).collect();
-    Ok(Models::new(vendor(first, entropy)?, others?))
+    let others: anyhow::Result<Vec<_>> = others
+        .map(|options| vendor(options, clock, entropy))
+        .collect();
+    Ok(Models::new(vendor(first, clock, entropy)?, others?))
 }
 
-fn vendor(options: OpenAiOptions, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
+fn vendor(
+    options: OpenAiOptions,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+) -> anyhow::Result<Arc<dyn Model>> {
     let vendor = OpenAi::new(options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
     let retry = RetryOptions::default();
     let retry = Retry::new(vendor, retry, entropy.clone());
-    Ok(Arc::new(Measured::new(retry)))
+    Ok(Arc::new(Measured::new(retry, clock.clone())))
 }
 
 fn make_private_folder(folder: &Path) -> anyhow::Result<()> {

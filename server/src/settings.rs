@@ -13,6 +13,7 @@ mod listen;
 mod metrics;
 mod model;
 mod runners;
+mod traces;
 mod turns;
 
 use std::{
@@ -40,6 +41,7 @@ use self::{
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
+    traces::{TraceSettings, TracesSection},
     turns::TurnsSection,
 };
 pub(crate) use self::{database::Database, model::ModelChoice};
@@ -155,6 +157,9 @@ pub(crate) struct RunArgs {
     /// Where to answer `GET /metrics` without a key, such as 127.0.0.1:9464 [default: nowhere].
     #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
     metrics: Option<Listen>,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317 [default: none].
+    #[arg(long, value_name = "URL", env = "GANTRY_TRACES")]
+    traces: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
     /// The log filter, such as `info` or `info,server_router=debug`.
@@ -215,6 +220,7 @@ struct File {
     model: ModelSection,
     defaults: DefaultsSection,
     metrics: MetricsSection,
+    traces: TracesSection,
     log: LogSection,
 }
 
@@ -259,6 +265,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// Where the metrics are without a key, if anywhere.
     pub(crate) metrics: Option<SocketAddr>,
+    /// Where spans of traces are sent, if anywhere.
+    pub(crate) traces: Option<TraceSettings>,
     /// Names under which the server may be asked, beside those that it finds out itself.
     pub(crate) names: Vec<String>,
     /// Whether something before the server ends TLS.
@@ -359,6 +367,7 @@ impl Settings {
                 .metrics
                 .or(file.metrics.listen)
                 .map(|listen| listen.address),
+            traces: file.traces.settings(args.traces)?,
             names: host_names(given, file.server.names)?,
             behind_proxy,
             tls,
@@ -522,6 +531,31 @@ mod tests {
             ..RunArgs::default()
         };
         assert_eq!(port(at(flag)), Some(9000), "a flag goes before the file");
+    }
+
+    #[test]
+    fn traces_are_sent_only_where_a_collector_is_named() {
+        let traces = |toml: &str, flag: Option<&str>| {
+            let args = RunArgs {
+                traces: flag.map(str::to_owned),
+                ..RunArgs::default()
+            };
+            resolve(toml, args).expect("it is fine").traces
+        };
+        assert_eq!(traces("", None), None);
+        assert_eq!(traces("[traces]\nsample = 0.5\n", Some("")), None);
+        let file = "[traces]\nendpoint = \"http://collector:4317\"\nsample = 0.5\n";
+        let of_file = TraceSettings {
+            endpoint: "http://collector:4317".to_owned(),
+            sample: 0.5,
+        };
+        assert_eq!(traces(file, None), Some(of_file));
+        let flag = traces(file, Some("http://127.0.0.1:4317")).expect("a collector");
+        assert_eq!(flag.endpoint, "http://127.0.0.1:4317");
+        for wrong in ["endpoint = \"https://collector:4317\"", "sample = 1.5"] {
+            let message = error(&format!("[traces]\n{wrong}\n"), RunArgs::default());
+            assert!(message.contains("traces"), "{message}");
+        }
     }
 
     #[test]

@@ -65,6 +65,7 @@ mod scenarios {
     mod terminal;
     mod thinking;
     mod tools;
+    mod traces;
     mod turn_places;
     mod unheard;
     mod upgrades;

@@ -38,6 +38,7 @@ mod sessions;
 mod settings;
 mod silence;
 mod silent;
+mod spans;
 mod stock;
 mod sweep;
 #[cfg(test)]

@@ -72,6 +72,7 @@ impl Intents for SessionIntents {
             start_by: intent.start_by,
             deadline_at: intent.deadline,
             label: label(request),
+            trace: intent.trace,
         };
         match self
             .store
@@ -147,7 +148,7 @@ impl Operations for TenantOperations {
                 Ok(Settled::Already(stored))
             }
             server_store::Settled::First { ran, late } => {
-                operation_ended(id, &ran, outcome);
+                operation_ended(&ran, outcome, now);
                 self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
                 if let Some(late) = late {
@@ -191,6 +192,7 @@ fn stored((row, place, epoch): (OperationRow, Place, Epoch)) -> Result<StoredInt
         closed: row.closed_at.is_some(),
         effect: row.effect,
         start_by: row.start_by,
+        trace: row.trace,
     })
 }
 

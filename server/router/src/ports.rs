@@ -15,7 +15,7 @@ pub use shared_link::server::{
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp,
+    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp, TraceContext,
     clock::BootMoment,
     event::{Choice, Place},
 };
@@ -201,6 +201,8 @@ pub struct NewIntent {
     pub start_by: BootMoment,
     /// About when that is, for people and for earlier releases.
     pub deadline: Timestamp,
+    /// The span that it is part of, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// The rows of runners and links.

@@ -2,7 +2,7 @@
 
 use crate::{
     metrics::{OTHER, list},
-    words::{FILE_ENDS, RUN_ENDS, UNKNOWN_ENDS},
+    words::{FILE_ENDS, RUN_ENDS, SPAN_DROPS, UNKNOWN_ENDS},
 };
 
 /// By which door a request comes.
@@ -180,4 +180,9 @@ list! {
     STORE_TRANSACTION_DURATION: Histogram Seconds "gantry_store_transaction_duration_seconds" [access] &[&["read", "write"]];
     /// What the database could not do, by reason.
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
+
+    /// Spans of traces that the collector took.
+    SPANS_SENT: Counter Count "gantry_trace_spans_sent_total";
+    /// Spans of traces that were dropped, by reason: too many waited (full), or the collector did not take them (not_taken).
+    SPANS_DROPPED: Counter Count "gantry_trace_spans_dropped_total" [reason] &[SPAN_DROPS];
 }

@@ -103,6 +103,7 @@ impl Intents for Rows {
             closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
+            trace: None,
         };
         self.kept().intents.insert(intent.id, stored);
         Ok(())

@@ -11,6 +11,7 @@ fn of_user(user: u128) -> OpContext {
         role: Role::Member,
         scopes: Scopes::ALL,
         from: None,
+        trace: None,
     }
 }
 

@@ -468,6 +468,7 @@ pub(super) fn exec(number: u128) -> Operation {
             environment: [("A".to_owned(), "b".to_owned())].into(),
             ..Exec::new(shared_sandbox::Command::Shell(format!("echo {number}")))
         }),
+        trace: None,
     }
 }
 

@@ -149,6 +149,7 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         stdout_from: 0,
         stderr_from: 0,
         request: (!attach_only).then(|| wire::request(&request)),
+        traceparent: String::new(),
     })))
 }
 

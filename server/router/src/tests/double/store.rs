@@ -240,6 +240,7 @@ impl Rows {
             closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
+            trace: None,
         };
         self.intents.insert(intent.id, stored);
         Ok(())
