@@ -1,7 +1,7 @@
 //! What an operator can do at the server's own machine, also while the server runs: whoever may
 //! read the server's folder may already do everything.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use server_app::{JoinTerms, Operator, keys::SigningKey};
@@ -22,21 +22,43 @@ pub(crate) async fn sign_in_code(
     Ok(())
 }
 
-/// Prints a join token whose runners will be the first owner's.
+/// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With
+/// `once` it does nothing where a runner of the token's name is enrolled.
 pub(crate) async fn join_token(
     database: &Database,
     folder: &Path,
     terms: JoinTerms,
+    once: bool,
+    file: Option<&Path>,
 ) -> anyhow::Result<()> {
-    println!(
-        "{}",
-        operator(database, folder)
-            .await?
-            .join_token(terms)
-            .await?
-            .reveal()
-    );
+    let operator = operator(database, folder).await?;
+    if once && operator.has_runner(&terms.name).await? {
+        return Ok(());
+    }
+    let token = operator.join_token(terms).await?;
+    match file {
+        None => println!("{}", token.reveal()),
+        Some(file) => write_secret(file, &token.reveal())
+            .with_context(|| format!("{} cannot be written", file.display()))?,
+    }
     Ok(())
+}
+
+/// Replaces the file by one that its user alone may read. A reader finds the old text or the new one.
+fn write_secret(file: &Path, text: &str) -> io::Result<()> {
+    let unfinished = file.with_added_extension("unfinished");
+    match fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    let mut opened = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    writeln!(opened, "{text}")?;
+    fs::rename(&unfinished, file)
 }
 
 async fn operator(database: &Database, folder: &Path) -> anyhow::Result<Operator> {
