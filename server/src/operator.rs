@@ -23,7 +23,7 @@ pub(crate) async fn sign_in_code(
 }
 
 /// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With
-/// `once` it does nothing where a runner of the token's name is enrolled.
+/// `once` it makes none where a runner of the token's name is enrolled, and removes the file.
 pub(crate) async fn join_token(
     database: &Database,
     folder: &Path,
@@ -32,25 +32,24 @@ pub(crate) async fn join_token(
     file: Option<&Path>,
 ) -> anyhow::Result<()> {
     let operator = operator(database, folder).await?;
-    if once && operator.has_runner(&terms.name).await? {
+    let needless = once && operator.has_runner(&terms.name).await?;
+    let Some(file) = file else {
+        if !needless {
+            println!("{}", operator.join_token(terms).await?.reveal());
+        }
         return Ok(());
-    }
-    let token = operator.join_token(terms).await?;
-    match file {
-        None => println!("{}", token.reveal()),
-        Some(file) => write_secret(file, &token.reveal())
-            .with_context(|| format!("{} cannot be written", file.display()))?,
-    }
-    Ok(())
+    };
+    let written = match needless {
+        true => remove(file),
+        false => write_secret(file, &operator.join_token(terms).await?.reveal()),
+    };
+    written.with_context(|| format!("{} cannot be written", file.display()))
 }
 
 /// Replaces the file by one that its user alone may read. A reader finds the old text or the new one.
 fn write_secret(file: &Path, text: &str) -> io::Result<()> {
     let unfinished = file.with_added_extension("unfinished");
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove(&unfinished)?;
     let mut options = fs::OpenOptions::new();
     let mut opened = options
         .write(true)
@@ -59,6 +58,13 @@ fn write_secret(file: &Path, text: &str) -> io::Result<()> {
         .open(&unfinished)?;
     writeln!(opened, "{text}")?;
     fs::rename(&unfinished, file)
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 async fn operator(database: &Database, folder: &Path) -> anyhow::Result<Operator> {

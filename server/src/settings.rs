@@ -88,7 +88,7 @@ pub(crate) enum Verb {
         /// Write the token to this file, which only its user may read, and print nothing.
         #[arg(long)]
         file: Option<PathBuf>,
-        /// Make no token where a runner of this name is enrolled.
+        /// Make no token where a runner of this name is enrolled, and remove the file.
         #[arg(long, requires = "name")]
         once: bool,
     },
