@@ -6,9 +6,6 @@
 #       run --listen 0.0.0.0:7000 --behind-proxy
 #
 # That compiles everything. `--target prebuilt` compiles nothing, and takes the archives of `make dist` from dist/.
-#
-# There is no HEALTHCHECK: it would need a program of the image, and gantry-server has no verb that asks a running
-# server. Kubernetes asks /livez and /readyz itself.
 
 ARG BUILD_IMAGE=rust:1.95-bookworm
 # A Debian of the release on which the archives were built, with ca-certificates.
@@ -23,6 +20,8 @@ ENV GANTRY_HOME=/var/lib/gantry \
     PATH=/usr/bin
 EXPOSE 7000
 USER 65532:65532
+# Kubernetes asks /livez and /readyz itself.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["gantry-server", "health"]
 ENTRYPOINT ["gantry-server"]
 CMD ["run"]
 

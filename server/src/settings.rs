@@ -118,6 +118,18 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DATABASE")]
         to: String,
     },
+    /// Ask the server that runs on this home whether it is ready to serve; exits with 1 if not.
+    Health,
+    /// Have the server that runs on this home read its settings, certificate and link keys again. A mistake in
+    /// them changes nothing.
+    Reload,
+    /// Make a new key for the access tokens of runners, and have a running server use it. Tokens of the key
+    /// before are accepted for ten more minutes.
+    RotateLinkKey {
+        /// Refuse tokens of the key before at once, because it may be in wrong hands.
+        #[arg(long)]
+        now: bool,
+    },
     /// Write the shell completions and the man pages into a folder
     #[command(hide = true)]
     Manual {
@@ -126,7 +138,7 @@ pub(crate) enum Verb {
     },
 }
 
-#[derive(Args, Default)]
+#[derive(Args, Default, Clone)]
 pub(crate) struct RunArgs {
     /// The address and port to listen on; port 0 chooses a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
@@ -164,7 +176,7 @@ pub(crate) struct RunArgs {
 
 /// What comes from the environment alone: a flag would show the key in the process list, and the rest
 /// is for whoever starts programs to say.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
@@ -243,8 +255,12 @@ struct LogSection {
     format: Option<String>,
 }
 
+/// What the settings file says, by sections.
+pub(crate) type Written = toml::Table;
+
 /// Everything that `run` was told, checked.
 pub(crate) struct Settings {
+    pub(crate) written: Written,
     pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
     /// Where the metrics are without a key, if anywhere.
@@ -312,7 +328,7 @@ impl Settings {
         config: Option<&Path>,
         home: &Path,
     ) -> anyhow::Result<Self> {
-        let file = read_file(config, home)?;
+        let (file, written) = read_file(config, home)?;
         let database = file.database.choose(environment.database_url, home)?;
         let listen = args
             .listen
@@ -342,6 +358,7 @@ impl Settings {
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
+            written,
             database,
             listen,
             metrics: args
@@ -382,7 +399,7 @@ pub(crate) fn database(
     config: Option<&Path>,
     home: &Path,
 ) -> anyhow::Result<Database> {
-    let file = read_file(config, home)?;
+    let (file, _) = read_file(config, home)?;
     file.database.choose(environment.database_url, home)
 }
 
@@ -451,12 +468,15 @@ pub(crate) fn file(asked: Option<&Path>, home: &Path) -> PathBuf {
     asked.map_or_else(|| home.join("gantry.toml"), Path::to_owned)
 }
 
-fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<File> {
+fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written)> {
     let path = &file(asked, home);
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| not_understood(path, &text, &error)),
+        Ok(text) => {
+            let read = toml::from_str(&text).and_then(|file| Ok((file, toml::from_str(&text)?)));
+            read.map_err(|error| not_understood(path, &text, &error))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {
-            Ok(File::default())
+            Ok((File::default(), Written::default()))
         }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }

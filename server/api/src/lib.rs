@@ -2,8 +2,8 @@
 //!
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
-//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
-//! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, the programs of
+//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say
+//! yes, or no and why, `Identify`, by which the server proves who it is, the pages about problems, the programs of
 //! runners, and what takes another secret: signing in, and reading a session by its link. Where the operator wants
 //! it, a listener of its own answers with the metrics alone, without a credential ([`metrics_router`]).
 

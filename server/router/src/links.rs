@@ -133,6 +133,8 @@ pub enum LinkEnd {
     Locked,
     /// The server stops.
     Shutdown,
+    /// The key that signed the runner's access token holds no more.
+    Rotated,
     /// The runner remembers less than it did: it is to begin a new journal and to link again.
     WentBack,
     /// The runner broke the protocol, or speaks another version of it.
@@ -259,6 +261,12 @@ impl Links {
     /// runner is revoked. The lock is committed before this is called.
     pub async fn lock(&self, runner: RunnerId) {
         self.registry.lock(runner).await;
+    }
+
+    /// Ends every link, because the key that signed the access tokens holds no more. A runner that is
+    /// still let in links again.
+    pub async fn rotated(&self) {
+        self.registry.rotated().await;
     }
 
     /// Whether the runner has a link here that carries operations.

@@ -15,7 +15,7 @@ pub mod server;
 mod words;
 
 pub use ::metrics::Counter;
-pub use logs::{JOURNAL_STREAM, LogFormat, init_logs};
+pub use logs::{JOURNAL_STREAM, LogFilter, LogFormat, Logs, init_logs};
 pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
 
 /// Why logs or metrics could not be set up. Completes "failed to set up telemetry: …".

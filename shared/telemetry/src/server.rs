@@ -65,6 +65,7 @@ const LINK_ENDS: &[&str] = &[
     "revoked",
     "locked",
     "shutdown",
+    "rotated",
     "went_back",
     "violation",
     "failed",
@@ -107,6 +108,9 @@ list! {
     REQUESTS: Counter Count "gantry_requests_total" [surface, outcome] &[SURFACES, OUTCOMES];
     /// The time until the answer to a request began, in seconds.
     REQUEST_DURATION: Histogram Seconds "gantry_request_duration_seconds" [surface] &[SURFACES];
+
+    /// Reloads of the settings, by outcome: done, or refused, which leaves all settings as they were.
+    RELOADS: Counter Count "gantry_reloads_total" [outcome] &[&["done", "refused"]];
 
     /// Model calls, with all their attempts, by outcome. A call whose turn was stopped is cancelled.
     MODEL_REQUESTS: Counter Count "gantry_model_requests_total" [outcome] &[MODEL_OUTCOMES];

@@ -104,6 +104,7 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
         LinkEnd::Revoked => "the runner was revoked".to_owned(),
         LinkEnd::Locked => "the runner is locked, because its folder was copied".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
+        LinkEnd::Rotated => "the server has another link key; sign in again".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
     };

@@ -208,6 +208,18 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_link_key_ends_every_link_and_runners_link_again() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    world.links.rotated().await;
+    let (_, end) = link.goodbye().await;
+    assert_eq!(end, LinkEnd::Rotated);
+    let _again = world.link(&runner).await;
+    assert!(world.links.online(runner.id).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
     let world = World::new();
     let runner = Runner::new(1, "one");
