@@ -123,6 +123,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             valid_for,
             uses,
             ephemeral,
+            file,
+            once,
         } => {
             let terms = JoinTerms {
                 name,
@@ -132,7 +134,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
                 ..JoinTerms::default()
             };
             let database = settings::database(environment, config, &home)?;
-            operator::join_token(&database, &folder, terms).await
+            operator::join_token(&database, &folder, terms, once, file.as_deref()).await
         }
         Verb::CheckConfig(args) => {
             let file = settings::file(config, &home);

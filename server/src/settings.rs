@@ -87,6 +87,12 @@ pub(crate) enum Verb {
         /// Remove these runners when they stop with nothing running, or after a day of silence.
         #[arg(long)]
         ephemeral: bool,
+        /// Write the token to this file, which only its user may read, and print nothing.
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// Make no token where a runner of this name is enrolled, and remove the file.
+        #[arg(long, requires = "name")]
+        once: bool,
     },
     /// Check the settings and the database as `run` would use them, and change nothing.
     CheckConfig(Box<RunArgs>),
