@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check soak bench dist docs
+.PHONY: help up test check soak skew bench dist docs
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -25,6 +25,9 @@ soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, fr
 	GANTRY_FUZZ_SEEDS=$${SEEDS:-100000} GANTRY_FUZZ_FIRST=$${FIRST:-1000} \
 		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
 		--nocapture --test-threads=1 many_execs storm_of_killed whatever_strangers_send
+
+skew: ## server and runner of different versions together: this commit's and the last tag's (REF=COMMIT: another's)
+	@tests/skew $(REF)
 
 bench: ## figures against real peers, as ratios
 	@tests/bench

@@ -208,6 +208,10 @@ pub(crate) struct RunArgs {
         env = "GANTRY_RUNNER_METRICS"
     )]
     pub(crate) metrics: MetricsAt,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317. The server says which
+    /// operations are traced
+    #[arg(long, value_name = "URL", env = "GANTRY_RUNNER_TRACES")]
+    pub(crate) traces: Option<String>,
     /// Leave the terminal's session, as `install` starts it where there is no systemd
     #[arg(long, hide = true)]
     pub(crate) detached: bool,

@@ -14,6 +14,7 @@ mod metrics;
 mod model;
 pub(crate) mod reference;
 mod runners;
+mod traces;
 mod turns;
 
 use std::{
@@ -42,6 +43,7 @@ use self::{
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
+    traces::{TraceSettings, TracesSection},
     turns::TurnsSection,
 };
 pub(crate) use self::{database::Database, model::ModelChoice};
@@ -87,6 +89,12 @@ pub(crate) enum Verb {
         /// Remove these runners when they stop with nothing running, or after a day of silence.
         #[arg(long)]
         ephemeral: bool,
+        /// Write the token to this file, which only its user may read, and print nothing.
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// Make no token where a runner of this name is enrolled, and remove the file.
+        #[arg(long, requires = "name")]
+        once: bool,
     },
     /// Check the settings and the database as `run` would use them, and change nothing.
     CheckConfig(Box<RunArgs>),
@@ -114,6 +122,18 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DATABASE")]
         to: String,
     },
+    /// Ask the server that runs on this home whether it is ready to serve; exits with 1 if not.
+    Health,
+    /// Have the server that runs on this home read its settings, certificate and link keys again. A mistake in
+    /// them changes nothing.
+    Reload,
+    /// Make a new key for the access tokens of runners, and have a running server use it. Tokens of the key
+    /// before are accepted for ten more minutes.
+    RotateLinkKey {
+        /// Refuse tokens of the key before at once, because it may be in wrong hands.
+        #[arg(long)]
+        now: bool,
+    },
     /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
@@ -122,7 +142,7 @@ pub(crate) enum Verb {
     },
 }
 
-#[derive(Args, Default)]
+#[derive(Args, Default, Clone)]
 pub(crate) struct RunArgs {
     /// The address and port to listen on; port 0 chooses a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
@@ -145,6 +165,9 @@ pub(crate) struct RunArgs {
     /// Where to answer `GET /metrics` without a key, such as 127.0.0.1:9464 [default: nowhere].
     #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
     metrics: Option<Listen>,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317 [default: none].
+    #[arg(long, value_name = "URL", env = "GANTRY_TRACES")]
+    traces: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
     /// The log filter, such as `info` or `info,server_router=debug`.
@@ -160,7 +183,7 @@ pub(crate) struct RunArgs {
 
 /// What comes from the environment alone: a flag would show the key in the process list, and the rest
 /// is for whoever starts programs to say.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
@@ -218,6 +241,8 @@ struct File {
     defaults: DefaultsSection,
     /// A listener for the metrics alone.
     metrics: MetricsSection,
+    /// Where spans of traces are sent.
+    traces: TracesSection,
     /// What the server logs.
     log: LogSection,
 }
@@ -276,12 +301,18 @@ struct LogSection {
     format: Option<String>,
 }
 
+/// What the settings file says, by sections.
+pub(crate) type Written = toml::Table;
+
 /// Everything that `run` was told, checked.
 pub(crate) struct Settings {
+    pub(crate) written: Written,
     pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
     /// Where the metrics are without a key, if anywhere.
     pub(crate) metrics: Option<SocketAddr>,
+    /// Where spans of traces are sent, if anywhere.
+    pub(crate) traces: Option<TraceSettings>,
     /// Names under which the server may be asked, beside those that it finds out itself.
     pub(crate) names: Vec<String>,
     /// Whether something before the server ends TLS.
@@ -345,7 +376,7 @@ impl Settings {
         config: Option<&Path>,
         home: &Path,
     ) -> anyhow::Result<Self> {
-        let file = read_file(config, home)?;
+        let (file, written) = read_file(config, home)?;
         let database = file.database.choose(environment.database_url, home)?;
         let listen = args
             .listen
@@ -375,12 +406,14 @@ impl Settings {
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
+            written,
             database,
             listen,
             metrics: args
                 .metrics
                 .or(file.metrics.listen)
                 .map(|listen| listen.address),
+            traces: file.traces.settings(args.traces)?,
             names: host_names(given, file.server.names)?,
             behind_proxy,
             tls,
@@ -415,7 +448,7 @@ pub(crate) fn database(
     config: Option<&Path>,
     home: &Path,
 ) -> anyhow::Result<Database> {
-    let file = read_file(config, home)?;
+    let (file, _) = read_file(config, home)?;
     file.database.choose(environment.database_url, home)
 }
 
@@ -484,12 +517,15 @@ pub(crate) fn file(asked: Option<&Path>, home: &Path) -> PathBuf {
     asked.map_or_else(|| home.join("gantry.toml"), Path::to_owned)
 }
 
-fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<File> {
+fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written)> {
     let path = &file(asked, home);
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| not_understood(path, &text, &error)),
+        Ok(text) => {
+            let read = toml::from_str(&text).and_then(|file| Ok((file, toml::from_str(&text)?)));
+            read.map_err(|error| not_understood(path, &text, &error))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {
-            Ok(File::default())
+            Ok((File::default(), Written::default()))
         }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -541,6 +577,31 @@ mod tests {
             ..RunArgs::default()
         };
         assert_eq!(port(at(flag)), Some(9000), "a flag goes before the file");
+    }
+
+    #[test]
+    fn traces_are_sent_only_where_a_collector_is_named() {
+        let traces = |toml: &str, flag: Option<&str>| {
+            let args = RunArgs {
+                traces: flag.map(str::to_owned),
+                ..RunArgs::default()
+            };
+            resolve(toml, args).expect("it is fine").traces
+        };
+        assert_eq!(traces("", None), None);
+        assert_eq!(traces("[traces]\nsample = 0.5\n", Some("")), None);
+        let file = "[traces]\nendpoint = \"http://collector:4317\"\nsample = 0.5\n";
+        let of_file = TraceSettings {
+            endpoint: "http://collector:4317".to_owned(),
+            sample: 0.5,
+        };
+        assert_eq!(traces(file, None), Some(of_file));
+        let flag = traces(file, Some("http://127.0.0.1:4317")).expect("a collector");
+        assert_eq!(flag.endpoint, "http://127.0.0.1:4317");
+        for wrong in ["endpoint = \"https://collector:4317\"", "sample = 1.5"] {
+            let message = error(&format!("[traces]\n{wrong}\n"), RunArgs::default());
+            assert!(message.contains("traces"), "{message}");
+        }
     }
 
     #[test]

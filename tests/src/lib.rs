@@ -3,6 +3,7 @@
 
 mod before;
 pub mod browser;
+pub mod collector;
 pub mod docker;
 pub mod door;
 pub mod enrolment_double;

@@ -23,7 +23,7 @@ const OTHERS_AT_MOST: usize = 64;
 const MAX_MODEL_NAME_BYTES: usize = 128;
 
 /// The flags, with the variables that stand for them.
-#[derive(Args, Default)]
+#[derive(Args, Default, Clone)]
 pub(crate) struct ModelArgs {
     /// The model's name.
     #[arg(long, env = "GANTRY_MODEL")]

@@ -144,7 +144,7 @@ impl Entry<'_> {
 
     fn plain_default(&self) -> Option<&str> {
         let default = self.default.as_deref();
-        default.filter(|text| text.parse::<u64>().is_ok() || text.parse::<bool>().is_ok())
+        default.filter(|text| text.parse::<f64>().is_ok() || text.parse::<bool>().is_ok())
     }
 }
 
@@ -153,7 +153,7 @@ fn kind(schema: &Value) -> &'static str {
     let kind = &schema["type"];
     // One that may be absent has the kind `null` beside its own.
     match kind.as_str().or(kind[0].as_str()) {
-        Some("integer") => "number",
+        Some("integer" | "number") => "number",
         Some("boolean") => "`true` or `false`",
         Some("array") => "list of texts",
         _ => "text",

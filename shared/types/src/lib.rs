@@ -24,6 +24,7 @@ pub mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
 pub mod token;
+pub mod trace;
 
 pub use address::AddressRange;
 pub use call_wait::CallWait;
@@ -41,3 +42,4 @@ pub use operation::{
 pub use refusal::{Refusal, RefusalCode, Remedy};
 pub use sandbox::{SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, is_sandbox_name};
 pub use token::{Token, TokenKind};
+pub use trace::{SpanId, TraceContext, TraceId};

@@ -16,7 +16,13 @@ const STREAMS: [OutputStream; 2] = [OutputStream::Stdout, OutputStream::Stderr];
 
 type Kept = Result<Option<(u64, Bytes)>, PortError>;
 
-type Fetching = Pin<Box<dyn Future<Output = Kept> + Send>>;
+/// A look at what is kept of a stream.
+struct Fetching {
+    stream: OutputStream,
+    /// Below this the stream had come when the look began. What came later may be kept without being seen.
+    came: u64,
+    kept: Pin<Box<dyn Future<Output = Kept> + Send>>,
+}
 
 /// Reads one operation, from where it stands to its end: first what is kept, then what comes. A reader that
 /// is dropped stops nothing, and a slow one holds up nothing.
@@ -31,7 +37,7 @@ pub struct Reading {
     told_unreachable: Option<Timestamp>,
     told_input: Option<u64>,
     told_end: bool,
-    fetching: Option<(OutputStream, Fetching)>,
+    fetching: Option<Fetching>,
     /// Its right to be given the end before that is stored.
     claim: Option<u64>,
     token: Option<EndToken>,
@@ -40,7 +46,8 @@ pub struct Reading {
 /// What a reader does next.
 enum Next {
     Tell(OperationEvent),
-    Fetch(OutputStream),
+    /// Look at what is kept of the stream, which has come up to here.
+    Fetch(OutputStream, u64),
     Wait,
     Over,
 }
@@ -74,10 +81,11 @@ impl Reading {
     /// own store does not answer for instance, there is no end: read again later. Cancel-safe.
     pub async fn next(&mut self) -> Option<OperationEvent> {
         loop {
-            if let Some((stream, fetching)) = &mut self.fetching {
-                let (stream, kept) = (*stream, fetching.await);
+            if let Some(fetching) = &mut self.fetching {
+                let kept = fetching.kept.as_mut().await;
+                let (stream, came) = (fetching.stream, fetching.came);
                 self.fetching = None;
-                match kept.map(|kept| self.piece(stream, kept)) {
+                match kept.map(|kept| self.piece(stream, came, kept)) {
                     Ok(Some(event)) => return Some(event),
                     Ok(None) => self.until_changed().await,
                     Err(error) => {
@@ -91,7 +99,7 @@ impl Reading {
             match self.find() {
                 Next::Tell(event) => return Some(event),
                 Next::Over => return None,
-                Next::Fetch(stream) => self.fetch(stream),
+                Next::Fetch(stream, came) => self.fetch(stream, came),
                 Next::Wait => self.until_changed().await,
             }
         }
@@ -141,7 +149,7 @@ impl Reading {
                         data,
                     })
                 }
-                None => Next::Fetch(stream),
+                None => Next::Fetch(stream, known.came[index]),
             };
         }
         let ended = match known.take_offered(self.claim) {
@@ -161,22 +169,27 @@ impl Reading {
         }
     }
 
-    fn fetch(&mut self, stream: OutputStream) {
+    fn fetch(&mut self, stream: OutputStream, came: u64) {
         let (outputs, id) = (Arc::clone(&self.board.outputs), self.board.id);
         let from = self.told[stream as usize];
-        let reading = Box::pin(async move { outputs.read(id, stream, from).await });
-        self.fetching = Some((stream, reading));
+        self.fetching = Some(Fetching {
+            stream,
+            came,
+            kept: Box::pin(async move { outputs.read(id, stream, from).await }),
+        });
     }
 
     /// What the reader is told of what is kept where it stands; of what is not kept, that it is missing,
-    /// unless it may still be kept.
+    /// unless it may still be kept. Looked at was what had come up to `came`.
     fn piece(
         &mut self,
         stream: OutputStream,
+        came: u64,
         kept: Option<(u64, Bytes)>,
     ) -> Option<OperationEvent> {
         let known = self.board.lock();
-        let came = known.came[stream as usize];
+        // Less, where it comes once more.
+        let came = came.min(known.came[stream as usize]);
         let told = &mut self.told[stream as usize];
         let from = *told;
         match kept {
@@ -231,3 +244,6 @@ impl fmt::Debug for Reading {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
