@@ -118,7 +118,7 @@ impl Reloader {
         let filter = LogFilter::parse(settings.log_filter.as_deref())?;
         // They count after a restart, and would keep the server from starting.
         let _: LogFormat = settings.log_format.parse()?;
-        crate::models(settings.model, &self.entropy)?;
+        crate::models(settings.model, &self.clock, &self.entropy)?;
         let tls = crate::tls(&settings.tls, &folder)?;
         let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
         let mut for_a_restart = changed(&self.started_with, &settings.written);
