@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check soak skew bench dist
+.PHONY: help up test check soak skew bench dist docs
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -34,3 +34,6 @@ bench: ## figures against real peers, as ratios
 
 dist: ## the archives of a release in dist/, with checksums, licences and a bill of materials
 	@deploy/dist
+
+docs: ## the site of docs/ in target/site/html; deploy/reference renews the pages that are made from the code
+	@deploy/site/build

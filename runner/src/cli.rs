@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     Update,
     /// Stop the runner with its commands, and remove its service and programs
     Uninstall(UninstallArgs),
-    /// Write the shell completions and the man pages into a folder
+    /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder

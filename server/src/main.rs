@@ -83,9 +83,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the shell completions and the man pages.
+/// Writes the shell completions, the man pages, the reference, an example of the settings and the API's document.
 fn manual(folder: &Path) -> ExitCode {
-    match shared_program::write_manual(Cli::command(), folder) {
+    let written = shared_program::write_manual(Cli::command(), folder)
+        .and_then(|()| settings::reference::write(folder))
+        .and_then(|()| {
+            let document = serde_json::to_string_pretty(&server_api::openapi())?;
+            std::fs::write(folder.join("openapi.json"), document + "\n")
+        });
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let folder = folder.display();

@@ -12,6 +12,7 @@ mod link;
 mod listen;
 mod metrics;
 mod model;
+pub(crate) mod reference;
 mod runners;
 mod traces;
 mod turns;
@@ -24,6 +25,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
 use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
@@ -132,7 +134,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         now: bool,
     },
-    /// Write the shell completions and the man pages into a folder
+    /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder.
@@ -211,53 +213,91 @@ impl Environment {
 }
 
 /// `gantry.toml`.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct File {
+    /// Where the server is reached, and how it stops.
     server: ServerSection,
+    /// Where everything durable is kept.
     database: DatabaseSection,
+    /// The certificate. Without one the server speaks plain HTTP, on its own machine or behind a proxy.
     tls: TlsSection,
+    /// How patient the server's port is with any connection, and what connections without a credential
+    /// (strangers) may have.
     connections: ConnectionsSection,
+    /// How the two ends of a runner's link tell that the other one is there. The server tells its runners.
     link: LinkSection,
+    /// Runners that stay away.
     runners: RunnersSection,
+    /// How many turns are worked on at once.
     turns: TurnsSection,
+    /// What runners must keep apart, and whose word on that counts.
     isolation: IsolationSection,
+    /// What one user may store.
     limits: LimitsSection,
+    /// The models that answer.
     model: ModelSection,
+    /// What counts where no tenant, user or session has set anything.
     defaults: DefaultsSection,
+    /// A listener for the metrics alone.
     metrics: MetricsSection,
+    /// Where spans of traces are sent.
     traces: TracesSection,
+    /// What the server logs.
     log: LogSection,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct ServerSection {
+    /// The address and port to listen on, as `--listen` [default: 127.0.0.1:7000].
+    #[schemars(with = "Option<String>", example = &"0.0.0.0:7443")]
     listen: Option<Listen>,
+    /// Host names by which clients reach the server, as `--name`, beside its addresses, localhost, the machine's
+    /// name and those of the certificate. `*.example.com` is all that have one word before `.example.com`
+    /// [default: none].
+    #[schemars(example = ["gantry.example.com"])]
     names: Vec<String>,
+    /// Serve plain HTTP on a public address, because a proxy in front ends TLS, as `--behind-proxy`
+    /// [default: false].
     behind_proxy: bool,
+    /// The header in which that proxy names the address of its client; the last one in it counts. Only with
+    /// `behind_proxy`, where nothing else connects [default: none].
+    #[schemars(example = &"x-forwarded-for")]
     client_address_header: Option<String>,
-    /// The folder with the programs of runners that the server hands out [default: `downloads` beside the
-    /// server's program].
+    /// The folder with the runner's programs that the server hands out [default: `downloads` beside
+    /// `gantry-server`].
+    #[schemars(example = &"/opt/gantry-server/downloads")]
     downloads: Option<PathBuf>,
-    /// So long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
+    /// How long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
     /// sends it nothing more; at most 300000 [default: 0].
     drain_ms: Option<u32>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct TlsSection {
+    /// Use a certificate that the server makes, and that join tokens vouch for, as `--tls` [default: false].
     self_signed: bool,
+    /// The names and addresses in that certificate [default: localhost, 127.0.0.1 and what `listen` says].
+    #[schemars(example = ["server", "192.168.1.5"])]
     names: Vec<String>,
+    /// A file with your certificate and those up to its authority, in PEM [default: none].
+    #[schemars(example = &"/etc/gantry/chain.pem")]
     certificate: Option<PathBuf>,
+    /// A file with its private key, in PEM [default: none].
+    #[schemars(example = &"/etc/gantry/key.pem")]
     key: Option<PathBuf>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct LogSection {
+    /// What is logged, as `--log` [default: info].
+    #[schemars(example = &"info,server_router=debug")]
     filter: Option<String>,
+    /// How: `text`, or `json` for machines, as `--log-format` [default: text].
+    #[schemars(example = &"json")]
     format: Option<String>,
 }
 

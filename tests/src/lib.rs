@@ -9,6 +9,7 @@ pub mod door;
 pub mod enrolment_double;
 pub mod fleet;
 pub mod footprint;
+pub mod front;
 pub mod gantry;
 pub mod gateway;
 pub mod http1_proxy;

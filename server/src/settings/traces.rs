@@ -1,13 +1,15 @@
 //! `[traces]`: where spans are sent, and of how many traces.
 
 use anyhow::bail;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The section of the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TracesSection {
-    /// The collector, by its address for OTLP over gRPC [default: none, and no traces].
+    /// The address of the collector, for OTLP over gRPC, as `--traces` [default: none, and no traces].
+    #[schemars(example = &"http://127.0.0.1:4317")]
     endpoint: Option<String>,
     /// The part of the traces that is collected, 0.0 to 1.0 [default: 1.0].
     sample: Option<f64>,
