@@ -155,7 +155,10 @@ fn queue(span: Span) {
 
 #[cfg(test)]
 mod tests {
+    use shared_types::{Timestamp, entropy::SeededEntropy};
+
     use super::*;
+    use crate::server;
 
     #[test]
     fn a_collector_has_an_address_without_a_path() {
@@ -176,9 +179,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn without_a_collector_no_trace_is_begun() {
-        assert!(!is_on());
-        assert_eq!(begin(None), None);
+    #[tokio::test]
+    async fn spans_that_find_no_room_are_dropped_and_counted_and_nobody_waits() {
+        assert_eq!(begin(None), None, "no collector is named yet");
+        let metrics = crate::install_metrics(server::ALL, "1").expect("the first time");
+        let options = TraceOptions {
+            endpoint: "http://127.0.0.1:1".to_owned(),
+            sample: 1.0,
+            service: "a test",
+            version: "1",
+            instance: String::new(),
+            sent: &server::SPANS_SENT,
+            dropped: &server::SPANS_DROPPED,
+        };
+        install_traces(&options, Arc::new(SeededEntropy::new(1))).expect("the first time");
+        // The task that sends them has its turn only where this one waits, and it does not.
+        let context = begin(None).expect("traces are collected");
+        let now = Timestamp::from_micros(0);
+        for _ in 0..SPANS_WAITING + 3 {
+            Span::new(context, "work", (now, now)).record();
+        }
+        let unsampled = TraceContext {
+            sampled: false,
+            ..context
+        };
+        Span::new(unsampled, "work", (now, now)).record();
+        let page = metrics.render();
+        let dropped = "gantry_trace_spans_dropped_total{reason=\"full\"} 3\n";
+        assert!(page.contains(dropped), "{page}");
     }
 }

@@ -34,7 +34,7 @@ pub struct Ran {
     /// The session and the turn that asked for it.
     of_turn: Option<(SessionId, TurnId)>,
     /// What was tried before, where this is another attempt.
-    before: Option<OperationId>,
+    pub before: Option<OperationId>,
     /// The span that it is part of.
     pub trace: Option<TraceContext>,
 }

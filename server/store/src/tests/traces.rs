@@ -1,4 +1,4 @@
-use shared_types::TraceContext;
+use shared_types::{OperationId, TraceContext};
 
 use super::fixture::{Fixture, REPLICA, at, usual};
 use crate::{IfRunning, Input, NewOperation, OperationFilter, Settled};
@@ -43,7 +43,20 @@ async fn a_turn_and_an_operation_keep_where_they_stand_in_a_trace(fixture: Fixtu
     let Settled::First { ran, .. } = settled.await.expect("it is there") else {
         panic!("it had no end");
     };
-    assert_eq!(ran.trace, trace());
+    assert_eq!((ran.trace, ran.before), (trace(), None));
+
+    let again = NewOperation {
+        id: OperationId::from_u128(1),
+        attempt: 1,
+        ..operation.clone()
+    };
+    let placed = db.place_operation(ours.id, work.epoch, &again, at(6));
+    placed.await.expect("it is new");
+    let settled = db.settle_operation(ours.id, again.id, "{}", "", at(7));
+    let Settled::First { ran, .. } = settled.await.expect("it is there") else {
+        panic!("it had no end");
+    };
+    assert_eq!(ran.before, Some(operation.id), "it was tried before");
 }
 
 async fn a_claim_tells_of_the_worker_that_was_lost_with_the_turn(fixture: Fixture) {
