@@ -44,6 +44,10 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
             settings.listen
         ),
     }
+    match &settings.traces {
+        Some(traces) => println!("traces:   to {}, sample {}", traces.endpoint, traces.sample),
+        None => println!("traces:   none"),
+    }
     let archives = Archives::in_folder(&settings.downloads)?.list();
     let folder = settings.downloads.display();
     match archives.is_empty() {

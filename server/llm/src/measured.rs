@@ -55,7 +55,7 @@ impl<M: Model> Model for Measured<M> {
             MODEL_TOKENS.add(&["input"], usage.input);
             MODEL_TOKENS.add(&["output"], usage.output);
             MODEL_CACHED_TOKENS.add(&[], usage.cached);
-            call.answered = Some((usage.clone(), model.clone()));
+            call.answered = Some((*usage, model.clone()));
         }
         answered
     }

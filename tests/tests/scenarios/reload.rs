@@ -1,12 +1,21 @@
 //! Settings that change while the server runs, and what an operator is told of that.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::Command,
+};
 
+use rustix::{
+    fs::{Mode, OFlags},
+    pty::OpenptFlags,
+};
 use shared_client::{Client, ClientError, Options, PING_EVERY, Trust};
 use shared_tls::ServerTls;
 use shared_types::{Digest, OsEntropy, event::CallOutcome};
 use tests::{
-    gantry::{Disk, Gantry, Process, Setup, eventually},
+    gantry::{Disk, Gantry, Process, Setup, binary, eventually},
     work::Work,
 };
 
@@ -134,6 +143,44 @@ async fn a_mistake_in_the_settings_is_named_and_nothing_of_them_is_taken_up() {
     fs::write(&link, held).expect("it is written");
     assert_eq!(reload(&gantry, good).await, (true, "reloaded\n".to_owned()));
     assert_eq!(asked_as(&gantry, "gantry.example").await, 200);
+}
+
+#[test]
+fn a_server_reloads_in_its_terminal_and_stops_in_order_when_that_is_closed() {
+    let home = tempfile::tempdir().expect("a folder");
+    let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+    let ours = ours.expect("a pty");
+    rustix::pty::unlockpt(&ours).expect("it is ours");
+    let name = rustix::pty::ptsname(&ours, Vec::new()).expect("it has a name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("it opens");
+    let end = || theirs.try_clone().expect("a descriptor");
+    let mut server = Command::new("setsid")
+        .arg("--ctty")
+        .arg(binary("gantry-server"))
+        .args(["run", "--listen", "127.0.0.1:0"])
+        .env_clear()
+        .env("GANTRY_HOME", home.path())
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .expect("setsid starts");
+    let mut lines = BufReader::new(fs::File::from(ours)).lines();
+    let mut until = |words: &str| {
+        let said =
+            |line: &std::io::Result<String>| line.as_ref().is_ok_and(|it| it.contains(words));
+        assert!(lines.any(|line| said(&line)), "it says {words:?}");
+    };
+    until("listening on");
+    let hangup = Command::new("kill")
+        .args(["-HUP", &server.id().to_string()])
+        .status();
+    assert!(hangup.expect("kill starts").success());
+    until("the settings were reloaded");
+    drop((lines, theirs));
+    let ended = server.wait().expect("it can be waited for");
+    assert_eq!(ended.code(), Some(0), "{ended:?}");
 }
 
 /// Puts another certificate, with its key, in the place of the server's own.
