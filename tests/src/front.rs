@@ -55,7 +55,7 @@ impl Front {
                 Kind::Caddy => caddy(folder.path(), port, server),
             };
             let listens = match kind {
-                Kind::Nginx => "start worker process ",
+                Kind::Nginx => "getrlimit",
                 Kind::Caddy => "serving initial configuration",
             };
             match said(&mut process, listens).await {
@@ -136,8 +136,9 @@ fn nginx(folder: &Path, port: u16, server: &str) -> Child {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {}/{name};", folder.display()))
         .concat();
+    // One process, so that none is left behind by a test that is killed.
     let main = format!(
-        "daemon off; {user} worker_processes 1; pid {folder}/pid; error_log stderr notice; events {{}}\n\
+        "daemon off; master_process off; {user} pid {folder}/pid; error_log stderr notice; events {{}}\n\
          http {{ access_log off; {temporary} include {folder}/gantry.conf; }}\n",
         folder = folder.display()
     );
