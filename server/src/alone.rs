@@ -18,6 +18,8 @@ const LOCK: &str = "server.lock";
 /// How often a folder is tried that is in use: a verb that asks whether a server runs has the lock for a
 /// moment.
 const TRIES: u32 = 10;
+/// The same while only such verbs have it: on a busy machine a moment is long.
+const TRIES_BEHIND_VERBS: u32 = 500;
 /// Between two tries.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -40,13 +42,19 @@ impl Alone {
             .mode(0o600)
             .open(&path)
             .with_context(|| format!("{} cannot be written", path.display()))?;
-        for _ in 1..TRIES {
-            if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
-                break;
+        let mut tries = 1;
+        let taken = loop {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock)
+                    if tries < TRIES || (tries < TRIES_BEHIND_VERBS && !is_taken(folder)?) =>
+                {
+                    tokio::time::sleep(TRY_AGAIN_AFTER).await;
+                }
+                taken => break taken,
             }
-            tokio::time::sleep(TRY_AGAIN_AFTER).await;
-        }
-        match lock.try_lock() {
+            tries += 1;
+        };
+        match taken {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(
                 "{} is in use by another server: stop that one first, or set GANTRY_HOME to another folder",

@@ -61,7 +61,9 @@ impl OperationsService {
         let started = Timestamp::from_micros(end.as_micros().saturating_sub(ran_for));
         let began = begun.map_or(started, |begun| begun.at);
         let own = operation.with(SpanId::of_runner(id));
-        let kind = begun.map_or("exec", |begun| begun.kind);
+        // Of what an earlier daemon began, only a process is known for what it was.
+        let recovered = exited.map_or("other", |_| "exec");
+        let kind = begun.map_or(recovered, |begun| begun.kind);
         Span::new(own, format!("run {kind}"), (began, end))
             .within(Some(operation.span))
             .with("gantry.operation.id", id)

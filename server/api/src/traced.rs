@@ -1,7 +1,7 @@
 //! The span of every request, where traces are collected: part of the caller's trace, where the request says so
 //! (`traceparent`).
 //!
-//! A request whose credential does not hold has none.
+//! What is refused for want of a credential has none, and no caller chooses the name of a span.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use shared_telemetry::traces::{self, Kind, Span};
 use shared_types::{Clock, TraceContext};
 use tonic::{Code, Status};
@@ -38,7 +38,7 @@ pub(crate) async fn traced(
         return next.run(request).await;
     };
     request.extensions_mut().insert(OfRequest(own));
-    let (method, began) = (request.method().clone(), clock.now());
+    let (method, began) = (known(request.method()), clock.now());
     let response = next.run(request).await;
     let status = response.status();
     if !is_of_a_stranger(&response) {
@@ -54,6 +54,21 @@ pub(crate) async fn traced(
             .record();
     }
     response
+}
+
+/// The method, where it is one of those that are served; a caller may make up others.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        // As the conventions for HTTP spans have it.
+        _ => "_OTHER",
+    }
 }
 
 fn is_of_a_stranger(response: &Response) -> bool {

@@ -46,6 +46,6 @@ pub(crate) const RUNNING_AT_ONCE: usize = 1024;
 /// would make every command wait for one more sync.
 pub(crate) const ACCEPTED_STORED_WITHIN: Duration = Duration::from_secs(1);
 
-/// How far a server that stops spreads its runners' next links, for each link that it serves, in milliseconds:
-/// 500 to 1000 of them come to the next server in a second.
+/// How far a server that ends all links spreads its runners' next ones, for each link that it serves, in
+/// milliseconds: about 1000 come back in a second.
 pub(crate) const RECONNECT_MS_PER_LINK: u32 = 1;

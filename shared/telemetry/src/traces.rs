@@ -105,6 +105,16 @@ pub fn collector(endpoint: &str) -> Result<Endpoint, TelemetryError> {
         }
         _ => return Err(wrong("it does not begin with http://")),
     }
+    if uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
+        return Err(TelemetryError::Endpoint {
+            // It may have a password.
+            endpoint: "what was set".to_owned(),
+            reason: "it has a user's name, and spans are sent without one",
+        });
+    }
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
         return Err(wrong("it has a path"));
     }

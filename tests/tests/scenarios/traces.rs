@@ -134,7 +134,10 @@ async fn a_message_is_one_trace_down_to_its_process_across_the_death_of_the_serv
         let mut lines = log.lines().filter(|line| line.contains(words));
         lines.any(|line| line.contains(&trace) && line.contains(about))
     };
-    assert!(told("operation ended", &id) && told("turn ended", &of_turn));
+    eventually("the log tells both in the trace", || async {
+        (told("operation ended", &id) && told("turn ended", &of_turn)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

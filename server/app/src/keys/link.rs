@@ -85,8 +85,6 @@ impl LinkKeys {
         if before == TokensOfBefore::Accepted {
             write_private(&previous, held.to_pem().as_bytes()).map_err(failed(&previous))?;
         }
-        let new = SigningKey::generate(entropy).to_pem();
-        write_private(&newest, new.as_bytes()).map_err(failed(&newest))?;
         if before == TokensOfBefore::Refused {
             match fs::remove_file(&previous) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -95,7 +93,8 @@ impl LinkKeys {
                 _ => {}
             }
         }
-        Ok(())
+        let new = SigningKey::generate(entropy).to_pem();
+        write_private(&newest, new.as_bytes()).map_err(failed(&newest))
     }
 }
 

@@ -58,7 +58,11 @@ pub(super) async fn serve(
         }
         Err(end) => (end, None),
     };
-    let served = serving.links.fetch_sub(1, Ordering::Relaxed);
+    let served = match end {
+        // All of them end now, and each is told of all.
+        LinkEnd::Shutdown => serving.links.load(Ordering::Relaxed),
+        _ => serving.links.fetch_sub(1, Ordering::Relaxed),
+    };
     if let Some(kind) = last_word(&end, served) {
         let last = outbound.send(Box::new(kind.into()));
         // A runner that does not take it will see the stream end.
@@ -116,7 +120,7 @@ fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
         reason,
         for_good: false,
         reconnect_within_ms: match end {
-            LinkEnd::Shutdown => served.saturating_mul(RECONNECT_MS_PER_LINK),
+            LinkEnd::Shutdown | LinkEnd::Rotated => served.saturating_mul(RECONNECT_MS_PER_LINK),
             _ => 0,
         },
     }))

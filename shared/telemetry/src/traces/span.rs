@@ -76,6 +76,7 @@ impl Span {
     pub fn with(mut self, key: &'static str, value: impl ToString) -> Self {
         let mut text = value.to_string();
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+        text.shrink_to_fit();
         self.attributes
             .push(attribute(key, Value::StringValue(text)));
         self
