@@ -18,7 +18,7 @@ use bollard::{
     },
 };
 use futures_util::StreamExt as _;
-use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork};
+use shared_types::{RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege};
 use tokio::time::timeout;
 
 use super::elsewhere::Mounted;
@@ -47,8 +47,9 @@ const TAR_BLOCK_BYTES: usize = 512;
 /// What of a container's last words is told, in bytes.
 const LAST_WORDS_BYTES: usize = 512;
 
-/// The only capabilities in a container, and none of them is a command's: to start commands as another
-/// user, to give that user its folders, and to signal its processes.
+/// The only capabilities in a container: to start commands as another user, to give that user its folders, and
+/// to signal its processes. None of them is a command's, but where commands may be root all but SETPCAP are
+/// root's.
 const CAPABILITIES: [&str; 7] = [
     "CHOWN",
     "DAC_OVERRIDE",
@@ -106,6 +107,8 @@ pub(super) struct Make {
     pub(super) image: String,
     pub(super) limits: SandboxLimits,
     pub(super) network: SandboxNetwork,
+    /// What its commands may become: only root needs a root that can be written.
+    pub(super) privilege: SandboxPrivilege,
     /// Its entry process, and the words of that.
     pub(super) entry: Vec<String>,
     /// Where that begins.
@@ -252,7 +255,7 @@ impl Engine {
                 SandboxNetwork::None => "none".to_owned(),
                 SandboxNetwork::Open => "bridge".to_owned(),
             }),
-            readonly_rootfs: Some(true),
+            readonly_rootfs: Some(make.privilege == SandboxPrivilege::Strict),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),

@@ -12,6 +12,8 @@ use shared_types::{OperationId, OsEntropy, SandboxLimits, SandboxNetwork, System
 use tempfile::TempDir;
 use tokio::{runtime::Runtime, time::timeout};
 
+mod sudo;
+
 use super::*;
 use crate::{
     processes::{Found, Passing, Process, ProcessEnd, ProcessEvent, ProcessTerms, Spool},
@@ -41,10 +43,16 @@ impl Scene {
         let opened = Pool::open(PoolOptions {
             runner: self.runner,
             socket: socket(),
-            templates: vec![Template {
-                name: "base".to_owned(),
+            templates: [
+                ("base", SandboxPrivilege::Strict),
+                ("root", SandboxPrivilege::Sudo),
+            ]
+            .map(|(name, privilege)| Template {
+                name: name.to_owned(),
                 image: "gantry/base:1".to_owned(),
-            }],
+                privilege,
+            })
+            .into(),
             warm: 1,
             root: self.folder.path().join("sandboxes"),
             supervisor: supervisor(),
@@ -96,6 +104,7 @@ fn spec(name: &str) -> SandboxSpec {
         template: "base".to_owned(),
         limits: SandboxLimits::default(),
         network: SandboxNetwork::None,
+        may_sudo: false,
     }
 }
 

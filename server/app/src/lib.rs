@@ -153,6 +153,7 @@ impl Parts {
             hub: hub.clone(),
             clock: self.clock.clone(),
             replica: self.replica,
+            isolation: self.isolation.clone(),
         };
         Links::start(
             Arc::new(rows),
@@ -294,7 +295,12 @@ impl App {
             parts.isolation.clone(),
             clock.clone(),
         );
-        let sandboxes = Sandboxes::new((store.clone(), gate.clone()), links.clone(), clock.clone());
+        let sandboxes = Sandboxes::new(
+            (store.clone(), gate.clone()),
+            links.clone(),
+            clock.clone(),
+            parts.isolation.clone(),
+        );
         let sweep = Sweep {
             runners: runners.clone(),
             silence: parts.ephemeral_silence,

@@ -258,9 +258,10 @@ impl Settings {
                 let note = (!offered).then_some("not offered any more");
                 (row.value.clone(), note)
             }
-            SettingName::Language | SettingName::Steps | SettingName::Isolation => {
-                (row.value.clone(), None)
-            }
+            SettingName::Language
+            | SettingName::Steps
+            | SettingName::Isolation
+            | SettingName::Sudo => (row.value.clone(), None),
         };
         // The name of a person who was removed ends with an @ and the id.
         let who = match row.by.split_once('@') {
@@ -288,6 +289,7 @@ impl Settings {
             language,
             steps,
             isolation,
+            forbids_sudo,
         } = &*self.operator;
         let (value, set_by) = match name {
             SettingName::Runner => (None, SetBy::Default),
@@ -301,6 +303,10 @@ impl Settings {
             SettingName::Isolation => {
                 let demands = *isolation != Isolation::none();
                 (Some(isolation.to_string()), by_operator(demands))
+            }
+            SettingName::Sudo => {
+                let word = if *forbids_sudo { "forbid" } else { "allow" };
+                (Some(word.to_owned()), by_operator(*forbids_sudo))
             }
         };
         Setting {
@@ -321,6 +327,7 @@ impl Settings {
             SettingName::Language => value::ALLOWED_LANGUAGE.to_owned(),
             SettingName::Steps => format!("a number from 1 to {MAX_STEPS}"),
             SettingName::Isolation => value::ALLOWED_ISOLATION.to_owned(),
+            SettingName::Sudo => value::ALLOWED_SUDO.to_owned(),
         }
     }
 }

@@ -119,6 +119,7 @@ impl Bench {
             outputs: outputs.clone(),
             hub: hub.clone(),
             clock: clock.clone(),
+            isolation: isolation.clone(),
             tenant,
         };
         SessionPorts {

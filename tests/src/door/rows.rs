@@ -147,6 +147,7 @@ impl Operations for Rows {
             template: "base".to_owned(),
             limits: SandboxLimits::default(),
             network: SandboxNetwork::None,
+            may_sudo: false,
         }))
     }
 

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxSpec, SandboxState, TenantId,
-    Timestamp, UserId, limits::MAX_PATH_BYTES,
+    RunnerId, SandboxId, SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec,
+    SandboxState, TenantId, Timestamp, UserId, limits::MAX_PATH_BYTES,
 };
 
 use crate::{
@@ -31,6 +31,8 @@ pub struct PooledSandbox {
     pub owner_name: String,
     /// What it is to be.
     pub spec: SandboxSpec,
+    /// What its commands may become, as its runner said last.
+    pub privilege: SandboxPrivilege,
     /// How it is, as its runner said last.
     pub state: SandboxState,
     /// Why it is so; may be empty.
@@ -68,7 +70,8 @@ macro_rules! select_pooled {
     ($rest:literal) => {
         concat!(
             "SELECT sandboxes.id AS id, sandboxes.runner_id AS runner_id, runners.name AS runner_name,
-                 sandboxes.owner_id AS owner_id, users.name AS owner_name, spec, state, state_reason,
+                 sandboxes.owner_id AS owner_id, users.name AS owner_name, spec, privilege, state,
+                 state_reason,
                  state_since
              FROM sandboxes
              JOIN runners ON runners.tenant_id = sandboxes.tenant_id AND runners.id = sandboxes.runner_id
@@ -110,6 +113,8 @@ impl Store {
             template,
             limits: SandboxLimits::default(),
             network: SandboxNetwork::None,
+            // Policy says that each time.
+            may_sudo: false,
         };
         let id = SandboxId::derive(runner, &spec.name);
         query(
@@ -155,6 +160,22 @@ impl Store {
         Ok(row.map(|row| row.json("spec")).transpose()?)
     }
 
+    /// Whether the tenant lets the commands of its sandboxes be root there.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn may_sudo(&self, tenant: TenantId) -> Result<bool, StoreError> {
+        let row = query(
+            "SELECT value FROM settings
+             WHERE tenant_id = $1 AND subject = $1 AND settings.name = 'sudo'",
+        )
+        .bind(tenant.to_string())
+        .fetch_optional(&mut self.read(tenant).await?)
+        .await?;
+        let value = row.map(|row| row.text("value")).transpose()?;
+        Ok(value.is_none_or(|value| value == "allow"))
+    }
+
     /// The runner says that its sandbox is like this.
     ///
     /// # Errors
@@ -163,7 +184,7 @@ impl Store {
         &self,
         tenant: TenantId,
         (runner, sandbox): (RunnerId, SandboxId),
-        (state, reason): (SandboxState, &str),
+        (state, reason, privilege): (SandboxState, &str, SandboxPrivilege),
         now: Timestamp,
     ) -> Result<Reported, StoreError> {
         bounded("why a sandbox is as it is", reason, MAX_PATH_BYTES)?;
@@ -193,7 +214,7 @@ impl Store {
         let row = query(
             "UPDATE sandboxes SET
                  state_since = CASE WHEN state = $4 THEN state_since ELSE $6 END,
-                 state = $4, state_reason = $5, changes = $7
+                 state = $4, state_reason = $5, changes = $7, privilege = $8
              WHERE tenant_id = $1 AND id = $2 AND runner_id = $3 AND owner_id IS NOT NULL
              RETURNING wanted",
         )
@@ -204,6 +225,7 @@ impl Store {
         .bind(reason)
         .bind(now.as_micros())
         .bind(json(&changes))
+        .bind(privilege.name())
         .fetch_optional(&mut tx)
         .await?;
         tx.commit().await?;
@@ -341,6 +363,7 @@ impl FromRow for PooledSandbox {
             owner: row.parsed("owner_id")?,
             owner_name: row.text("owner_name")?,
             spec: row.json("spec")?,
+            privilege: row.parsed("privilege")?,
             state: row.parsed("state")?,
             reason: row.text("state_reason")?,
             since: row.time("state_since")?,

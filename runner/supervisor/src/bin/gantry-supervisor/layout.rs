@@ -86,6 +86,14 @@ pub(crate) fn lay_out(
 ) -> Result<Layout, NotStarted> {
     let (directory, program) = sys::seeing_as(request.terms.user, || {
         let directory = program::directory(&request.terms.place, inherited)?;
+        // A link that a command has made can lead to where its supervisor is itself (`/proc/self/cwd`).
+        if let Some(rules) = prepared.rules
+            && rules.is_record(&directory).map_err(host)?
+        {
+            return Err(NotStarted::Host(
+                "the directory is none of the sandbox's".to_owned(),
+            ));
+        }
         let program = program::find(request, &directory)?;
         Ok((directory, program))
     })?;

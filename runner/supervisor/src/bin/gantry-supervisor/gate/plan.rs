@@ -23,6 +23,9 @@ use crate::{privilege, sys};
 /// Descriptors that come with a plan: the directory, then standard input, output and error.
 const DESCRIPTORS: usize = 4;
 
+/// Longest strings of a plan, in bytes: more than a kernel takes.
+const MAX_STRINGS_BYTES: usize = 32 * 1024 * 1024;
+
 /// What stands before the strings: their length in bytes, whether there is a terminal, how many
 /// words and how many variables, whether it has a user of its own, which one, and the group.
 const HEAD_BYTES: usize = 7 * 4;
@@ -45,7 +48,7 @@ pub(crate) struct Plan<'a> {
 
 impl Plan<'_> {
     /// Hands it over, which opens the gate.
-    pub(super) fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
+    pub(crate) fn send(&self, mut gate: &UnixStream) -> io::Result<()> {
         let bytes = self.to_bytes()?;
         let [input, output, error] = self.stdio;
         let descriptors = [self.directory, input, output, error];
@@ -88,18 +91,19 @@ impl Plan<'_> {
 }
 
 /// A plan as the child has got it.
-pub(super) struct Told {
-    descriptors: [OwnedFd; DESCRIPTORS],
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) descriptors: [OwnedFd; DESCRIPTORS],
     terminal: bool,
     user: Option<User>,
-    pub(super) program: CString,
-    pub(super) argv: Vec<CString>,
-    pub(super) environment: Vec<CString>,
+    pub(crate) program: CString,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
 }
 
 impl Told {
     /// Waits for the gate to open.
-    pub(super) fn receive(mut gate: &UnixStream) -> io::Result<Self> {
+    pub(crate) fn receive(mut gate: &UnixStream) -> io::Result<Self> {
         let mut head = [0; HEAD_BYTES];
         let (taken, descriptors) = receive(gate, &mut head)?;
         gate.read_exact(&mut head[taken..])?;
@@ -109,6 +113,9 @@ impl Told {
             uid: id(uid)?,
             gid: id(gid)?,
         };
+        if length > MAX_STRINGS_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let mut strings = vec![0; length];
         gate.read_exact(&mut strings)?;
         let mut strings = strings
