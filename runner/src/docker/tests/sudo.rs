@@ -254,7 +254,7 @@ async fn what_root_puts_in_the_place_of_devices_is_not_used_and_another_start_is
         "mkdir /dev/null",
     ] {
         // What waits already has its input.
-        let plant = format!("sudo sh -c 'rm -rf /dev/null; {thing}'; mv /nothing /else 2>&1 | cat");
+        let plant = format!("sudo sh -c 'rm -rf /dev/null; {thing}'");
         run(&container, &plant).await;
         let mut refused = false;
         for _ in 0..8 {
@@ -275,13 +275,26 @@ async fn what_root_puts_in_the_place_of_devices_is_not_used_and_another_start_is
         );
     }
     // One that was started by hand begins with what root has left there, and is not used.
-    says(&container, "sudo mv /.gantry /elsewhere; sudo touch /left").await;
+    let denied = "sudo mv /.gantry /elsewhere || sudo touch /left || sudo touch /sys/fs/cgroup/left || echo denied";
+    let said = says(&container, denied).await;
+    assert!(said.starts_with("denied\n"), "{said}");
+    says(
+        &container,
+        "sudo touch /etc/left; sudo mkfifo /tmp/fifo; sudo chmod 777 /sys/fs/cgroup",
+    )
+    .await;
+    says(
+        &container,
+        "ln -sf /tmp/fifo /sys/fs/cgroup/memory.events 2>/dev/null; true",
+    )
+    .await;
+    says(&container, "sleep 0.1; true").await;
     let engine = pool.around.engine().await.expect("an engine");
     engine.stop(scene.id("a")).await.expect("stopped");
     let _ = engine.start(scene.id("a")).await;
     container.forget_running();
     assert_eq!(
-        says(&container, "ls /left 2>/dev/null || echo clean").await,
+        says(&container, "ls /etc/left 2>/dev/null || echo clean").await,
         "clean\n"
     );
 }

@@ -7,7 +7,7 @@
 //! - The socket has no file that root could replace. Each end looks who the other one is: the supervisor serves
 //!   processes of its own command alone, and `sudo` believes nobody but the supervisor that it comes from.
 //! - A root command has six capabilities, and a Landlock domain: it can neither signal nor trace what supervises
-//!   it, nor write to `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
+//!   it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
 //!   it cannot be all at once from changing its limits (`privilege::stand_apart`).
 //! - The records lie on a mount that no path of the container leads to (`door`), and nothing that lies there is
 //!   given to a command.
@@ -17,6 +17,7 @@ use std::{
     io::{self, Write as _},
     os::unix::net::{UnixListener, UnixStream},
     os::{linux::net::SocketAddrExt as _, unix::net::SocketAddr},
+    path::Path,
     time::Duration,
 };
 
@@ -44,7 +45,7 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// How long the client may take to say what it wants.
 const ASKS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Folders directly below the root in which root's commands open nothing for writing.
+/// Folders directly below the root in which root's commands change nothing.
 const CLOSED: [&str; 3] = ["proc", "sys", ".gantry"];
 
 /// What stands before the number in an answer: an exit code, or the number of a signal.
@@ -253,23 +254,23 @@ fn become_command(told: &Told) -> io::Error {
     }
 }
 
-/// See `sys::confine`: what lies directly below the root can be written, but for [`CLOSED`].
+/// See `sys::confine`: what lies in the folders directly below the root can be changed, but for [`CLOSED`].
 fn confine() -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let top = rustix::fs::open("/", flags, Mode::empty())?;
-    let mut writable = Vec::new();
+    let (mut folders, mut files) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir("/")? {
         let name = entry?.file_name();
         if CLOSED.iter().any(|closed| name == *closed) {
             continue;
         }
-        let place = rustix::fs::openat(&top, &name, flags, Mode::empty())?;
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
-        if matches!(kind, FileType::Directory | FileType::RegularFile) {
-            writable.push(place);
+        let place = rustix::fs::open(Path::new("/").join(name), flags, Mode::empty())?;
+        match FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode) {
+            FileType::Directory => folders.push(place),
+            FileType::RegularFile => files.push(place),
+            _ => {}
         }
     }
-    sys::confine(&top, &writable)
+    sys::confine(&folders, &files)
 }
 
 /// Executes a program of root's. Returns only where that fails.

@@ -259,11 +259,10 @@ pub(crate) fn asked_to_end(signals: &SignalFd) -> bool {
 /// The oldest Landlock that keeps a process from signalling those outside (Linux 6.12).
 const LANDLOCK_WITH_SIGNALS: i64 = 6;
 
-/// Rights of `landlock_add_rule(2)`: to open a file for writing, to move or link it into another folder, to
-/// cut it.
-const WRITE_FILE: u64 = 1 << 1;
-const REFER: u64 = 1 << 13;
-const TRUNCATE: u64 = 1 << 14;
+/// Rights of `landlock_add_rule(2)` that change files: to open one for writing (bit 1) and to cut it (14); to
+/// remove and make entries of folders (4 to 12), and to move or link them into another one (13).
+const WRITE: u64 = 1 << 1 | 1 << 14;
+const CHANGE: u64 = WRITE | 0x3ff0;
 
 /// What `LANDLOCK_RULE_PATH_BENEATH` is.
 const PATH_BENEATH: libc::c_int = 1;
@@ -302,10 +301,10 @@ pub(crate) fn can_confine() -> bool {
 }
 
 /// Keeps this process, and all that come from it, for good: from signalling and tracing any other; and from
-/// opening files for writing that are not in these places. `top` is the root of all files.
-pub(crate) fn confine(top: &OwnedFd, writable: &[OwnedFd]) -> io::Result<()> {
+/// changing what is in files and folders elsewhere than in these folders and files.
+pub(crate) fn confine(folders: &[OwnedFd], files: &[OwnedFd]) -> io::Result<()> {
     let ruleset = Ruleset {
-        handled_access_fs: WRITE_FILE | REFER | TRUNCATE,
+        handled_access_fs: CHANGE,
         handled_access_net: 0,
         scoped: SCOPE_SIGNAL,
     };
@@ -319,9 +318,8 @@ pub(crate) fn confine(top: &OwnedFd, writable: &[OwnedFd]) -> io::Result<()> {
         )
     };
     let made = i32::try_from(succeeded(made)?).map_err(io::Error::other)?;
-    // Without a rule for it nothing could be moved from one folder to another.
-    let rules = std::iter::once((top, REFER));
-    let rules = rules.chain(writable.iter().map(|place| (place, WRITE_FILE | TRUNCATE)));
+    let rules = folders.iter().map(|folder| (folder, CHANGE));
+    let rules = rules.chain(files.iter().map(|file| (file, WRITE)));
     for (place, allowed_access) in rules {
         let rule = Beneath {
             allowed_access,
