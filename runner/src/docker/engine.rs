@@ -259,6 +259,10 @@ impl Engine {
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            readonly_paths: match make.privilege {
+                SandboxPrivilege::Strict => None,
+                SandboxPrivilege::Sudo => Some(of_the_kernel()?),
+            },
             ..HostConfig::default()
         };
         let mut labels = whose.clone();
@@ -377,6 +381,24 @@ impl Engine {
         }
         shared_types::clean::clean_line(words.trim(), LAST_WORDS_BYTES)
     }
+}
+
+/// What is in `/proc` beside the processes. There is only one of each for all containers and the host, and root in
+/// any of them could give it another mode or owner.
+fn of_the_kernel() -> Result<Vec<String>, EngineError> {
+    let unread = |error: std::io::Error| EngineError::Refused(format!("/proc: {error}"));
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir("/proc").map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_process = name.bytes().all(|byte| byte.is_ascii_digit());
+        // Links lead to what is a process's own.
+        if !is_process && !entry.file_type().map_err(unread)?.is_symlink() {
+            paths.push(format!("/proc/{name}"));
+        }
+    }
+    paths.sort();
+    Ok(paths)
 }
 
 fn name(sandbox: SandboxId) -> String {
