@@ -204,6 +204,14 @@ attempt("chroot", lambda: os.chroot("/tmp"))
 attempt("mount", lambda: None if libc.mount(b"proc", b"/mnt", b"proc", 0, None) == 0 else os.stat("/none"))
 attempt("namespaces", lambda: None if libc.unshare(0x10000000) == 0 else os.stat("/none"))
 attempt("priority of all of root", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+# Those are counted for all that are root, on the host as well.
+def inotify():
+    if libc.inotify_init1(0) < 0:
+        raise OSError
+attempt("inotify", inotify)
+for limit, most in ((resource.RLIMIT_NOFILE, 65536), (resource.RLIMIT_SIGPENDING, 1024)):
+    assert resource.getrlimit(limit)[1] <= most, limit
+    attempt("a higher limit", lambda: resource.setrlimit(limit, (most, 2 * most)))
 os.setpriority(os.PRIO_PROCESS, 0, 5)
 os.sched_setaffinity(0, os.sched_getaffinity(0))
 print("tried")

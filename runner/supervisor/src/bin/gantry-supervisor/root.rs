@@ -9,6 +9,7 @@
 //! - A root command has six capabilities, and a Landlock domain: it can neither signal nor trace what supervises
 //!   it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
 //!   it cannot be all at once from changing its limits (`privilege::stand_apart`).
+//! - Of what the kernel counts by user it can take only so much that others who are root go on (`limit`).
 //! - The records lie on a mount that no path of the container leads to (`door`), and nothing that lies there is
 //!   given to a command.
 
@@ -29,7 +30,7 @@ use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, StatxFlags},
     io::Errno,
     net::{SocketFlags, accept_with},
-    process::{Pid, Signal, getpid},
+    process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, setrlimit},
 };
 
 use crate::{
@@ -47,6 +48,12 @@ const ASKS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Folders directly below the root in which root's commands change nothing.
 const CLOSED: [&str; 3] = ["proc", "sys", ".gantry"];
+
+/// What root's commands may have at most of what is counted by user.
+const MAX_FILES: u64 = 65_536;
+const MAX_PENDING_SIGNALS: u64 = 1024;
+const MAX_QUEUE_BYTES: u64 = 65_536;
+const MAX_LOCKED_BYTES: u64 = 65_536;
 
 /// What stands before the number in an answer: an exit code, or the number of a signal.
 pub(crate) const EXITED: u8 = b'E';
@@ -244,14 +251,43 @@ fn become_command(told: &Told) -> io::Error {
         rustix::stdio::dup2_stdin(input)?;
         rustix::stdio::dup2_stdout(output)?;
         rustix::process::umask(Mode::from_raw_mode(0o022));
+        limit()?;
         privilege::become_root()?;
         confine()?;
-        sys::keep_to_own_schedule()
+        sys::keep_to_itself()
     };
     match prepare() {
         Ok(()) => execute(&told.program, &told.argv, &told.environment),
         Err(error) => error,
     }
+}
+
+/// Limits what root takes of what the kernel counts by user, for all that have the same one: the host's root, and
+/// what supervises in other containers.
+fn limit() -> io::Result<()> {
+    // Descriptors that are on their way through sockets are compared with this.
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = [
+        (Resource::Nofile, MAX_FILES.min(files / 2)),
+        (Resource::Sigpending, MAX_PENDING_SIGNALS),
+        (Resource::Msgqueue, MAX_QUEUE_BYTES),
+        (Resource::Memlock, MAX_LOCKED_BYTES),
+    ];
+    for (resource, most) in most {
+        let most = Some(
+            getrlimit(resource)
+                .maximum
+                .map_or(most, |now| now.min(most)),
+        );
+        setrlimit(
+            resource,
+            Rlimit {
+                current: most,
+                maximum: most,
+            },
+        )?;
+    }
+    Ok(())
 }
 
 /// See `sys::confine`: what lies in the folders directly below the root can be changed, but for [`CLOSED`].

@@ -352,10 +352,16 @@ const ARCHITECTURE: u32 = 0xC000_00B7;
 /// Numbers from here on are of another kind of program (x32) on the same processor.
 const OTHER_KIND: u32 = 0x4000_0000;
 
-/// Keeps this process, and all that come from it, for good, from changing how others are scheduled: root has
-/// the same user as what supervises it, and Landlock does not look at that. Programs for another architecture
-/// find no system calls.
-pub(crate) fn keep_to_own_schedule() -> io::Result<()> {
+/// The calls that make an inotify instance.
+#[cfg(target_arch = "x86_64")]
+const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init, libc::SYS_inotify_init1];
+#[cfg(not(target_arch = "x86_64"))]
+const WATCHING: &[libc::c_long] = &[libc::SYS_inotify_init1];
+
+/// Keeps this process, and all that come from it, for good, from changing how others are scheduled, and from using
+/// up the inotify instances of the host's root: it has the same user as those, and Landlock does not look at that.
+/// Programs for another architecture find no system calls.
+pub(crate) fn keep_to_itself() -> io::Result<()> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
@@ -382,6 +388,10 @@ pub(crate) fn keep_to_own_schedule() -> io::Result<()> {
         step(IF_AT_LEAST, OTHER_KIND, 0, 1),
         refuse(libc::ENOSYS),
     ];
+    // All of a user's have few of them together.
+    for call in WATCHING {
+        program.extend([step(IF_EQUAL, number(*call), 0, 1), refuse(libc::EMFILE)]);
+    }
     // The first argument is whom: 0 is the caller.
     for call in [
         libc::SYS_sched_setaffinity,
