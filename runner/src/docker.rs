@@ -660,8 +660,13 @@ fn provided<const N: usize>(folder: &Path, programs: [&PathBuf; N]) -> io::Resul
     }
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if !copies.contains(&path) {
-            fs::remove_file(path)?;
+        if copies.contains(&path) {
+            continue;
+        }
+        // Where an engine looks for one that is gone it makes a folder.
+        match path.is_dir() {
+            true => fs::remove_dir(path)?,
+            false => fs::remove_file(path)?,
         }
     }
     Ok(copies.try_into().expect("one for each"))
