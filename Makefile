@@ -1,5 +1,5 @@
 # The few verbs of the project. `make` lists them.
-.PHONY: help up test check soak bench dist
+.PHONY: help up test check soak skew bench dist docs
 
 help: ## list the verbs
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,8 +26,14 @@ soak: ## many seeds of the router's simulation and the fuzzers (SEEDS=100000, fr
 		GANTRY_EXECS=$${EXECS:-10000} GANTRY_STORMS=$${STORMS:-50} cargo test --locked -p tests --test scenarios -- \
 		--nocapture --test-threads=1 many_execs storm_of_killed whatever_strangers_send
 
+skew: ## server and runner of different versions together: this commit's and the last tag's (REF=COMMIT: another's)
+	@tests/skew $(REF)
+
 bench: ## figures against real peers, as ratios
 	@tests/bench
 
 dist: ## the archives of a release in dist/, with checksums, licences and a bill of materials
 	@deploy/dist
+
+docs: ## the site of docs/ in target/site/html; deploy/reference renews the pages that are made from the code
+	@deploy/site/build

@@ -44,7 +44,7 @@ Ids may be shortened to any unique beginning. `last` is the most recent session.
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write the shell completions and the man pages into a folder
+    /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use shared_api::{CreateJoinToken, JoinToken, Me, Pool, Runner, Workspace};
+use shared_api::{CreateJoinToken, JoinToken, Me, Pool, Runner, RunnerFigures, Workspace};
 use shared_client::Client;
 use shared_types::{
     Clock as _, SystemClock, Timestamp,
@@ -18,6 +18,9 @@ mod workspace;
 
 /// Longest words about one runner, in characters.
 const MAX_WORDS: usize = 120;
+
+/// A runner with less room on its disk is told to be short of it, in bytes.
+const LOW_ON_DISK_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// What to do where no runner can be used.
 const CHOOSE: &str = "choose one with: gantry runners use NAME";
@@ -339,10 +342,28 @@ pub(crate) fn state(runner: &Runner, now: Timestamp) -> String {
     }
 }
 
+/// What is worth a word of how a runner is.
+fn told(figures: &RunnerFigures) -> String {
+    let running = match figures.operations_running {
+        0 => String::new(),
+        running => format!(", {running} running"),
+    };
+    let room = match figures.disk_free_bytes {
+        free if free < LOW_ON_DISK_BYTES => {
+            format!(", {} MiB left on its disk", free / (1024 * 1024))
+        }
+        _ => String::new(),
+    };
+    running + &room
+}
+
 fn link_state(runner: &Runner, now: Timestamp) -> String {
     match runner.last_seen {
         _ if runner.locked => "locked: its folder was copied".to_owned(),
-        _ if runner.online => "online".to_owned(),
+        _ if runner.online => match &runner.figures {
+            Some(figures) => format!("online{}", told(figures)),
+            None => "online".to_owned(),
+        },
         _ if let Some(reason) = &runner.refused => format!("refused: {reason}"),
         Some(seen) => format!("offline, last seen {}", ago(now.since(seen))),
         None => "never connected".to_owned(),

@@ -58,7 +58,7 @@ pub(crate) enum Verb {
     Update,
     /// Stop the runner with its commands, and remove its service and programs
     Uninstall(UninstallArgs),
-    /// Write the shell completions and the man pages into a folder
+    /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder
@@ -209,6 +209,10 @@ pub(crate) struct RunArgs {
         env = "GANTRY_RUNNER_METRICS"
     )]
     pub(crate) metrics: MetricsAt,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317. The server says which
+    /// operations are traced
+    #[arg(long, value_name = "URL", env = "GANTRY_RUNNER_TRACES")]
+    pub(crate) traces: Option<String>,
     /// Leave the terminal's session, as `install` starts it where there is no systemd
     #[arg(long, hide = true)]
     pub(crate) detached: bool,

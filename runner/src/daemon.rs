@@ -36,6 +36,7 @@ use crate::{
     link::{Introduction, LinkError, LinkKeeper},
     operations::{Found, Operations, OperationsService, Unfinished},
     processes::{self, ProcessOptions, Processes},
+    room,
     sandboxes::{Sandbox, Sandboxes},
     server_url::UrlError,
 };
@@ -275,6 +276,7 @@ async fn assemble(options: DaemonOptions) -> Result<(LinkKeeper, OperationsServi
     }
     let link = LinkKeeper {
         endpoints,
+        room: room::watch(options.home.clone()),
         home: options.home,
         enrolled,
         key,

@@ -15,7 +15,10 @@ use std::{sync::Arc, time::Duration};
 use shared_link::runner::Ended;
 use shared_telemetry::runner::{LINK_FAILURES, LINKED};
 use shared_types::{Clock, Digest, Entropy, JournalId};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
@@ -32,6 +35,7 @@ use crate::{
     key::RunnerKey,
     network::NetworkNews,
     operations::{Gone, Operations},
+    room::Room,
 };
 
 /// An attempt that takes longer than this once the host's network has changed is begun anew.
@@ -45,6 +49,7 @@ pub(crate) struct LinkKeeper {
     pub(crate) key: RunnerKey,
     pub(crate) introduction: Introduction,
     pub(crate) operations: Operations,
+    pub(crate) room: watch::Receiver<Option<Room>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) backoff: Backoff,
@@ -84,6 +89,7 @@ impl LinkKeeper {
             }
             let served = progress.welcomed.map(|since| since.elapsed());
             let wait = self.backoff.failed(served, self.random());
+            let wait = wait.max(self.spread(&error));
             tracing::warn!(
                 runner.id = %self.introduction.runner,
                 server = %self.endpoints.last(),
@@ -147,6 +153,7 @@ impl LinkKeeper {
             key: &self.key,
             server: &self.enrolled.server_identity,
             operations: &self.operations,
+            room: &self.room,
             entropy: &self.entropy,
             clock: &self.clock,
             goodbye: &self.goodbye,
@@ -199,6 +206,16 @@ impl LinkKeeper {
             Err(error) => {
                 tracing::warn!(%error, "the server's new certificate cannot be remembered")
             }
+        }
+    }
+
+    /// How long a server that stops has this runner stay away: so many do not come to the next one at once.
+    fn spread(&self, error: &LinkError) -> Duration {
+        match error {
+            LinkError::Ended(Ended::Goodbye {
+                reconnect_within, ..
+            }) => reconnect_within.mul_f64(self.random() as f64 / u64::MAX as f64),
+            _ => Duration::ZERO,
         }
     }
 

@@ -22,6 +22,7 @@ mod names;
 mod network;
 mod operations;
 mod processes;
+mod room;
 mod sandboxes;
 mod server_url;
 mod status;
@@ -42,7 +43,7 @@ use anyhow::Context;
 use clap::{CommandFactory as _, Parser};
 use runner_host::allowed_environment;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-use shared_telemetry::runner;
+use shared_telemetry::{runner, traces::TraceOptions};
 use shared_types::{OsEntropy, SystemClock};
 
 use cli::{
@@ -264,15 +265,39 @@ fn serve(home: Home, args: &RunArgs) -> anyhow::Result<()> {
         .build()?;
     let served = runtime.block_on(async {
         let stop = daemon::signals().context("cannot listen for signals")?;
+        // A variable that is set to nothing names nothing.
+        if let Some(collector) = args.traces.as_ref().filter(|url| !url.is_empty()) {
+            send_traces(collector)?;
+        }
         if let MetricsAt::Address(address) = args.metrics {
             let shown = shared_telemetry::install_metrics(runner::ALL, env!("CARGO_PKG_VERSION"))?;
-            tokio::spawn(metrics::serve(address, shown, options.home.clone()));
+            tokio::spawn(metrics::serve(address, shown));
         }
-        Ok(daemon::run(options, stop).await?)
+        let ended = daemon::run(options, stop).await;
+        shared_telemetry::traces::flush().await;
+        Ok(ended?)
     });
     // What still hangs in the host's file system does not keep the process.
     runtime.shutdown_background();
     served
+}
+
+/// What the server traces is sent from here as well.
+fn send_traces(collector: &str) -> anyhow::Result<()> {
+    let options = TraceOptions {
+        endpoint: collector.to_owned(),
+        // It begins no trace of its own.
+        sample: 0.0,
+        service: "gantry-runner",
+        version: env!("CARGO_PKG_VERSION"),
+        instance: hostname(),
+        sent: &runner::SPANS_SENT,
+        dropped: &runner::SPANS_DROPPED,
+    };
+    Ok(shared_telemetry::traces::install_traces(
+        &options,
+        Arc::new(OsEntropy),
+    )?)
 }
 
 fn beside_this_program() -> io::Result<PathBuf> {

@@ -6,7 +6,6 @@
 use std::{
     convert::Infallible,
     net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
     time::Duration,
@@ -17,18 +16,12 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use shared_telemetry::{
-    MetricsHandle,
-    runner::{DISK_FREE_BYTES, SPOOL_BYTES},
-};
+use shared_telemetry::MetricsHandle;
 use tokio::{
     net::TcpListener,
     sync::Semaphore,
-    task::spawn_blocking,
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
-
-use crate::home::Home;
 
 /// Connections at the same time; more wait in the kernel's queue.
 const CONNECTIONS: usize = 8;
@@ -44,9 +37,6 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// How often samples are folded together between scrapes.
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
-
-/// What `st_blocks` counts (stat(2)), in bytes.
-const BLOCK_BYTES: u64 = 512;
 
 /// Where the metrics are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +62,7 @@ impl FromStr for MetricsAt {
 }
 
 /// Answers who asks for the metrics, until the runtime ends.
-pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle, home: Home) {
+pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle) {
     tokio::spawn(upkeep(metrics.clone()));
     let listener = match TcpListener::bind(address).await {
         Ok(listener) => listener,
@@ -85,7 +75,7 @@ pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle, home: Hom
     let address = listener.local_addr().unwrap_or(address);
     tracing::info!(%address, "the metrics are shown");
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let (only_here, home) = (address.ip().is_loopback(), Arc::new(home));
+    let only_here = address.ip().is_loopback();
     loop {
         // It is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -95,15 +85,15 @@ pub(crate) async fn serve(address: SocketAddr, metrics: MetricsHandle, home: Hom
             sleep(ACCEPT_AGAIN_AFTER).await;
             continue;
         };
-        let (metrics, home) = (metrics.clone(), Arc::clone(&home));
+        let metrics = metrics.clone();
         tokio::spawn(async move {
             let answer = service_fn(|request: Request<Incoming>| {
-                let (metrics, home) = (metrics.clone(), Arc::clone(&home));
+                let metrics = metrics.clone();
                 async move {
                     let refused = refusal(&request, only_here);
                     Ok::<_, Infallible>(match refused {
                         Some((status, why)) => said(status, why.into()),
-                        None => said(StatusCode::OK, render(&metrics, home).await.into()),
+                        None => said(StatusCode::OK, metrics.render().into()),
                     })
                 }
             });
@@ -153,40 +143,6 @@ fn said(status: StatusCode, body: Bytes) -> Response<Full<Bytes>> {
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
     response
-}
-
-/// What the disk says is asked off the async threads: it may hang.
-async fn render(metrics: &MetricsHandle, home: Arc<Home>) -> String {
-    let looked = spawn_blocking(move || look(&home));
-    let _ = looked.await;
-    metrics.render()
-}
-
-fn look(home: &Home) {
-    let commands = home.commands();
-    SPOOL_BYTES.set(&[], spooled(&commands) as f64);
-    // Where the host does not say, the last value stays.
-    if let Ok(disk) = rustix::fs::statvfs(home.folder()) {
-        DISK_FREE_BYTES.set(&[], disk.f_bavail.saturating_mul(disk.f_frsize) as f64);
-    }
-}
-
-/// What the files of all commands take on the disk.
-fn spooled(commands: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt as _;
-    let entries = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten();
-        entries
-            .flatten()
-            .map(|entry| entry.path())
-            .collect::<Vec<PathBuf>>()
-    };
-    let files = entries(commands).into_iter().flat_map(|one| entries(&one));
-    let sizes = files.filter_map(|file| std::fs::symlink_metadata(file).ok());
-    sizes
-        .filter(|about| about.is_file())
-        .map(|about| about.blocks() * BLOCK_BYTES)
-        .sum()
 }
 
 async fn upkeep(metrics: MetricsHandle) {

@@ -12,6 +12,7 @@ mod disk;
 mod files;
 mod journaled;
 mod recovery;
+mod spans;
 mod start;
 mod work;
 
@@ -39,6 +40,7 @@ use self::{
     disk::Disk,
     files::Files,
     journaled::Journaled,
+    spans::Begun,
     start::{Starting, Taken, Times},
     work::{Happened, Happenings, Work},
 };
@@ -171,8 +173,8 @@ pub(crate) struct OperationsService {
     starting: FuturesUnordered<Starting>,
     /// Everything that is under way.
     work: HashMap<OperationId, Work>,
-    /// What was asked for by what this daemon has begun and is not over; for metrics.
-    kinds: HashMap<OperationId, &'static str>,
+    /// What this daemon has begun and is not over; for metrics and traces.
+    begun: HashMap<OperationId, Begun>,
     happenings: StreamMap<OperationId, Happenings>,
     files: Files,
     disk: Disk,
@@ -310,7 +312,11 @@ impl OperationsService {
                     start_by: taken_up.saturating_add(start_within),
                     run_for,
                 };
-                self.kinds.insert(operation, request.kind());
+                let begun = Begun {
+                    kind: request.kind(),
+                    at: self.clock.now(),
+                };
+                self.begun.insert(operation, begun);
                 self.begin((operation, sandbox), request, times)
             }
             act => {

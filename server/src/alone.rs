@@ -3,11 +3,23 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
+    io::ErrorKind,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::Path,
+    time::Duration,
 };
 
 use anyhow::{Context as _, bail};
+
+use crate::running;
+
+const LOCK: &str = "server.lock";
+
+/// How often a folder is tried that is in use: a verb that asks whether a server runs has the lock for a
+/// moment.
+const TRIES: u32 = 10;
+/// Between two tries.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// Holds the folder until the process ends.
 pub(crate) struct Alone {
@@ -19,8 +31,8 @@ impl Alone {
     ///
     /// # Errors
     /// If another server has it, or it cannot be written.
-    pub(crate) fn in_folder(folder: &Path) -> anyhow::Result<Self> {
-        let path = folder.join("server.lock");
+    pub(crate) async fn in_folder(folder: &Path) -> anyhow::Result<Self> {
+        let path = folder.join(LOCK);
         let lock = OpenOptions::new()
             .write(true)
             .create(true)
@@ -28,16 +40,25 @@ impl Alone {
             .mode(0o600)
             .open(&path)
             .with_context(|| format!("{} cannot be written", path.display()))?;
+        for _ in 1..TRIES {
+            if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            tokio::time::sleep(TRY_AGAIN_AFTER).await;
+        }
         match lock.try_lock() {
-            Ok(()) => Ok(Self { lock }),
+            Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(
                 "{} is in use by another server: stop that one first, or set GANTRY_HOME to another folder",
                 folder.display()
             ),
             Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("{} cannot be locked", path.display()))
+                return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
             }
         }
+        // It told of a server that runs no more.
+        running::forget(folder)?;
+        Ok(Self { lock })
     }
 
     /// What no other folder has on any host, and a copy of this folder neither. A process that starts at the
@@ -45,5 +66,54 @@ impl Alone {
     pub(crate) fn place(&self, boot: &str) -> anyhow::Result<String> {
         let about = self.lock.metadata()?;
         Ok(format!("{boot}/{}/{}", about.dev(), about.ino()))
+    }
+}
+
+/// Whether a server, or a verb that must be alone, has the folder now. What asks at the same time is not told
+/// that it has.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub(crate) fn is_taken(folder: &Path) -> anyhow::Result<bool> {
+    let path = folder.join(LOCK);
+    let lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => {
+            return Err(error).with_context(|| format!("{} cannot be read", path.display()));
+        }
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("{} cannot be locked", path.display()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_is_taken_once_and_a_verb_that_only_asks_keeps_no_server_away() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let is_taken = || is_taken(folder.path()).expect("it can be read");
+        assert!(!is_taken());
+        let asked = File::create(folder.path().join(LOCK)).expect("it is made");
+        asked.lock_shared().expect("it is free");
+        assert!(!is_taken(), "only a verb asks");
+        let mut taking = std::pin::pin!(Alone::in_folder(folder.path()));
+        let early = tokio::time::timeout(TRY_AGAIN_AFTER / 2, taking.as_mut()).await;
+        assert!(early.is_err(), "it waits for the verb");
+        drop(asked);
+        let alone = taking.await.expect("it is free");
+        assert!(is_taken());
+        let second = Alone::in_folder(folder.path()).await.err();
+        let second = second.expect("it is taken").to_string();
+        assert!(second.contains("another server"), "{second}");
+        drop(alone);
+        assert!(!is_taken());
     }
 }

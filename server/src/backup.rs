@@ -60,7 +60,7 @@ pub(crate) async fn move_to(database: &Database, to: &str, home: &Path) -> anyho
     }
     // PostgreSQL's rows may come into a new home.
     make_private_folder(&home.join("server"))?;
-    let alone = Alone::in_folder(&home.join("server"))?;
+    let alone = Alone::in_folder(&home.join("server")).await?;
     let opening = "failed to open the database that is to be moved";
     let source = database.open_beside().await.context(opening)?;
     let others = source

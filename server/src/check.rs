@@ -7,7 +7,7 @@ use server_api::Archives;
 use server_app::keys::SigningKey;
 use server_store::Schema;
 use shared_tls::ServerTls;
-use shared_types::{Entropy, OsEntropy, SystemClock};
+use shared_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 use crate::settings::{ModelChoice, Settings, Tls};
 
@@ -44,6 +44,10 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
             settings.listen
         ),
     }
+    match &settings.traces {
+        Some(traces) => println!("traces:   to {}, sample {}", traces.endpoint, traces.sample),
+        None => println!("traces:   none"),
+    }
     let archives = Archives::in_folder(&settings.downloads)?.list();
     let folder = settings.downloads.display();
     match archives.is_empty() {
@@ -71,7 +75,8 @@ pub(crate) async fn check(settings: Settings, file: &Path, folder: &Path) -> any
     };
     // Refuses an address that is none.
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
-    crate::models(settings.model, &entropy)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    crate::models(settings.model, &clock, &entropy)?;
     println!("model:    {name}");
     shared_telemetry::init_logs(
         settings.log_format.parse()?,

@@ -3,10 +3,15 @@
 mod alone;
 mod backup;
 mod check;
+mod health;
 mod operator;
+mod reload;
 mod restore;
+mod rotate;
+mod running;
 mod schema;
 mod settings;
+mod signals;
 
 use std::{
     io::Write as _, net::SocketAddr, path::Path, process::ExitCode, sync::Arc, time::Duration,
@@ -16,20 +21,23 @@ use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use rustix::process::{DumpableBehavior, Resource, getrlimit, set_dumpable_behavior, setrlimit};
 use server_api::{Archives, Door, Doors, Names};
-use server_app::{App, JoinTerms, Parts, keys::SigningKey};
+use server_app::{
+    App, JoinTerms, Parts,
+    keys::{LinkKeys, SigningKey},
+};
 use server_llm::{Measured, Model, Models, OpenAi, OpenAiOptions, Practice, Retry, RetryOptions};
 use server_store::Outputs;
-use shared_telemetry::{MetricsHandle, server};
+use shared_telemetry::{MetricsHandle, server, traces::TraceOptions};
 use shared_tls::ServerTls;
 use shared_types::{Clock, Entropy, OsEntropy, ReplicaId, SystemClock};
-use tokio::{
-    net::TcpListener,
-    signal::unix::{Signal, SignalKind, signal},
-};
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 
 use alone::Alone;
+use reload::{Origin, Reloader};
+use running::Running;
 use settings::{Cli, Environment, ModelChoice, Settings, Tls, Verb};
+use signals::{Asked, Signals};
 
 /// jemalloc, because it gives memory back: 15 s after 1,000 links had gone at once, glibc still held
 /// all of the 79 MiB, jemalloc with its background threads 32 MiB. Memory for each link and the time
@@ -75,9 +83,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes the shell completions and the man pages.
+/// Writes the shell completions, the man pages, the reference, an example of the settings and the API's document.
 fn manual(folder: &Path) -> ExitCode {
-    match shared_program::write_manual(Cli::command(), folder) {
+    let written = shared_program::write_manual(Cli::command(), folder)
+        .and_then(|()| settings::reference::write(folder))
+        .and_then(|()| {
+            let document = serde_json::to_string_pretty(&server_api::openapi())?;
+            std::fs::write(folder.join("openapi.json"), document + "\n")
+        });
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let folder = folder.display();
@@ -98,8 +112,13 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
     }
     match cli.verb {
         Verb::Run(args) => {
-            let settings = Settings::resolve(*args, environment, config, &home)?;
-            serve(settings, &folder).await
+            let origin = Origin {
+                args: *args,
+                environment,
+                config: cli.config,
+                home,
+            };
+            serve(origin).await
         }
         Verb::SignInCode { user } => {
             let database = settings::database(environment, config, &home)?;
@@ -110,6 +129,8 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             valid_for,
             uses,
             ephemeral,
+            file,
+            once,
         } => {
             let terms = JoinTerms {
                 name,
@@ -119,7 +140,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
                 ..JoinTerms::default()
             };
             let database = settings::database(environment, config, &home)?;
-            operator::join_token(&database, &folder, terms).await
+            operator::join_token(&database, &folder, terms, once, file.as_deref()).await
         }
         Verb::CheckConfig(args) => {
             let file = settings::file(config, &home);
@@ -142,26 +163,43 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
             let database = settings::database(environment, config, &home)?;
             backup::move_to(&database, &to, &home).await
         }
+        Verb::Health => health::health(&folder).await,
+        Verb::Reload => reload::run(&folder).await,
+        Verb::RotateLinkKey { now } => rotate::rotate(&folder, now).await,
         // `main` has done it: it needs no home.
         Verb::Manual { .. } => Ok(()),
     }
 }
 
-async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
-    shared_telemetry::init_logs(
+async fn serve(origin: Origin) -> anyhow::Result<()> {
+    let (settings, folder) = (origin.resolve()?, &*origin.folder());
+    let logs = shared_telemetry::init_logs(
         settings.log_format.parse()?,
         settings.log_filter.as_deref(),
         settings.journal_stream.as_deref(),
         Arc::new(SystemClock::new()),
     )?;
     let metrics = shared_telemetry::install_metrics(server::ALL, env!("CARGO_PKG_VERSION"))?;
-    // From here on a signal means to stop in order, however early it comes.
-    let mut asked_to_stop = StopSignals::listen()?;
-    let descriptors = allow_many_descriptors();
-    make_private_folder(&folder.join("keys"))?;
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) =
         (Arc::new(SystemClock::new()), Arc::new(OsEntropy));
-    let alone = Alone::in_folder(folder)?;
+    let replica = ReplicaId::generate(&*clock, &*entropy);
+    if let Some(traces) = settings.traces {
+        let options = TraceOptions {
+            endpoint: traces.endpoint,
+            sample: traces.sample,
+            service: "gantry-server",
+            version: env!("CARGO_PKG_VERSION"),
+            instance: replica.to_string(),
+            sent: &server::SPANS_SENT,
+            dropped: &server::SPANS_DROPPED,
+        };
+        shared_telemetry::traces::install_traces(&options, entropy.clone())?;
+    }
+    // From here on a signal means to stop in order, however early it comes.
+    let mut signals = Signals::listen()?;
+    let descriptors = allow_many_descriptors();
+    make_private_folder(&folder.join("keys"))?;
+    let alone = Alone::in_folder(folder).await?;
     let store = (settings.database)
         .open()
         .await
@@ -184,24 +222,27 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     let app = App::start(Parts {
         store,
         outputs,
-        models: models(settings.model, &entropy)?,
+        models: models(settings.model, &clock, &entropy)?,
         operator: settings.defaults,
         model_window: settings.model_window,
         identity: SigningKey::load_or_create(&folder.join("keys/identity.pem"), &*entropy)?,
-        link_keys: link_keys(folder, &*entropy)?,
-        certificate: tls.as_ref().map(ServerTls::certificate_sha256),
+        link_keys: LinkKeys::load(&folder.join("keys"), &*clock, &*entropy)?,
         link: settings.link,
         ephemeral_silence: settings.ephemeral_silence,
         turns: settings.turns,
         isolation: Arc::new(settings.isolation),
         user_limits: settings.user_limits,
-        replica: ReplicaId::generate(&*clock, &*entropy),
+        replica,
         place: alone.place(clock.boot())?,
-        clock,
-        entropy,
+        clock: clock.clone(),
+        entropy: entropy.clone(),
         stop: stop.clone(),
     })
     .await?;
+
+    let certificate = tls.as_ref().map(ServerTls::certificate_sha256);
+    let running = Running::here(address, certificate);
+    running.tell(folder)?;
 
     let metrics_at = for_metrics.as_ref().map(TcpListener::local_addr);
     announce(&app, address, metrics_at.transpose()?, tls.as_ref()).await?;
@@ -210,14 +251,17 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
             "no names are set under [server] in gantry.toml: requests are answered only where their host is an address, localhost or this machine's name"
         );
     }
+    let names: Names = names(settings.names, tls.as_ref()).into_iter().collect();
     let doors = Doors {
         app: app.clone(),
         metrics: metrics.clone(),
         archives,
         limits: settings.limits,
-        names: names(settings.names, tls.as_ref()),
+        names: names.clone(),
         https: tls.is_some() || settings.behind_proxy,
+        clock: clock.clone(),
     };
+    let tls = tls.map(watch::Sender::new);
     tokio::spawn(upkeep(metrics));
     let alone = for_metrics.map(|listener| {
         let door = Door {
@@ -232,7 +276,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
     });
     let door = Door {
         listener,
-        tls: tls.map(|tls| tls.config()),
+        tls: tls.as_ref().map(watch::Sender::subscribe),
         limits: settings.limits,
         client_address: settings.client_address,
         descriptors,
@@ -242,12 +286,25 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         server_api::router(doors),
         stop.clone(),
     ));
-    asked_to_stop.next().await;
+    let mut reloader = Reloader {
+        origin,
+        started_with: settings.written,
+        logs,
+        names,
+        tls,
+        app: app.clone(),
+        clock,
+        entropy,
+        running,
+    };
+    while signals.next().await == Asked::Reload {
+        reloader.reload().await;
+    }
     app.leave();
     tracing::info!(drain_ms = settings.drain.as_millis() as u64, "stopping");
     tokio::select! {
         () = tokio::time::sleep(settings.drain) => {}
-        () = asked_to_stop.next() => {}
+        () = signals.stop() => {}
     }
     stop.cancel();
     serving.await?;
@@ -255,6 +312,7 @@ async fn serve(settings: Settings, folder: &Path) -> anyhow::Result<()> {
         alone.await?;
     }
     app.stopped().await;
+    shared_telemetry::traces::flush().await;
     Ok(())
 }
 
@@ -273,7 +331,7 @@ fn tls(tls: &Tls, folder: &Path) -> anyhow::Result<Option<ServerTls>> {
 
 /// The names under which the server may be asked: those that were set, those in its certificate, and
 /// this machine's, also as a local network has it (RFC 6762).
-fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Names {
+fn names(set: Vec<String>, tls: Option<&ServerTls>) -> Vec<String> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
     let local = host.iter().map(|host| format!("{host}.local"));
@@ -314,10 +372,15 @@ async fn announce(
     Ok(())
 }
 
-fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Models> {
+fn models(
+    choice: ModelChoice,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+) -> anyhow::Result<Models> {
     let (first, others) = match choice {
         ModelChoice::Practice => {
-            return Ok(Models::new(Arc::new(Measured::new(Practice)), []));
+            let practice = Measured::new(Practice, clock.clone());
+            return Ok(Models::new(Arc::new(practice), []));
         }
         ModelChoice::OpenAi(first, others) => (*first, others),
     };
@@ -325,29 +388,22 @@ fn models(choice: ModelChoice, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Mod
         model,
         ..first.clone()
     });
-    let others: anyhow::Result<Vec<_>> = others.map(|options| vendor(options, entropy)).collect();
-    Ok(Models::new(vendor(first, entropy)?, others?))
+    let others: anyhow::Result<Vec<_>> = others
+        .map(|options| vendor(options, clock, entropy))
+        .collect();
+    Ok(Models::new(vendor(first, clock, entropy)?, others?))
 }
 
-fn vendor(options: OpenAiOptions, entropy: &Arc<dyn Entropy>) -> anyhow::Result<Arc<dyn Model>> {
+fn vendor(
+    options: OpenAiOptions,
+    clock: &Arc<dyn Clock>,
+    entropy: &Arc<dyn Entropy>,
+) -> anyhow::Result<Arc<dyn Model>> {
     let vendor = OpenAi::new(options)
         .context("OPENAI_BASE_URL, or base_url under [model], cannot be used")?;
     let retry = RetryOptions::default();
     let retry = Retry::new(vendor, retry, entropy.clone());
-    Ok(Arc::new(Measured::new(retry)))
-}
-
-/// The newest key signs; one before it may still verify, so that keys can be rotated.
-fn link_keys(folder: &Path, entropy: &dyn Entropy) -> anyhow::Result<Vec<SigningKey>> {
-    let mut keys = vec![SigningKey::load_or_create(
-        &folder.join("keys/link.pem"),
-        entropy,
-    )?];
-    let previous = folder.join("keys/link.previous.pem");
-    if previous.exists() {
-        keys.push(SigningKey::load_or_create(&previous, entropy)?);
-    }
-    Ok(keys)
+    Ok(Arc::new(Measured::new(retry, clock.clone())))
 }
 
 fn make_private_folder(folder: &Path) -> anyhow::Result<()> {
@@ -384,26 +440,4 @@ fn allow_many_descriptors() -> usize {
     allowed.map_or(usize::MAX, |allowed| {
         usize::try_from(allowed).unwrap_or(usize::MAX)
     })
-}
-
-/// What asks the server to stop. They are listened for from [`StopSignals::listen`] on.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn listen() -> anyhow::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! What an operator can do at the server's own machine, also while the server runs: whoever may
 //! read the server's folder may already do everything.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use server_app::{JoinTerms, Operator, keys::SigningKey};
@@ -22,21 +22,49 @@ pub(crate) async fn sign_in_code(
     Ok(())
 }
 
-/// Prints a join token whose runners will be the first owner's.
+/// Makes a join token whose runners will be the first owner's, and prints it, or writes it to the file. With
+/// `once` it makes none where a runner of the token's name is enrolled, and removes the file.
 pub(crate) async fn join_token(
     database: &Database,
     folder: &Path,
     terms: JoinTerms,
+    once: bool,
+    file: Option<&Path>,
 ) -> anyhow::Result<()> {
-    println!(
-        "{}",
-        operator(database, folder)
-            .await?
-            .join_token(terms)
-            .await?
-            .reveal()
-    );
-    Ok(())
+    let operator = operator(database, folder).await?;
+    let needless = once && operator.has_runner(&terms.name).await?;
+    let Some(file) = file else {
+        if !needless {
+            println!("{}", operator.join_token(terms).await?.reveal());
+        }
+        return Ok(());
+    };
+    let written = match needless {
+        true => remove(file),
+        false => write_secret(file, &operator.join_token(terms).await?.reveal()),
+    };
+    written.with_context(|| format!("{} cannot be written", file.display()))
+}
+
+/// Replaces the file by one that its user alone may read. A reader finds the old text or the new one.
+fn write_secret(file: &Path, text: &str) -> io::Result<()> {
+    let unfinished = file.with_added_extension("unfinished");
+    remove(&unfinished)?;
+    let mut options = fs::OpenOptions::new();
+    let mut opened = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&unfinished)?;
+    writeln!(opened, "{text}")?;
+    fs::rename(&unfinished, file)
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 async fn operator(database: &Database, folder: &Path) -> anyhow::Result<Operator> {

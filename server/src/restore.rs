@@ -49,7 +49,7 @@ pub(crate) async fn restore(database: &Database, folder: &Path, file: &Path) -> 
         .context("failed to open the database")?;
     let backup = Backup::open(file, schema.known).context("failed to restore")?;
     make_private_folder(folder)?;
-    let _alone = Alone::in_folder(folder)?;
+    let _alone = Alone::in_folder(folder).await?;
     let staged = folder.join(UNFINISHED);
     if !staged.exists() {
         make_room(folder)?;

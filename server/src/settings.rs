@@ -12,7 +12,9 @@ mod link;
 mod listen;
 mod metrics;
 mod model;
+pub(crate) mod reference;
 mod runners;
+mod traces;
 mod turns;
 
 use std::{
@@ -23,6 +25,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Parser, Subcommand, builder::FalseyValueParser};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_api::{HeaderName, Limits};
 use server_app::{IsolationPolicy, OperatorSettings, TurnLimits, UserLimits};
@@ -40,6 +43,7 @@ use self::{
     metrics::MetricsSection,
     model::{ModelArgs, ModelSection},
     runners::RunnersSection,
+    traces::{TraceSettings, TracesSection},
     turns::TurnsSection,
 };
 pub(crate) use self::{database::Database, model::ModelChoice};
@@ -85,6 +89,12 @@ pub(crate) enum Verb {
         /// Remove these runners when they stop with nothing running, or after a day of silence.
         #[arg(long)]
         ephemeral: bool,
+        /// Write the token to this file, which only its user may read, and print nothing.
+        #[arg(long)]
+        file: Option<PathBuf>,
+        /// Make no token where a runner of this name is enrolled, and remove the file.
+        #[arg(long, requires = "name")]
+        once: bool,
     },
     /// Check the settings and the database as `run` would use them, and change nothing.
     CheckConfig(Box<RunArgs>),
@@ -112,7 +122,19 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DATABASE")]
         to: String,
     },
-    /// Write the shell completions and the man pages into a folder
+    /// Ask the server that runs on this home whether it is ready to serve; exits with 1 if not.
+    Health,
+    /// Have the server that runs on this home read its settings, certificate and link keys again. A mistake in
+    /// them changes nothing.
+    Reload,
+    /// Make a new key for the access tokens of runners, and have a running server use it. Tokens of the key
+    /// before are accepted for ten more minutes.
+    RotateLinkKey {
+        /// Refuse tokens of the key before at once, because it may be in wrong hands.
+        #[arg(long)]
+        now: bool,
+    },
+    /// Write the shell completions, the man pages and the reference into a folder
     #[command(hide = true)]
     Manual {
         /// The folder.
@@ -120,7 +142,7 @@ pub(crate) enum Verb {
     },
 }
 
-#[derive(Args, Default)]
+#[derive(Args, Default, Clone)]
 pub(crate) struct RunArgs {
     /// The address and port to listen on; port 0 chooses a free one [default: 127.0.0.1:7000].
     #[arg(long, env = "GANTRY_LISTEN")]
@@ -143,6 +165,9 @@ pub(crate) struct RunArgs {
     /// Where to answer `GET /metrics` without a key, such as 127.0.0.1:9464 [default: nowhere].
     #[arg(long, value_name = "ADDRESS", env = "GANTRY_METRICS")]
     metrics: Option<Listen>,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://127.0.0.1:4317 [default: none].
+    #[arg(long, value_name = "URL", env = "GANTRY_TRACES")]
+    traces: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
     /// The log filter, such as `info` or `info,server_router=debug`.
@@ -158,7 +183,7 @@ pub(crate) struct RunArgs {
 
 /// What comes from the environment alone: a flag would show the key in the process list, and the rest
 /// is for whoever starts programs to say.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Environment {
     user_home: Option<PathBuf>,
     openai_api_key: Option<String>,
@@ -188,61 +213,106 @@ impl Environment {
 }
 
 /// `gantry.toml`.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct File {
+    /// Where the server is reached, and how it stops.
     server: ServerSection,
+    /// Where everything durable is kept.
     database: DatabaseSection,
+    /// The certificate. Without one the server speaks plain HTTP, on its own machine or behind a proxy.
     tls: TlsSection,
+    /// How patient the server's port is with any connection, and what connections without a credential
+    /// (strangers) may have.
     connections: ConnectionsSection,
+    /// How the two ends of a runner's link tell that the other one is there. The server tells its runners.
     link: LinkSection,
+    /// Runners that stay away.
     runners: RunnersSection,
+    /// How many turns are worked on at once.
     turns: TurnsSection,
+    /// What runners must keep apart, and whose word on that counts.
     isolation: IsolationSection,
+    /// What one user may store.
     limits: LimitsSection,
+    /// The models that answer.
     model: ModelSection,
+    /// What counts where no tenant, user or session has set anything.
     defaults: DefaultsSection,
+    /// A listener for the metrics alone.
     metrics: MetricsSection,
+    /// Where spans of traces are sent.
+    traces: TracesSection,
+    /// What the server logs.
     log: LogSection,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct ServerSection {
+    /// The address and port to listen on, as `--listen` [default: 127.0.0.1:7000].
+    #[schemars(with = "Option<String>", example = &"0.0.0.0:7443")]
     listen: Option<Listen>,
+    /// Host names by which clients reach the server, as `--name`, beside its addresses, localhost, the machine's
+    /// name and those of the certificate. `*.example.com` is all that have one word before `.example.com`
+    /// [default: none].
+    #[schemars(example = ["gantry.example.com"])]
     names: Vec<String>,
+    /// Serve plain HTTP on a public address, because a proxy in front ends TLS, as `--behind-proxy`
+    /// [default: false].
     behind_proxy: bool,
+    /// The header in which that proxy names the address of its client; the last one in it counts. Only with
+    /// `behind_proxy`, where nothing else connects [default: none].
+    #[schemars(example = &"x-forwarded-for")]
     client_address_header: Option<String>,
-    /// The folder with the programs of runners that the server hands out [default: `downloads` beside the
-    /// server's program].
+    /// The folder with the runner's programs that the server hands out [default: `downloads` beside
+    /// `gantry-server`].
+    #[schemars(example = &"/opt/gantry-server/downloads")]
     downloads: Option<PathBuf>,
-    /// So long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
+    /// How long the server goes on after SIGTERM while `/readyz` says that it stops, so that a load balancer
     /// sends it nothing more; at most 300000 [default: 0].
     drain_ms: Option<u32>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct TlsSection {
+    /// Use a certificate that the server makes, and that join tokens vouch for, as `--tls` [default: false].
     self_signed: bool,
+    /// The names and addresses in that certificate [default: localhost, 127.0.0.1 and what `listen` says].
+    #[schemars(example = ["server", "192.168.1.5"])]
     names: Vec<String>,
+    /// A file with your certificate and those up to its authority, in PEM [default: none].
+    #[schemars(example = &"/etc/gantry/chain.pem")]
     certificate: Option<PathBuf>,
+    /// A file with its private key, in PEM [default: none].
+    #[schemars(example = &"/etc/gantry/key.pem")]
     key: Option<PathBuf>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct LogSection {
+    /// What is logged, as `--log` [default: info].
+    #[schemars(example = &"info,server_router=debug")]
     filter: Option<String>,
+    /// How: `text`, or `json` for machines, as `--log-format` [default: text].
+    #[schemars(example = &"json")]
     format: Option<String>,
 }
 
+/// What the settings file says, by sections.
+pub(crate) type Written = toml::Table;
+
 /// Everything that `run` was told, checked.
 pub(crate) struct Settings {
+    pub(crate) written: Written,
     pub(crate) database: Database,
     pub(crate) listen: SocketAddr,
     /// Where the metrics are without a key, if anywhere.
     pub(crate) metrics: Option<SocketAddr>,
+    /// Where spans of traces are sent, if anywhere.
+    pub(crate) traces: Option<TraceSettings>,
     /// Names under which the server may be asked, beside those that it finds out itself.
     pub(crate) names: Vec<String>,
     /// Whether something before the server ends TLS.
@@ -306,7 +376,7 @@ impl Settings {
         config: Option<&Path>,
         home: &Path,
     ) -> anyhow::Result<Self> {
-        let file = read_file(config, home)?;
+        let (file, written) = read_file(config, home)?;
         let database = file.database.choose(environment.database_url, home)?;
         let listen = args
             .listen
@@ -336,12 +406,14 @@ impl Settings {
         let model_window = file.model.window()?;
         let model = file.model.choose(args.model, environment.openai_api_key)?;
         Ok(Self {
+            written,
             database,
             listen,
             metrics: args
                 .metrics
                 .or(file.metrics.listen)
                 .map(|listen| listen.address),
+            traces: file.traces.settings(args.traces)?,
             names: host_names(given, file.server.names)?,
             behind_proxy,
             tls,
@@ -377,7 +449,7 @@ pub(crate) fn database(
     config: Option<&Path>,
     home: &Path,
 ) -> anyhow::Result<Database> {
-    let file = read_file(config, home)?;
+    let (file, _) = read_file(config, home)?;
     file.database.choose(environment.database_url, home)
 }
 
@@ -446,12 +518,15 @@ pub(crate) fn file(asked: Option<&Path>, home: &Path) -> PathBuf {
     asked.map_or_else(|| home.join("gantry.toml"), Path::to_owned)
 }
 
-fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<File> {
+fn read_file(asked: Option<&Path>, home: &Path) -> anyhow::Result<(File, Written)> {
     let path = &file(asked, home);
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text).map_err(|error| not_understood(path, &text, &error)),
+        Ok(text) => {
+            let read = toml::from_str(&text).and_then(|file| Ok((file, toml::from_str(&text)?)));
+            read.map_err(|error| not_understood(path, &text, &error))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && asked.is_none() => {
-            Ok(File::default())
+            Ok((File::default(), Written::default()))
         }
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
@@ -503,6 +578,31 @@ mod tests {
             ..RunArgs::default()
         };
         assert_eq!(port(at(flag)), Some(9000), "a flag goes before the file");
+    }
+
+    #[test]
+    fn traces_are_sent_only_where_a_collector_is_named() {
+        let traces = |toml: &str, flag: Option<&str>| {
+            let args = RunArgs {
+                traces: flag.map(str::to_owned),
+                ..RunArgs::default()
+            };
+            resolve(toml, args).expect("it is fine").traces
+        };
+        assert_eq!(traces("", None), None);
+        assert_eq!(traces("[traces]\nsample = 0.5\n", Some("")), None);
+        let file = "[traces]\nendpoint = \"http://collector:4317\"\nsample = 0.5\n";
+        let of_file = TraceSettings {
+            endpoint: "http://collector:4317".to_owned(),
+            sample: 0.5,
+        };
+        assert_eq!(traces(file, None), Some(of_file));
+        let flag = traces(file, Some("http://127.0.0.1:4317")).expect("a collector");
+        assert_eq!(flag.endpoint, "http://127.0.0.1:4317");
+        for wrong in ["endpoint = \"https://collector:4317\"", "sample = 1.5"] {
+            let message = error(&format!("[traces]\n{wrong}\n"), RunArgs::default());
+            assert!(message.contains("traces"), "{message}");
+        }
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn serve(
         .add_service(link);
     let door = server_api::Door {
         listener,
-        tls: tls.map(|tls| tls.config()),
+        tls: tls.map(|tls| tokio::sync::watch::channel(tls).1),
         limits: server_api::Limits::default(),
         client_address: None,
         descriptors: DESCRIPTORS,

@@ -3,11 +3,13 @@
 
 mod before;
 pub mod browser;
+pub mod collector;
 pub mod docker;
 pub mod door;
 pub mod enrolment_double;
 pub mod fleet;
 pub mod footprint;
+pub mod front;
 pub mod gantry;
 pub mod gateway;
 pub mod http1_proxy;

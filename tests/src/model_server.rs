@@ -178,14 +178,22 @@ impl ModelServer {
         state
             .requests
             .iter()
-            .map(|(_, body)| body.clone())
+            .map(|asked| asked.body.clone())
             .collect()
     }
 
     /// The `Authorization` header of each request so far, in the same order.
     pub fn authorizations(&self) -> Vec<Option<String>> {
         let state = self.script.state();
-        state.requests.iter().map(|(key, _)| key.clone()).collect()
+        let requests = state.requests.iter();
+        requests.map(|asked| asked.authorization.clone()).collect()
+    }
+
+    /// The `traceparent` header of each request so far, in the same order.
+    pub fn traceparents(&self) -> Vec<Option<String>> {
+        let state = self.script.state();
+        let requests = state.requests.iter();
+        requests.map(|asked| asked.traceparent.clone()).collect()
     }
 
     /// Waits until this many requests have arrived in all.
@@ -217,8 +225,15 @@ struct ScriptState {
     /// A longer request does not fit into the model's window.
     refuse_above: Option<usize>,
     replies: VecDeque<Reply>,
-    /// Authorization and body.
-    requests: Vec<(Option<String>, Value)>,
+    requests: Vec<Asked>,
+}
+
+/// A request that arrived.
+#[derive(Debug)]
+struct Asked {
+    authorization: Option<String>,
+    traceparent: Option<String>,
+    body: Value,
 }
 
 impl Default for Script {
@@ -236,11 +251,11 @@ impl Script {
     }
 
     /// Records a request; gives its number, from 0, and its reply.
-    fn arrive(&self, authorization: Option<String>, body: Value) -> (usize, Option<Reply>) {
+    fn arrive(&self, asked: Asked) -> (usize, Option<Reply>) {
         let mut state = self.state();
         let number = state.requests.len();
-        let length = body.to_string().len();
-        state.requests.push((authorization, body));
+        let length = asked.body.to_string().len();
+        state.requests.push(asked);
         self.arrived.send_replace(number + 1);
         match state.refuse_above {
             Some(most) if length > most => (number, Some(too_long(length, most))),
@@ -254,10 +269,16 @@ async fn complete(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    let authorization = headers
-        .get(header::AUTHORIZATION)
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let (number, reply) = script.arrive(authorization, body);
+    let header = |name: header::HeaderName| {
+        let value = headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let asked = Asked {
+        authorization: header(header::AUTHORIZATION),
+        traceparent: header(header::HeaderName::from_static("traceparent")),
+        body,
+    };
+    let (number, reply) = script.arrive(asked);
     match reply {
         Some(Reply::Text(text)) => in_odd_pieces(wire::answer(number, &text, &[])),
         Some(Reply::Calls { text, calls }) => in_odd_pieces(wire::answer(number, &text, &calls)),

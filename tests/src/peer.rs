@@ -359,7 +359,7 @@ impl PeerLink {
         loop {
             tokio::select! {
                 _ = beats.tick() => {
-                    self.send(runner_frame::Kind::Heartbeat(v1::Heartbeat {})).await;
+                    self.send(runner_frame::Kind::Heartbeat(v1::Heartbeat::default())).await;
                 }
                 frame = self.from_server.next() => if !matches!(frame, Some(Ok(_))) {
                     return;

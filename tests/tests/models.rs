@@ -44,6 +44,7 @@ fn request(text: &str) -> ModelRequest {
             description: "Runs a command.".to_owned(),
             parameters: json!({ "type": "object" }),
         }],
+        trace: None,
     }
 }
 

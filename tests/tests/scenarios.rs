@@ -46,6 +46,8 @@ mod scenarios {
     mod passing;
     mod placement;
     mod postgres;
+    mod proxies;
+    mod reload;
     mod restarts;
     mod restored;
     mod retention;
@@ -64,6 +66,7 @@ mod scenarios {
     mod terminal;
     mod thinking;
     mod tools;
+    mod traces;
     mod turn_places;
     mod unheard;
     mod upgrades;

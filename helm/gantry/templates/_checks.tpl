@@ -61,6 +61,9 @@
 {{- if and $v.metrics.prometheusRule.enabled (not $v.metrics.serviceMonitor.enabled) -}}
 {{- fail "metrics.prometheusRule.enabled needs metrics.serviceMonitor.enabled, whose metrics its alerts ask for." -}}
 {{- end -}}
+{{- if hasPrefix "https:" $v.traces.endpoint -}}
+{{- fail "traces.endpoint is https, and traces are sent by plain http: name a collector in this cluster, which may send them on by https." -}}
+{{- end -}}
 {{- if and $v.model.existingSecret (not (dig "model" "name" "" $v.config)) -}}
 {{- fail "model.existingSecret has a key, and no model is named: set config.model.name." -}}
 {{- end -}}

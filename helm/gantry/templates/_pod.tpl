@@ -29,6 +29,10 @@
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
+{{- with .Values.traces.endpoint }}
+- name: GANTRY_RUNNER_TRACES
+  value: {{ . }}
+{{- end }}
 {{- end -}}
 
 {{/* What every container may do: nothing beyond its own files. */}}
@@ -151,6 +155,12 @@ key = "/run/secrets/gantry/tls/tls.key"
 [tls]
 self_signed = true
 names = {{ splitList "," (include "gantry.serverNames" .) | toJson }}
+{{- end }}
+{{- if .Values.traces.endpoint }}
+
+[traces]
+endpoint = {{ toJson .Values.traces.endpoint }}
+sample = {{ printf "%.4f" (float64 .Values.traces.sample) }}
 {{- end }}
 {{- range $section, $keys := .Values.config }}
 {{- if or $keys (and (eq $section "model") $.Values.model.existingSecret) }}

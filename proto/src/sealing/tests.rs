@@ -228,7 +228,7 @@ fn without_a_key_nothing_leaves_but_what_opens_a_link() {
 #[test]
 fn the_seals_are_those_that_another_implementation_makes() {
     // Python's `cryptography`, with these private keys and this nonce: a sign of life each.
-    let beat = v1::Heartbeat {};
+    let beat = v1::Heartbeat::default();
     let [runner, server] = keys(9);
     let frame = RunnerFrame {
         kind: Some(runner_frame::Kind::Heartbeat(beat)),

@@ -7,7 +7,7 @@ use proto::{
     sealing::KeyPlace,
     v1::{self, runner_frame},
 };
-use shared_link::runner::{self, Opened, Todo};
+use shared_link::runner::{self, Figures, Opened, Todo};
 use shared_telemetry::runner::LINKED;
 use shared_types::{Clock, Entropy, RunnerId};
 use tokio::{
@@ -27,6 +27,7 @@ use crate::{
     home::Home,
     key::{RunnerKey, ServerIdentity},
     operations::{Operations, Unfinished},
+    room::Room,
 };
 
 /// Frames that wait for the connection; with 64 KiB of output each this is half a mebibyte.
@@ -51,6 +52,8 @@ pub(crate) struct Session<'a> {
     /// Whose operations are carried out.
     pub(crate) server: &'a ServerIdentity,
     pub(crate) operations: &'a Operations,
+    /// What was seen of the disk.
+    pub(crate) room: &'a watch::Receiver<Option<Room>>,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
     pub(crate) clock: &'a Arc<dyn Clock>,
     /// Ends the link politely.
@@ -147,7 +150,13 @@ impl Session<'_> {
         let mut capabilities = self.introduction.capabilities.clone();
         // What is said when the link begins.
         capabilities.mark_unchanged();
+        let (mut room, mut told_figures) = (self.room.clone(), false);
         loop {
+            if !told_figures && link.progress.welcomed.is_some() && self.figures().is_some() {
+                // The first ones do not wait for a heartbeat.
+                let _ = outgoing.try_send(runner::heartbeat_frame(self.figures()));
+                told_figures = true;
+            }
             let event = tokio::select! {
                 frame = incoming.next() => {
                     let frame = frame.map_err(LinkError::of)?;
@@ -155,6 +164,7 @@ impl Session<'_> {
                 }
                 () = sleep_until(began + session.wake_at()) => Event::Time,
                 Ok(()) = capabilities.changed() => Event::News,
+                Ok(()) = room.changed(), if !told_figures => continue,
                 () = self.goodbye.cancelled() => Event::Goodbye,
             };
             match event {
@@ -195,13 +205,23 @@ impl Session<'_> {
         let mut random = [0];
         self.entropy.fill(&mut random);
         // Where frames wait already, they are the sign of life.
-        match session.tick(began.elapsed(), random[0])? {
+        match session.tick(began.elapsed(), random[0], self.figures())? {
             Some(beat) => match outgoing.try_send(beat) {
                 Err(mpsc::error::TrySendError::Closed(_)) => Err(LinkError::Closed),
                 _ => Ok(()),
             },
             None => Ok(()),
         }
+    }
+
+    /// How the runner is, once the disk was looked at.
+    fn figures(&self) -> Option<Figures> {
+        let room = (*self.room.borrow())?;
+        Some(Figures {
+            operations_running: self.operations.unfinished().borrow().running as u64,
+            spool_bytes: room.spool_bytes,
+            disk_free_bytes: room.free_bytes,
+        })
     }
 
     async fn carry_out(&self, todo: Todo, link: &mut Link<'_>) -> Result<(), LinkError> {
@@ -258,6 +278,7 @@ async fn leave(
     let goodbye = runner_frame::Kind::Goodbye(v1::Goodbye {
         reason: reason.to_owned(),
         for_good,
+        ..v1::Goodbye::default()
     });
     let kind = Some(goodbye);
     let _ = outgoing.send(v1::RunnerFrame { kind }).await;

@@ -95,6 +95,7 @@ fn link_of(
             capabilities: tokio::sync::watch::channel(v1::Capabilities::default()).1,
         },
         operations,
+        room: tokio::sync::watch::channel(None).1,
         clock: Arc::new(SystemClock::new()),
         entropy: Arc::new(SeededEntropy::new(2)),
         backoff: Backoff::new(crate::backoff::LONGEST),
@@ -293,7 +294,7 @@ async fn nonsense_instead_of_a_challenge_is_not_the_end(over: Transport) {
     let mut server = FakeServer::over(over, 1).await;
     let _runner = Runner::start(&server, None).await;
     let mut link = server.next_link().await;
-    link.send(server_frame::Kind::Heartbeat(v1::Heartbeat {}))
+    link.send(server_frame::Kind::Heartbeat(v1::Heartbeat::default()))
         .await;
     welcomed(&mut server).await;
 }
@@ -307,6 +308,7 @@ async fn a_server_that_does_not_welcome_now_is_asked_again(over: Transport) {
     link.send(server_frame::Kind::Goodbye(v1::Goodbye {
         reason,
         for_good: false,
+        ..v1::Goodbye::default()
     }))
     .await;
     welcomed(&mut server).await;

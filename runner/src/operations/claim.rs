@@ -70,6 +70,8 @@ mod tests {
 
     use super::*;
 
+    const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
     #[test]
     fn the_longest_claim_fits_and_is_read_by_its_neighbours_alone() {
         let accepted = Accepted {
@@ -84,6 +86,7 @@ mod tests {
                 terminal: true,
                 signals: true,
             },
+            trace: TRACEPARENT.parse().ok(),
         };
         let (sandbox, journal) = (
             SandboxId::from_u128(u128::MAX),

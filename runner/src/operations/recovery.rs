@@ -109,7 +109,7 @@ impl Operations {
             outgoing: None,
             starting: Default::default(),
             work: HashMap::new(),
-            kinds: HashMap::new(),
+            begun: HashMap::new(),
             happenings: Default::default(),
             files: Files::default(),
             disk: Disk::default(),
@@ -247,7 +247,7 @@ impl OperationsService {
                 None => {}
             }
         }
-        for id in open {
+        for &id in &open {
             if !self.work.contains_key(&id) && self.table.is_open(id) {
                 self.without_a_place(id, same_boot).await;
             }
@@ -259,6 +259,9 @@ impl OperationsService {
                 .begin_anew(&mut self.table, journal, self.clock.as_ref())?;
         } else {
             self.journaled.write(&mut self.table, false)?;
+        }
+        for id in open {
+            self.trace_end(id, None);
         }
         // Not before it is written down that nothing is known of them: the next daemon would hold
         // for lost what has a place in the journal and no directory, and would not see a reason for

@@ -231,10 +231,11 @@ impl OperationsService {
 
     fn hand_over(&mut self, id: OperationId, ready: Ready, times: Times, passing: Passing) {
         let Ready {
-            plan,
+            mut plan,
             waiting,
             processes,
         } = ready;
+        self.trace_process(id, &mut plan);
         let terms = self.terms(id, times.run_for, plan.retention);
         let process = processes.start(waiting, id, plan, terms, passing);
         let took = self.clock.boot_time().saturating_sub(times.taken_up);

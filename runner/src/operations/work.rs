@@ -13,7 +13,7 @@ use shared_types::{
 };
 use tokio::sync::mpsc;
 
-use super::OperationsService;
+use super::{OperationsService, spans::Begun};
 use crate::{
     journal::JournalError,
     processes::{Control, Passing, ProcessEnd, ProcessEvent},
@@ -204,7 +204,7 @@ impl OperationsService {
 
     /// An operation is over: it is written down, and may be told.
     pub(super) fn end(&mut self, id: OperationId, outcome: Outcome) -> Result<(), JournalError> {
-        self.count_end(id, &outcome);
+        let begun = self.count_end(id, &outcome);
         self.work.remove(&id);
         if found_no_room(&outcome) {
             self.found_no_room();
@@ -216,17 +216,21 @@ impl OperationsService {
         } else {
             self.drop_files(id);
         }
-        self.journaled.write(&mut self.table, false)
+        self.journaled.write(&mut self.table, false)?;
+        self.trace_end(id, begun);
+        Ok(())
     }
 
-    /// Counts an end. Only commands outlive the daemon that has begun them.
-    pub(super) fn count_end(&mut self, id: OperationId, outcome: &Outcome) {
-        let kind = self.kinds.remove(&id);
+    /// Counts an end, and returns its beginning. Only commands outlive the daemon that has begun them.
+    pub(super) fn count_end(&mut self, id: OperationId, outcome: &Outcome) -> Option<Begun> {
+        let begun = self.begun.remove(&id);
+        let kind = begun.map(|begun| begun.kind);
         let kind = kind.or_else(|| match self.work.get(&id) {
             Some(Work::Running(_)) => Some("exec"),
             _ => None,
         });
         OPERATIONS_ENDED.add(&[kind.unwrap_or(OTHER), outcome.cause()], 1);
+        begun
     }
 
     pub(super) fn forget_changes(&mut self) {
@@ -246,7 +250,7 @@ impl OperationsService {
 
     /// Removes what is on disk of an operation.
     pub(super) fn drop_files(&mut self, id: OperationId) {
-        self.kinds.remove(&id);
+        self.begun.remove(&id);
         self.journaled.known.forget(id);
         self.files.downloads.remove(&id);
         if let Some(spool) = self.files.take(id) {

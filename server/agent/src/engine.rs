@@ -29,6 +29,8 @@ pub struct Claim {
     pub epoch: Epoch,
     /// What it waited for when a worker let go of it.
     pub waited: Vec<CallWait>,
+    /// The epoch of the worker that was lost with it, if one was.
+    pub interrupted: Option<Epoch>,
 }
 
 /// How far a turn was carried.

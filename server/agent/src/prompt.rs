@@ -24,6 +24,7 @@ pub(crate) fn request(
         system: system(transcript, turn),
         messages: messages::messages(transcript, turn, model),
         tools: tools.specs(),
+        trace: None,
     }
 }
 

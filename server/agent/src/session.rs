@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use shared_sandbox::{Outcome, OutputStream, Sandbox};
-use shared_types::{Event, OperationId, OperationScope, SessionEvent, SessionId, TurnId};
+use shared_types::{
+    Event, OperationId, OperationScope, SessionEvent, SessionId, TraceContext, TurnId,
+};
 
 /// The ports of one session.
 #[derive(Clone)]
@@ -20,6 +22,8 @@ pub struct SessionPorts {
     pub scope: OperationScope,
     /// The session.
     pub session: SessionId,
+    /// The span of the turn, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// The log of one session, bound by its implementor to the session and to the turn's epoch.

@@ -103,6 +103,7 @@ impl World {
             live: self.live.clone(),
             scope: OperationScope::of(TenantId::from_u128(1)),
             session: SessionId::from_u128(2),
+            trace: None,
         }
     }
 
@@ -131,6 +132,7 @@ impl World {
             turn: TURN,
             epoch: EPOCH,
             waited: self.waited.clone(),
+            interrupted: None,
         }
     }
 
@@ -407,6 +409,7 @@ impl Reply {
             opaque: Default::default(),
             finish: Finish::Complete,
             usage: Usage::default(),
+            model: String::new(),
         })
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct Turn<'a> {
     epoch: Epoch,
     /// What it waited for before this claim.
     waited: Vec<CallWait>,
+    /// The epoch of a worker that was lost in the phase that comes first.
+    interrupted: Option<Epoch>,
     /// Fires when someone wishes the turn to stop, whether it was heard or read in the log.
     cancel: CancellationToken,
     transcript: Transcript,
@@ -98,6 +100,7 @@ impl<'a> Turn<'a> {
             turn: id,
             epoch,
             waited,
+            interrupted,
         } = claim;
         let log = ports.log.load().await?;
         if let Some((seq, kind)) = unreadable(&log) {
@@ -118,6 +121,7 @@ impl<'a> Turn<'a> {
             id,
             epoch,
             waited,
+            interrupted,
             cancel,
             transcript,
             waiting: Vec::new(),
@@ -134,6 +138,7 @@ impl<'a> Turn<'a> {
                 Next::Wait(calls) => return Ok(Carried::Waits(calls)),
                 Next::Ended(outcome) => return Ok(Carried::Ended(outcome)),
             }
+            self.interrupted = None;
         }
     }
 

@@ -6,7 +6,10 @@
 //! runners and clients may use any address that reaches the server. A request that names a page of
 //! another site as its origin is refused; one without an origin comes from no page.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use axum::{
     extract::{Request, State},
@@ -27,21 +30,31 @@ use crate::{
 /// Longest part of a foreign name that an error repeats, in bytes.
 const REPEATED_BYTES: usize = 100;
 
-/// The names under which the server may be asked, beside its addresses and `localhost`.
+/// The names under which the server may be asked, beside its addresses and `localhost`. Clones share
+/// them.
 #[derive(Debug, Clone, Default)]
-pub struct Names(Arc<[String]>);
+pub struct Names(Arc<RwLock<Vec<String>>>);
 
 impl FromIterator<String> for Names {
     /// Names in any case; `*.example.com` stands for any one label before `example.com`.
     fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
-        Self(names.into_iter().map(|name| plain(&name)).collect())
+        let shared = Self::default();
+        shared.replace(names);
+        shared
     }
 }
 
 impl Names {
+    /// Answers for these names from now on, and for none of those before.
+    pub fn replace(&self, names: impl IntoIterator<Item = String>) {
+        let names = names.into_iter().map(|name| plain(&name)).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
     fn has(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
-        self.0.iter().any(|name| match name.strip_prefix("*.") {
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        names.iter().any(|name| match name.strip_prefix("*.") {
             Some(of) => parent == Some(of),
             None => name == host,
         })
@@ -166,7 +179,7 @@ fn misdirected(authority: &Authority) -> Problem {
     // An authority is ASCII.
     let host = &authority.host()[..authority.host().len().min(REPEATED_BYTES)];
     Code::Misdirected.problem(format!(
-        "{host:?} is not known as a name of this server: use its address or localhost, or add the name to names under [server] in gantry.toml and start the server anew"
+        "{host:?} is not known as a name of this server: use its address or localhost, or add the name to names under [server] in gantry.toml and run gantry-server reload"
     ))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A door turns wire types into calls of `server-app` and back, authenticates, and bounds what it
 //! accepts; it decides nothing. Every use case gets an operation context that comes from the
-//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say nothing
-//! but yes or no, `Identify`, by which the server proves who it is, the pages about problems, the programs of
+//! credential, never from the request. Without one only `/livez` and `/readyz` answer, which say
+//! yes, or no and why, `Identify`, by which the server proves who it is, the pages about problems, the programs of
 //! runners, and what takes another secret: signing in, and reading a session by its link. Where the operator wants
 //! it, a listener of its own answers with the metrics alone, without a credential ([`metrics_router`]).
 
@@ -20,6 +20,7 @@ mod rest;
 mod seats;
 mod serve;
 mod status;
+mod traced;
 mod ws;
 
 pub use archives::{ArchiveError, Archives};
@@ -29,13 +30,15 @@ pub use limits::Limits;
 pub use rest::openapi;
 pub use serve::{Door, Peer, Place, serve};
 
+use std::sync::Arc;
+
 use axum::{
     Extension, Router,
     extract::DefaultBodyLimit,
     middleware::{from_fn, from_fn_with_state, map_response_with_state},
 };
 use server_app::App;
-use shared_types::limits::MAX_API_BODY_BYTES;
+use shared_types::{Clock, limits::MAX_API_BODY_BYTES};
 
 /// Everything that the doors need, for the life of the process.
 #[derive(Clone)]
@@ -52,6 +55,8 @@ pub struct Doors {
     pub names: Names,
     /// Whether browsers reach them by HTTPS: TLS ends here, or at a proxy before the server.
     pub https: bool,
+    /// When something happens, for traces.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// The routes of all doors.
@@ -59,6 +64,7 @@ pub fn router(doors: Doors) -> Router {
     let grpc = grpc::router(doors.app.clone());
     let answer_within = doors.limits.answer_within;
     let (names, https) = (doors.names.clone(), doors.https);
+    let clock = doors.clock.clone();
     let rest = rest::router()
         .merge(ws::router())
         .with_state(doors.clone())
@@ -73,6 +79,7 @@ pub fn router(doors: Doors) -> Router {
             rest::panicked,
         ))
         .layer(map_response_with_state(https, headers::on_everything))
+        .layer(from_fn_with_state(clock, traced::traced))
         .layer(from_fn(measured::measured))
 }
 

@@ -22,12 +22,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use http::HeaderName;
+use shared_tls::ServerTls;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
-use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -53,8 +54,9 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub struct Door {
     /// The socket.
     pub listener: TcpListener,
-    /// Ends TLS here; without it the port speaks plain text.
-    pub tls: Option<Arc<ServerConfig>>,
+    /// Ends TLS here; without it the port speaks plain text. A connection keeps what was there when it was
+    /// accepted.
+    pub tls: Option<watch::Receiver<ServerTls>>,
     /// How patient it is with connections.
     pub limits: Limits,
     /// The header in which a proxy names the address of its client, where every connection comes
@@ -68,9 +70,13 @@ pub struct Door {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
+/// SHA-256 of the certificate that was presented on a connection; an extension of every request that came
+/// over TLS.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Presented(pub(crate) [u8; 32]);
+
 /// Serves until `stop`, then lets what is under way end, for at most five seconds.
 pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
-    let acceptor = door.tls.map(TlsAcceptor::from);
     let connections = CONNECTIONS.min(part(door.descriptors, DESCRIPTORS_FOR_CONNECTIONS));
     let places = Arc::new(Semaphore::new(connections));
     let strangers = Strangers::new(Bounds {
@@ -103,8 +109,15 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
         // Behind a proxy that names addresses, its requests are counted and not its connections.
         let counted = door.client_address.is_none().then(|| peer.ip());
         let visit = Visit::of_connection(strangers.clone(), counted);
+        let tls = door.tls.as_ref().map(|tls| {
+            let tls = tls.borrow();
+            let presented = Presented(tls.certificate_sha256());
+            (TlsAcceptor::from(tls.config()), presented)
+        });
+        let (acceptor, presented) = tls.unzip();
         let connection = Connection {
             peer,
+            presented,
             client_address: door.client_address.clone(),
             place: Place::new(place, visit.clone()),
             answers: answers.clone(),
@@ -113,7 +126,7 @@ pub async fn serve(door: Door, routes: Router, stop: CancellationToken) {
             limits: door.limits,
             stop: stop.clone(),
         };
-        tokio::spawn(connection.serve(stream, acceptor.clone()));
+        tokio::spawn(connection.serve(stream, acceptor));
     }
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
     let all_closed = places.acquire_many(all);

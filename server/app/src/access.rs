@@ -331,6 +331,7 @@ impl Access {
             role: row.role,
             scopes: row.scopes,
             from,
+            trace: None,
         })
     }
 

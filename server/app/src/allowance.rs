@@ -8,7 +8,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -93,7 +93,8 @@ pub(crate) struct Allowed {
 /// Knows what each user did lately. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Allowance {
-    limits: UserLimits,
+    /// A reload of the settings changes them.
+    limits: Arc<RwLock<UserLimits>>,
     clock: Arc<dyn Clock>,
     /// When, if nothing more came, all of a minute's worth would be free again.
     free_at: Arc<Mutex<HashMap<Whose, Duration>>>,
@@ -102,14 +103,19 @@ pub(crate) struct Allowance {
 impl Allowance {
     pub(crate) fn new(limits: UserLimits, clock: Arc<dyn Clock>) -> Self {
         Self {
-            limits,
+            limits: Arc::new(RwLock::new(limits)),
             clock,
             free_at: Arc::default(),
         }
     }
 
     pub(crate) fn limits(&self) -> UserLimits {
-        self.limits
+        *self.limits.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other limits from now on. What users did before is counted as it was.
+    pub(crate) fn use_limits(&self, limits: UserLimits) {
+        *self.limits.write().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// One more session, key or join token.
@@ -117,7 +123,7 @@ impl Allowance {
     /// # Errors
     /// If there were too many within the last minute; it says how long to wait.
     pub(crate) fn one_more(&self, ctx: &OpContext) -> Result<Allowed, AppError> {
-        let takes = MINUTE / self.limits.new_per_minute.max(1);
+        let takes = MINUTE / self.limits().new_per_minute.max(1);
         self.take(ctx, Rate::New, takes)
     }
 
@@ -126,7 +132,7 @@ impl Allowance {
     /// # Errors
     /// If there were too many within the last minute; it says how long to wait.
     pub(crate) fn operation(&self, ctx: &OpContext) -> Result<Allowed, AppError> {
-        let takes = MINUTE / self.limits.operations_per_minute.max(1);
+        let takes = MINUTE / self.limits().operations_per_minute.max(1);
         self.take(ctx, Rate::Operation, takes)
     }
 
@@ -135,7 +141,7 @@ impl Allowance {
     /// # Errors
     /// If there were too many bytes within the last minute; it says how long to wait.
     pub(crate) fn message(&self, ctx: &OpContext, bytes: usize) -> Result<Allowed, AppError> {
-        let share = bytes as f64 / self.limits.message_bytes_per_minute.max(1) as f64;
+        let share = bytes as f64 / self.limits().message_bytes_per_minute.max(1) as f64;
         // A message that takes more than a minute's worth may be sent when nothing else was.
         let takes = MINUTE.mul_f64(share.min(1.0));
         self.take(ctx, Rate::MessageBytes, takes)

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use server_store::{By, Origin, Role, Scopes};
-use shared_types::{CredentialId, TenantId, UserId};
+use shared_types::{CredentialId, TenantId, TraceContext, UserId};
 
 use crate::rights::Subject;
 
@@ -23,6 +23,8 @@ pub struct OpContext {
     pub scopes: Scopes,
     /// From where the request came.
     pub from: Option<IpAddr>,
+    /// The span of the request, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 impl OpContext {

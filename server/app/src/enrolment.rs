@@ -2,7 +2,7 @@
 //! (docs/internals/contracts.md#b1 to #b3).
 //!
 //! The server proves itself first: `identify` is signed by the key that the join token pins, over
-//! the runner's nonce and the certificate that this server presents. A runner that was removed,
+//! the runner's nonce and the certificate that was presented on this connection. A runner that was removed,
 //! one that never was, and a wrong signature get the same answer. What is refused, and what the log
 //! says of it, is in `refused`; how a runner joins in `joining`.
 
@@ -32,9 +32,9 @@ pub use self::{
 use crate::{
     AppError,
     challenges::Challenges,
-    keys::{SigningKey, verifies},
+    keys::{LinkKeys, SigningKey, verifies},
     link_challenge::LinkChallenge,
-    link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens},
+    link_token::{LINK_TOKEN_FOR, LinkClaims, LinkTokens, SignedUntilNow},
     refusals::{Refusals, place},
     whole::whole,
 };
@@ -58,7 +58,6 @@ struct Inner {
     identity: SigningKey,
     challenges: Challenges,
     tokens: LinkTokens,
-    certificate: Option<[u8; 32]>,
     refusals: Refusals,
     /// Whether this process has found that its database is an older copy, and raised the epochs.
     epochs_are_raised: AtomicBool,
@@ -68,10 +67,8 @@ struct Inner {
 pub(crate) struct ServerKeys {
     /// What join tokens pin.
     pub(crate) identity: SigningKey,
-    /// What signs link tokens: the first; all verify.
-    pub(crate) link_keys: Vec<SigningKey>,
-    /// SHA-256 of the certificate that the server presents, where it ends TLS.
-    pub(crate) certificate: Option<[u8; 32]>,
+    /// What signs link tokens, and verifies them.
+    pub(crate) link_keys: LinkKeys,
 }
 
 /// What a runner sends to be let in.
@@ -103,7 +100,6 @@ impl Enrolment {
         let ServerKeys {
             identity,
             link_keys,
-            certificate,
         } = keys;
         // The same on every replica, and whatever address the server is reached by.
         let audience = format!(
@@ -121,7 +117,6 @@ impl Enrolment {
                 identity,
                 challenges,
                 tokens,
-                certificate,
                 refusals,
                 epochs_are_raised: AtomicBool::new(false),
             }),
@@ -133,25 +128,35 @@ impl Enrolment {
         self.inner.identity.public()
     }
 
-    /// Proves who this server is.
+    /// Other keys sign and verify link tokens from now on. Where the one that signed until now verifies
+    /// no more, all links end, and their runners prove themselves anew.
+    pub async fn use_link_keys(&self, keys: &LinkKeys) {
+        if self.inner.tokens.use_keys(keys) == SignedUntilNow::Refused {
+            self.inner.links.rotated().await;
+        }
+    }
+
+    /// Proves who this server is, to a runner on a connection on which the certificate with this SHA-256
+    /// was presented, if any was. The proof vouches for that one and no other.
     ///
     /// # Errors
     /// If the nonce does not have 32 bytes, or the runner speaks another version of these calls.
-    pub fn identify(&self, ask: &v1::IdentifyRequest) -> Result<v1::IdentifyReply, AppError> {
+    pub fn identify(
+        &self,
+        ask: &v1::IdentifyRequest,
+        certificate: Option<[u8; 32]>,
+    ) -> Result<v1::IdentifyReply, AppError> {
         let inner = &*self.inner;
         speaks_our_version(ask.version)?;
         if ask.nonce.len() != 32 {
             return Err(AppError::Invalid("a nonce has 32 bytes".to_owned()));
         }
         let challenge = inner.challenges.issue(&*inner.clock, &*inner.entropy);
-        let certificate = inner.certificate.as_ref();
         let mut reply = v1::IdentifyReply {
             identity_key: inner.identity.public().to_vec(),
             sealing_key: inner.challenges.sealing_key(&challenge).public(),
             challenge,
-            certificate_sha256: certificate
-                .map(|digest| digest.to_vec())
-                .unwrap_or_default(),
+            certificate_sha256: certificate.map(Vec::from).unwrap_or_default(),
             audience: inner.tokens.audience().to_owned(),
             signature: Vec::new(),
         };

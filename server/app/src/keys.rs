@@ -2,9 +2,13 @@
 //! (docs/internals/contracts.md#b1 to #b3).
 //!
 //! The *identity key* is what a join token pins; it signs every `Identify` reply and the welcome of
-//! every link. *Link token keys* sign the short-lived access tokens of runners and rotate with two
-//! live: the first signs, both verify. All are Ed25519, kept as PKCS#8 in PEM, so that `openssl
+//! every link. *Link keys* sign the short-lived access tokens of runners; while they rotate two are
+//! live ([`LinkKeys`]). All are Ed25519, kept as PKCS#8 in PEM, so that `openssl
 //! genpkey -algorithm ed25519` makes one too.
+
+mod link;
+
+pub use link::{LinkKeys, TokensOfBefore};
 
 use std::{
     fmt, io,
@@ -67,22 +71,31 @@ impl SigningKey {
     /// # Errors
     /// If the file cannot be read or made, or holds something else.
     pub fn load_or_create(path: &Path, entropy: &dyn Entropy) -> Result<Self, KeyError> {
-        let failed = |source| KeyError::File {
+        match Self::load(path) {
+            Err(KeyError::File { path, source }) if source.kind() == io::ErrorKind::NotFound => {
+                let key = Self::generate(entropy);
+                match write_private(&path, key.to_pem().as_bytes()) {
+                    Ok(()) => Ok(key),
+                    Err(source) => Err(KeyError::File { path, source }),
+                }
+            }
+            loaded => loaded,
+        }
+    }
+
+    /// The key from this file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or holds something else.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let bytes = std::fs::read(path).map_err(|source| KeyError::File {
             path: path.to_owned(),
             source,
-        };
-        match std::fs::read(path) {
-            Ok(bytes) => std::str::from_utf8(&bytes)
-                .ok()
-                .and_then(Self::from_pem)
-                .ok_or_else(|| KeyError::NotAKey(path.to_owned())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let key = Self::generate(entropy);
-                write_private(path, key.to_pem().as_bytes()).map_err(failed)?;
-                Ok(key)
-            }
-            Err(error) => Err(failed(error)),
-        }
+        })?;
+        std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(Self::from_pem)
+            .ok_or_else(|| KeyError::NotAKey(path.to_owned()))
     }
 
     /// The public key, 32 bytes.

@@ -11,6 +11,7 @@ mod challenges;
 mod context;
 mod enrolment;
 mod error;
+mod fleet_figures;
 mod follow;
 mod gate;
 mod isolation;
@@ -25,6 +26,7 @@ mod outdated;
 mod pages;
 mod people;
 mod ports;
+mod ready;
 mod refusals;
 mod replicas;
 mod requests;
@@ -36,6 +38,7 @@ mod sessions;
 mod settings;
 mod silence;
 mod silent;
+mod spans;
 mod stock;
 mod sweep;
 #[cfg(test)]
@@ -74,6 +77,7 @@ pub use operations::{
 };
 pub use operator::Operator;
 pub use people::{Invited, People, Person};
+pub use ready::NotReady;
 
 pub use requests::{Keyed, Requests, TakenKey};
 pub use runners::{JoinTerms, MadeJoinToken, Runner, Runners};
@@ -91,10 +95,12 @@ pub use turns::TurnLimits;
 use crate::{
     allowance::Allowance,
     enrolment::ServerKeys,
+    fleet_figures::FleetFigures,
     gate::Gate,
-    keys::SigningKey,
+    keys::{LinkKeys, SigningKey},
     live::LiveHub,
     ports::Started,
+    ready::DISK_KEPT_FREE,
     refusals::Refusals,
     replicas::Replicas,
     runners::JoinTokens,
@@ -123,10 +129,8 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     /// Who this server is to runners.
     pub identity: SigningKey,
-    /// What signs link tokens: the first; all verify.
-    pub link_keys: Vec<SigningKey>,
-    /// SHA-256 of the certificate that the server presents, where it ends TLS.
-    pub certificate: Option<[u8; 32]>,
+    /// What signs link tokens, and verifies them.
+    pub link_keys: LinkKeys,
     /// The times of the runners' links.
     pub link: LinkOptions,
     /// After this long without a word an ephemeral runner is removed.
@@ -146,7 +150,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn links(&self, hub: &LiveHub) -> Links {
+    fn links(&self, hub: &LiveHub, fleet: &Arc<FleetFigures>) -> Links {
         let rows = ports::Rows {
             store: self.store.clone(),
             outputs: self.outputs.clone(),
@@ -154,6 +158,7 @@ impl Parts {
             clock: self.clock.clone(),
             replica: self.replica,
             isolation: self.isolation.clone(),
+            fleet: Arc::clone(fleet),
         };
         Links::start(
             Arc::new(rows),
@@ -212,6 +217,7 @@ pub struct App {
     pub enrolment: Enrolment,
     store: Store,
     stock: StockTaker,
+    allowance: Allowance,
     replica: ReplicaId,
     links: Links,
     model: ModelInfo,
@@ -234,7 +240,8 @@ impl App {
             .await?;
         let (tasks, hub) = (TaskTracker::new(), LiveHub::start());
         let model = parts.models.first().info();
-        let links = parts.links(&hub);
+        let fleet = Arc::new(FleetFigures::default());
+        let links = parts.links(&hub, &fleet);
         let gate = Gate::new(parts.store.clone());
         let settings = Settings::new(
             (parts.store.clone(), gate.clone()),
@@ -256,7 +263,6 @@ impl App {
         let keys = ServerKeys {
             identity: parts.identity,
             link_keys: parts.link_keys,
-            certificate: parts.certificate,
         };
         let enrolment = Enrolment::new(
             store.clone(),
@@ -289,7 +295,7 @@ impl App {
         );
         let runners = Runners::new(
             (store.clone(), gate.clone()),
-            (links.clone(), hub.clone()),
+            (links.clone(), hub.clone(), fleet.clone()),
             join_tokens,
             allowance.clone(),
             parts.isolation.clone(),
@@ -339,7 +345,7 @@ impl App {
             entropy: entropy.clone(),
         };
         operations.resume(&tasks, parts.stop.clone());
-        let stock = StockTaker::new(store.clone(), clock.clone());
+        let stock = StockTaker::new(store.clone(), clock.clone(), fleet);
         let audit = Audit {
             store: store.clone(),
             gate: gate.clone(),
@@ -355,7 +361,7 @@ impl App {
             access: access.clone(),
             sessions: sessions.clone(),
             operations: operations.clone(),
-            allowance,
+            allowance: allowance.clone(),
             clock,
             entropy,
         };
@@ -372,6 +378,7 @@ impl App {
             enrolment,
             store,
             stock,
+            allowance,
             replica: parts.replica,
             links,
             model,
@@ -394,9 +401,23 @@ impl App {
     /// Whether requests can be served.
     ///
     /// # Errors
-    /// If the store does not answer.
-    pub async fn ready(&self) -> Result<(), AppError> {
-        Ok(self.store.check().await?)
+    /// Why not.
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        if self.is_leaving() {
+            return Err(NotReady::Leaving);
+        }
+        let checked = self.store.check().await;
+        checked.map_err(|_| NotReady::Database)?;
+        match self.store.disk_free() {
+            Some(free) if free < DISK_KEPT_FREE => Err(NotReady::Disk),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes up settings that may change while the server runs.
+    pub async fn reload(&self, limits: UserLimits, link_keys: &LinkKeys) {
+        self.allowance.use_limits(limits);
+        self.enrolment.use_link_keys(link_keys).await;
     }
 
     /// The server will stop soon: new requests should go to another one.
@@ -404,8 +425,7 @@ impl App {
         self.leaving.cancel();
     }
 
-    /// Whether the server will stop soon.
-    pub fn is_leaving(&self) -> bool {
+    fn is_leaving(&self) -> bool {
         self.leaving.is_cancelled()
     }
 
@@ -460,6 +480,7 @@ fn word(end: &LinkEnd) -> &'static str {
         LinkEnd::Revoked => "revoked",
         LinkEnd::Locked => "locked",
         LinkEnd::Shutdown => "shutdown",
+        LinkEnd::Rotated => "rotated",
         LinkEnd::WentBack => "went_back",
         LinkEnd::Violation(_) => "violation",
         LinkEnd::Failed(_) => "failed",

@@ -4,13 +4,16 @@
 //! Algorithm, type, audience and times are fixed and checked here; the bearer alone is useless,
 //! because a link also needs a signature by the key that the token names.
 
-use std::time::Duration;
+use std::{
+    sync::{PoisonError, RwLock},
+    time::Duration,
+};
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
-use shared_types::{Clock, Digest, RunnerId, TenantId};
+use shared_types::{Clock, Digest, RunnerId, TenantId, Timestamp};
 
-use crate::keys::SigningKey;
+use crate::keys::{LinkKeys, SigningKey};
 
 /// How long a token is good for.
 pub(crate) const LINK_TOKEN_FOR: Duration = Duration::from_secs(600);
@@ -23,8 +26,28 @@ const TYPE: &str = "gantry-link+jwt";
 /// Issues and checks link tokens.
 pub(crate) struct LinkTokens {
     audience: String,
+    /// A reload of the settings changes them.
+    keys: RwLock<Keys>,
+}
+
+struct Keys {
     signing: (String, EncodingKey),
-    verifying: Vec<(String, DecodingKey)>,
+    verifying: Vec<Verifying>,
+}
+
+struct Verifying {
+    kid: String,
+    key: DecodingKey,
+    until: Option<Timestamp>,
+}
+
+/// What becomes of the tokens that were signed until other keys came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignedUntilNow {
+    /// They stay good until they expire.
+    Accepted,
+    /// They are refused from now on.
+    Refused,
 }
 
 /// Who a link token speaks for.
@@ -59,19 +82,24 @@ struct Confirmation {
 }
 
 impl LinkTokens {
-    /// Tokens for `audience`, signed by the first key and accepted from any of them.
-    ///
-    /// # Panics
-    /// Without a key.
-    pub(crate) fn new(audience: String, keys: &[SigningKey]) -> Self {
-        let first = keys.first().expect("one key signs");
+    /// Tokens for `audience`, signed by the newest key and accepted from any of them.
+    pub(crate) fn new(audience: String, keys: &LinkKeys) -> Self {
         Self {
             audience,
-            signing: (kid(first), EncodingKey::from_ed_der(first.pkcs8())),
-            verifying: keys
-                .iter()
-                .map(|key| (kid(key), DecodingKey::from_ed_der(&key.public())))
-                .collect(),
+            keys: RwLock::new(Keys::of(keys)),
+        }
+    }
+
+    /// Other keys sign and verify from now on.
+    pub(crate) fn use_keys(&self, keys: &LinkKeys) -> SignedUntilNow {
+        let keys = Keys::of(keys);
+        let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let signed = |key: &Verifying| key.kid == held.signing.0;
+        let accepted = keys.verifying.iter().any(signed);
+        *held = keys;
+        match accepted {
+            true => SignedUntilNow::Accepted,
+            false => SignedUntilNow::Refused,
         }
     }
 
@@ -95,12 +123,13 @@ impl LinkTokens {
             nbf: now.as_seconds() - CLOCK_SKEW_S,
             exp: now.after(LINK_TOKEN_FOR).as_seconds(),
         };
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let header = Header {
             typ: Some(TYPE.to_owned()),
-            kid: Some(self.signing.0.clone()),
+            kid: Some(keys.signing.0.clone()),
             ..Header::new(Algorithm::EdDSA)
         };
-        jsonwebtoken::encode(&header, &claims, &self.signing.1)
+        jsonwebtoken::encode(&header, &claims, &keys.signing.1)
             .expect("strings and numbers are JSON, and the key is an Ed25519 key")
     }
 
@@ -110,17 +139,18 @@ impl LinkTokens {
         if header.typ.as_deref() != Some(TYPE) {
             return None;
         }
-        let (_, key) = self
-            .verifying
-            .iter()
-            .find(|(kid, _)| header.kid.as_ref() == Some(kid))?;
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let signer = (keys.verifying.iter()).find(|key| header.kid.as_ref() == Some(&key.kid))?;
+        if signer.until.is_some_and(|until| until <= clock.now()) {
+            return None;
+        }
         let mut validation = Validation::new(Algorithm::EdDSA);
         validation.set_audience(&[&self.audience]);
         validation.set_issuer(&["gantry"]);
         validation.set_required_spec_claims(&["exp", "nbf", "aud", "iss", "sub"]);
         // The library asks the system's clock; ours is passed in, and is asked below.
         validation.validate_exp = false;
-        let claims = jsonwebtoken::decode::<Claims>(token, key, &validation)
+        let claims = jsonwebtoken::decode::<Claims>(token, &signer.key, &validation)
             .ok()?
             .claims;
         let now = clock.now().as_seconds();
@@ -130,6 +160,26 @@ impl LinkTokens {
             key: claims.cnf.key_sha256,
             join_state: claims.join_state,
         })
+    }
+}
+
+impl Keys {
+    fn of(keys: &LinkKeys) -> Self {
+        let LinkKeys { newest, previous } = keys;
+        let verifying = |key: &SigningKey, until| Verifying {
+            kid: kid(key),
+            key: DecodingKey::from_ed_der(&key.public()),
+            until,
+        };
+        let before = previous.iter();
+        let before = before.map(|(key, until)| verifying(key, Some(*until)));
+        Self {
+            signing: (kid(newest), EncodingKey::from_ed_der(newest.pkcs8())),
+            verifying: [verifying(newest, None)]
+                .into_iter()
+                .chain(before)
+                .collect(),
+        }
     }
 }
 
@@ -157,45 +207,48 @@ mod tests {
         )
     }
 
+    fn one(entropy: &SeededEntropy) -> LinkKeys {
+        LinkKeys::new(SigningKey::generate(entropy))
+    }
+
     #[test]
     fn a_token_holds_for_ten_minutes_at_its_own_audience() {
         let (entropy, clock, who) = setting();
-        let key = SigningKey::generate(&entropy);
-        let tokens = LinkTokens::new("here".to_owned(), std::slice::from_ref(&key));
+        let key = one(&entropy);
+        let tokens = LinkTokens::new("here".to_owned(), &key);
         let token = tokens.issue(&who, &clock);
         assert_eq!(tokens.check(&token, &clock), Some(who));
-        assert_eq!(
-            LinkTokens::new("there".to_owned(), &[key]).check(&token, &clock),
-            None
-        );
+        let elsewhere = LinkTokens::new("there".to_owned(), &key);
+        assert_eq!(elsewhere.check(&token, &clock), None);
         clock.advance(LINK_TOKEN_FOR);
         assert_eq!(tokens.check(&token, &clock), None);
     }
 
     #[test]
-    fn after_a_rotation_the_old_key_still_verifies_and_a_foreign_one_never_does() {
+    fn after_a_rotation_the_old_key_verifies_until_its_time_is_over_and_a_foreign_one_never_does() {
         let (entropy, clock, who) = setting();
-        let (old, new, foreign) = (
-            SigningKey::generate(&entropy),
-            SigningKey::generate(&entropy),
-            SigningKey::generate(&entropy),
-        );
-        let token =
-            LinkTokens::new("here".to_owned(), std::slice::from_ref(&old)).issue(&who, &clock);
-        assert_eq!(
-            LinkTokens::new("here".to_owned(), &[new, old]).check(&token, &clock),
-            Some(who)
-        );
-        assert_eq!(
-            LinkTokens::new("here".to_owned(), &[foreign]).check(&token, &clock),
-            None
-        );
+        let old = one(&entropy);
+        let tokens = LinkTokens::new("here".to_owned(), &old);
+        let token = tokens.issue(&who, &clock);
+        let until = clock.now().after(Duration::from_secs(60));
+        let rotated = LinkKeys {
+            previous: Some((old.newest, until)),
+            ..one(&entropy)
+        };
+        assert_eq!(tokens.use_keys(&rotated), SignedUntilNow::Accepted);
+        assert_eq!(tokens.check(&token, &clock), Some(who.clone()));
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(tokens.check(&token, &clock), None);
+        let newer = tokens.issue(&who, &clock);
+        assert_eq!(tokens.check(&newer, &clock), Some(who));
+        assert_eq!(tokens.use_keys(&one(&entropy)), SignedUntilNow::Refused);
+        assert_eq!(tokens.check(&newer, &clock), None);
     }
 
     #[test]
     fn an_altered_token_and_one_without_a_signature_are_refused() {
         let (entropy, clock, who) = setting();
-        let tokens = LinkTokens::new("here".to_owned(), &[SigningKey::generate(&entropy)]);
+        let tokens = LinkTokens::new("here".to_owned(), &one(&entropy));
         let token = tokens.issue(&who, &clock);
         let parts: Vec<_> = token.split('.').collect();
         // {"typ":"gantry-link+jwt","alg":"none"}

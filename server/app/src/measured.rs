@@ -1,6 +1,9 @@
 //! What the use cases measure of operations and tool calls, in one place: which series something belongs to.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use server_store::Ran;
 use shared_sandbox::{ExitStatus, Outcome};
@@ -12,14 +15,22 @@ use shared_telemetry::{
     },
 };
 use shared_types::{
-    Event, OperationId, SessionEvent, TurnId,
+    Event, SessionEvent, Timestamp, TurnId,
     event::{CallOutcome, ToolCall, TurnOutcome},
 };
 
-/// The end of an operation was stored: it is counted, and told in one line of the log. What was run is not in
-/// it: that may hold a secret.
-pub(crate) fn operation_ended(id: OperationId, ran: &Ran, outcome: &Outcome) {
-    let Ran { kind, runner } = ran;
+use crate::spans::TurnSpans;
+
+/// The end of an operation was stored: it is counted, told in one line of the log, and traced. What was run is
+/// in none of these: that may hold a secret.
+pub(crate) fn operation_ended(ran: &Ran, outcome: &Outcome, now: Timestamp) {
+    let Ran {
+        id,
+        kind,
+        runner,
+        trace,
+        ..
+    } = ran;
     let cause = outcome.cause();
     let (exit_code, wall_ms) = match outcome {
         Outcome::Exited(record) => {
@@ -35,6 +46,7 @@ pub(crate) fn operation_ended(id: OperationId, ran: &Ran, outcome: &Outcome) {
         operation.id = %id,
         operation.kind = kind,
         runner.id = %runner,
+        trace.id = trace.map(|of| tracing::field::display(of.trace)),
         cause,
         exit_code,
         wall_ms,
@@ -44,6 +56,7 @@ pub(crate) fn operation_ended(id: OperationId, ran: &Ran, outcome: &Outcome) {
     if cause == "lost" {
         OPERATIONS_LOST.add(&[], 1);
     }
+    ran.trace_end(now, cause, exit_code);
 }
 
 /// An operation came to this end, and had the other one already.
@@ -75,11 +88,13 @@ impl Drop for RunningTurn {
     }
 }
 
-/// Counts what the log of one turn's worker tells of. The ends of calls do not name their tools, so the
-/// last answer's are remembered.
-#[derive(Debug, Default)]
+/// Counts and traces what the log of one turn's worker tells of. The ends of calls do not name their tools, so
+/// the last answer's are remembered.
+#[derive(Debug)]
 pub(crate) struct Counted {
     asked: Mutex<Asked>,
+    /// Where the turn is traced.
+    spans: Option<TurnSpans>,
 }
 
 /// The calls of an answer.
@@ -90,8 +105,18 @@ struct Asked {
 }
 
 impl Counted {
+    pub(crate) fn new(spans: Option<TurnSpans>) -> Self {
+        Self {
+            asked: Mutex::default(),
+            spans,
+        }
+    }
+
     /// The log as it was before this worker.
     pub(crate) fn loaded(&self, log: &[SessionEvent]) {
+        if let Some(spans) = &self.spans {
+            spans.loaded(log);
+        }
         let mut known = log.iter().rev().filter_map(SessionEvent::known);
         if let Some((answer, calls)) = known.find_map(answer) {
             self.asked(answer, calls);
@@ -99,22 +124,34 @@ impl Counted {
     }
 
     /// These events were recorded.
-    pub(crate) fn recorded(&self, events: &[Event]) {
+    pub(crate) fn recorded(&self, events: &[Event], now: Timestamp) {
         for event in events {
             if let Some((answer, calls)) = answer(event) {
                 self.asked(answer, calls);
             }
             match event {
-                Event::TurnEnded { outcome, .. } => TURNS_ENDED.add(&[turn_word(*outcome)], 1),
+                Event::TurnEnded { outcome, .. } => {
+                    let outcome = turn_word(*outcome);
+                    TURNS_ENDED.add(&[outcome], 1);
+                    if let Some(spans) = &self.spans {
+                        spans.turn_ended(outcome, now);
+                    }
+                }
                 Event::CallEnded {
                     turn,
                     step,
                     ordinal,
                     outcome,
+                    duration_ms,
                     ..
                 } => {
                     let tool = self.tool((*turn, *step), *ordinal);
-                    TOOL_CALLS.add(&[&tool, call_word(*outcome)], 1);
+                    let outcome = call_word(*outcome);
+                    TOOL_CALLS.add(&[&tool, outcome], 1);
+                    if let Some(spans) = &self.spans {
+                        let took = Duration::from_millis(*duration_ms);
+                        spans.call_ended((*step, *ordinal), (&tool, outcome), (took, now));
+                    }
                 }
                 _ => {}
             }

@@ -152,6 +152,7 @@ impl Operations {
             key,
             runner,
             sandbox,
+            trace: ctx.trace,
         };
         let operation = asked.operation(start.request, epoch, run_for);
         let id = operation.id;

@@ -82,4 +82,17 @@ impl Operator {
             .await?;
         Ok(made.token)
     }
+
+    /// Whether a runner of this name is enrolled, in the first owner's tenant.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn has_runner(&self, name: &str) -> Result<bool, AppError> {
+        let first = self.access.bootstrap().await?;
+        match self.store.find_runner(first.tenant, name).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::NotFound) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use server_router::{
     links::{HelloFacts, LinkIdentity},
     ports::{
-        self, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError, RunnerState,
-        SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
+        self, Figures, Heard, Intents, LinkRows, NewIntent, Operations, PlaceError, PortError,
+        RunnerState, SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict,
     },
 };
 use server_store::{
@@ -22,6 +22,7 @@ use shared_types::{
 };
 
 use crate::{
+    fleet_figures::FleetFigures,
     isolation::IsolationPolicy,
     live::LiveHub,
     measured::{operation_ended, operation_ended_twice},
@@ -72,6 +73,7 @@ impl Intents for SessionIntents {
             start_by: intent.start_by,
             deadline_at: intent.deadline,
             label: label(request),
+            trace: intent.trace,
         };
         match self
             .store
@@ -148,7 +150,7 @@ impl Operations for TenantOperations {
                 Ok(Settled::Already(stored))
             }
             server_store::Settled::First { ran, late } => {
-                operation_ended(id, &ran, outcome);
+                operation_ended(&ran, outcome, now);
                 self.hub.look_at_waits();
                 // Whoever watches the session learns that its log has grown.
                 if let Some(late) = late {
@@ -199,6 +201,7 @@ fn stored((row, place, epoch): (OperationRow, Place, Epoch)) -> Result<StoredInt
         closed: row.closed_at.is_some(),
         effect: row.effect,
         start_by: row.start_by,
+        trace: row.trace,
     })
 }
 
@@ -210,6 +213,7 @@ pub(crate) struct Rows {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) replica: ReplicaId,
     pub(crate) isolation: Arc<IsolationPolicy>,
+    pub(crate) fleet: Arc<FleetFigures>,
 }
 
 #[async_trait]
@@ -307,7 +311,12 @@ impl LinkRows for Rows {
         }
     }
 
+    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures) {
+        self.fleet.told(who.runner, generation, figures);
+    }
+
     async fn ended(&self, who: &LinkIdentity, generation: Generation, accepted: u64) {
+        self.fleet.forget(who.runner, generation);
         let shown = (self.clock.now(), accepted);
         if let Err(error) = self
             .store

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use server_router::{
     links::{LinkIdentity, Links},
-    ports::lost_to_revocation,
+    ports::{Figures, lost_to_revocation},
 };
 use server_store::{
     By, ClaimedPool, Late, LostOutcome, NewJoinToken, RunnerRow, RunnerShares, SandboxRow,
@@ -16,9 +16,9 @@ use shared_types::{
 };
 
 use crate::{
-    AppError, OpContext, allowance::Allowance, gate::Gate, isolation::IsolationPolicy,
-    live::LiveHub, outdated::Outdated, pages::cut, ports::lost, rights::Action,
-    settings::choose_runner, whole::whole,
+    AppError, OpContext, allowance::Allowance, fleet_figures::FleetFigures, gate::Gate,
+    isolation::IsolationPolicy, live::LiveHub, outdated::Outdated, pages::cut, ports::lost,
+    rights::Action, settings::choose_runner, whole::whole,
 };
 
 /// Longest time that a join token can be used, in seconds: 30 days, for fleets.
@@ -69,6 +69,8 @@ pub struct Runner {
     pub version: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// How it says it is, where it is linked to this server process and has said so.
+    pub figures: Option<Figures>,
     /// Whose it is, and with whom it is shared.
     pub shares: RunnerShares,
 }
@@ -90,6 +92,7 @@ pub struct Runners {
     gate: Gate,
     links: Links,
     hub: LiveHub,
+    fleet: Arc<FleetFigures>,
     join_tokens: JoinTokens,
     allowance: Allowance,
     outdated: Arc<Outdated>,
@@ -100,7 +103,7 @@ pub struct Runners {
 impl Runners {
     pub(crate) fn new(
         (store, gate): (Store, Gate),
-        (links, hub): (Links, LiveHub),
+        (links, hub, fleet): (Links, LiveHub, Arc<FleetFigures>),
         join_tokens: JoinTokens,
         allowance: Allowance,
         isolation: Arc<IsolationPolicy>,
@@ -111,6 +114,7 @@ impl Runners {
             gate,
             links,
             hub,
+            fleet,
             join_tokens,
             allowance,
             isolation,
@@ -387,6 +391,7 @@ impl Runners {
                 .filter(|at| now.since(*at) < WENT_BACK_SHOWN_FOR),
             ephemeral: row.ephemeral,
             outdated: self.outdated.version(row.id),
+            figures: self.fleet.of(row.id),
             last_seen: row.last_seen_at,
             id: row.id,
             name: row.name,

@@ -54,17 +54,12 @@ impl SessionLog for StoredLog {
     }
 
     async fn record(&self, events: Vec<Event>) -> Result<(), LogError> {
+        let now = self.clock.now();
         self.store
-            .append(
-                self.tenant,
-                self.session,
-                self.epoch,
-                &events,
-                self.clock.now(),
-            )
+            .append(self.tenant, self.session, self.epoch, &events, now)
             .await
             .map_err(refused)?;
-        self.counted.recorded(&events);
+        self.counted.recorded(&events, now);
         self.hub.appended(self.session, events).await;
         Ok(())
     }
@@ -86,10 +81,10 @@ impl SessionLog for StoredLog {
         let before = match stored {
             Ok((_, ran)) => {
                 if let Some(ran) = ran {
-                    operation_ended(operation, &ran, outcome);
+                    operation_ended(&ran, outcome, now);
                 }
                 let events = vec![ended];
-                self.counted.recorded(&events);
+                self.counted.recorded(&events, now);
                 self.hub.appended(session, events).await;
                 return Ok(());
             }

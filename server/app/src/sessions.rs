@@ -280,6 +280,7 @@ impl Sessions {
             by: ctx.user,
             client_id,
             text,
+            trace: ctx.trace,
         };
         let allowed = self.allowance.message(ctx, input.text.len())?;
         let (this, tenant, now) = (self.clone(), ctx.tenant, self.clock.now());

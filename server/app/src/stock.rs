@@ -13,6 +13,8 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+use crate::fleet_figures::FleetFigures;
+
 /// The database is asked at most this often.
 const TAKEN_EVERY: Duration = Duration::from_secs(1);
 
@@ -27,14 +29,16 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) struct StockTaker {
     store: Store,
     clock: Arc<dyn Clock>,
+    fleet: Arc<FleetFigures>,
     taken_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl StockTaker {
-    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, fleet: Arc<FleetFigures>) -> Self {
         Self {
             store,
             clock,
+            fleet,
             taken_at: Arc::default(),
         }
     }
@@ -42,6 +46,7 @@ impl StockTaker {
     /// Brings the metrics of what there is up to date; where the database does not answer, they stay
     /// as they were. Several that ask at once are answered by one look.
     pub(crate) async fn take(&self) {
+        self.fleet.take();
         let (in_use, idle) = self.store.connections();
         STORE_CONNECTIONS.set(&["in_use"], count(in_use as u64));
         STORE_CONNECTIONS.set(&["idle"], count(idle as u64));

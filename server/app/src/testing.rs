@@ -12,7 +12,10 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::{App, Followed, OpContext, Parts, SessionTerms, keys::SigningKey};
+use crate::{
+    App, Followed, OpContext, Parts, SessionTerms,
+    keys::{LinkKeys, SigningKey},
+};
 
 /// Far above what is needed: only a failure reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -138,8 +141,7 @@ async fn start(folder: &Path, model: Arc<dyn Model>, stop: &CancellationToken) -
         operator: crate::OperatorSettings::default(),
         model_window: None,
         identity: key("identity.pem"),
-        link_keys: vec![key("link.pem")],
-        certificate: None,
+        link_keys: LinkKeys::new(key("link.pem")),
         link: server_router::links::LinkOptions::default(),
         ephemeral_silence: Duration::from_secs(24 * 60 * 60),
         isolation: Arc::default(),

@@ -10,11 +10,11 @@ use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Durati
 use futures_util::FutureExt as _;
 use server_agent::{Engine, SessionPorts};
 use server_router::{RemoteSandbox, links::Links};
-use server_store::{Outputs, SessionRow, Store};
+use server_store::{Outputs, SessionRow, Store, TurnRow};
 use shared_sandbox::CancelAnswer;
 use shared_types::{
-    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, TenantId, TurnId,
-    event::TurnSettings, limits,
+    Clock, OperationId, OperationScope, Refusal, ReplicaId, SessionId, SpanId, TenantId, Timestamp,
+    TraceContext, TurnId, event::TurnSettings, limits,
 };
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -26,6 +26,7 @@ use crate::{
     measured::Counted,
     ports::{SessionIntents, Started, TenantOperations, TurnFleet},
     session_log::{SessionSink, StoredLog},
+    spans::TurnSpans,
 };
 
 mod failing;
@@ -84,7 +85,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// What a turn of this session works with, under the session's epoch.
-    fn ports(&self, tenant: TenantId, session: &SessionRow, turn: TurnId) -> SessionPorts {
+    fn ports(
+        &self,
+        tenant: TenantId,
+        session: &SessionRow,
+        turn: TurnId,
+        traced: Option<Traced>,
+    ) -> SessionPorts {
         let Bench {
             store,
             outputs,
@@ -130,7 +137,9 @@ impl Bench {
                 tenant,
                 session: session.id,
                 epoch: session.epoch,
-                counted: Counted::default(),
+                counted: Counted::new(traced.map(|traced| {
+                    TurnSpans::new(session.id, turn, traced.request, traced.sent_at)
+                })),
             }),
             sandbox: Arc::new(RemoteSandbox::new(
                 links.clone(),
@@ -144,7 +153,26 @@ impl Bench {
             }),
             scope: OperationScope::of(tenant),
             session: session.id,
+            trace: traced.map(|traced| traced.request.with(SpanId::of_turn(turn))),
         }
+    }
+}
+
+/// Where a turn stands in a trace, for those who carry it on.
+#[derive(Debug, Clone, Copy)]
+struct Traced {
+    /// The request that it answers.
+    request: TraceContext,
+    /// When that was stored.
+    sent_at: Timestamp,
+}
+
+impl Traced {
+    fn of(turn: &TurnRow) -> Option<Self> {
+        Some(Self {
+            request: turn.trace?,
+            sent_at: turn.created_at,
+        })
     }
 }
 
@@ -203,7 +231,7 @@ impl Turns {
         turn: TurnId,
         operation: OperationId,
     ) -> Result<CancelAnswer, Refusal> {
-        let ports = self.bench.ports(tenant, session, turn);
+        let ports = self.bench.ports(tenant, session, turn, None);
         ports.sandbox.cancel(operation, session.epoch).await
     }
 }

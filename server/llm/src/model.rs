@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use shared_types::event::{Finish, Opaque, ToolCall, Usage};
+use shared_types::{
+    SpanId, TraceContext,
+    event::{Finish, Opaque, ToolCall, Usage},
+};
 use tokio::sync::mpsc;
 
 use crate::ModelError;
@@ -47,6 +50,19 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// The tools that the model may ask for; may be empty.
     pub tools: Vec<ToolSpec>,
+    /// Where the call stands in a trace, if it is part of one.
+    pub trace: Option<CallTrace>,
+}
+
+/// Where a model call stands in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTrace {
+    /// The call's own span, which the vendor is told.
+    pub own: TraceContext,
+    /// What it is part of.
+    pub parent: SpanId,
+    /// The call that this is another try of.
+    pub after: Option<SpanId>,
 }
 
 /// One part of a conversation.
@@ -125,4 +141,6 @@ pub struct Answer {
     pub finish: Finish,
     /// What it cost; zero where the vendor does not say.
     pub usage: Usage,
+    /// Which model the vendor says has answered; empty where it does not say.
+    pub model: String,
 }

@@ -168,11 +168,15 @@ impl OpenAi {
 
     async fn send(&self, request: &ModelRequest, shape: &Shape) -> Result<Response, ModelError> {
         let body = request::body(&self.options.model, request, shape);
+        let trace = request.trace;
         let mut request = self.client.post(self.endpoint.clone()).json(&body);
         // A stream that is compressed on its way comes late and in lumps.
         request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        if let Some(trace) = trace {
+            request = request.header("traceparent", trace.own.to_string());
         }
         match timeout(self.options.first_byte_within, request.send()).await {
             Err(_) => Err(silent(&self.shown, self.options.first_byte_within)),

@@ -63,6 +63,7 @@ impl Model for Practice {
             opaque: Opaque::default(),
             finish: Finish::Complete,
             usage: Usage::default(),
+            model: String::new(),
         })
     }
 }

@@ -45,3 +45,7 @@ pub(crate) const RUNNING_AT_ONCE: usize = 1024;
 /// crash of it together with a runner whose state went back would go unnoticed; storing it at once
 /// would make every command wait for one more sync.
 pub(crate) const ACCEPTED_STORED_WITHIN: Duration = Duration::from_secs(1);
+
+/// How far a server that stops spreads its runners' next links, for each link that it serves, in milliseconds:
+/// 500 to 1000 of them come to the next server in a second.
+pub(crate) const RECONNECT_MS_PER_LINK: u32 = 1;

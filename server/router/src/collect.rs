@@ -390,7 +390,8 @@ fn spawn(begin: Begin, connection: Watch, ending: impl Send + 'static) {
     let span = tracing::info_span!(
         "operation",
         operation.id = %begin.id,
-        runner.id = %begin.intent.place.runner
+        runner.id = %begin.intent.place.runner,
+        trace.id = begin.intent.trace.map(|of| tracing::field::display(of.trace))
     );
     let driver = Driver::new(begin);
     // Detached on purpose: it ends with the operation.

@@ -19,7 +19,10 @@ mod reports;
 mod seal;
 mod shown;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
 
 use futures_util::stream::BoxStream;
 use proto::{sealing::KeyPlace, v1};
@@ -133,6 +136,8 @@ pub enum LinkEnd {
     Locked,
     /// The server stops.
     Shutdown,
+    /// The key that signed the runner's access token holds no more.
+    Rotated,
     /// The runner remembers less than it did: it is to begin a new journal and to link again.
     WentBack,
     /// The runner broke the protocol, or speaks another version of it.
@@ -156,6 +161,8 @@ struct Serving {
     entropy: Arc<dyn Entropy>,
     options: LinkOptions,
     shutdown: CancellationToken,
+    /// Links that are being served.
+    links: AtomicU32,
 }
 
 impl std::fmt::Debug for Serving {
@@ -184,6 +191,7 @@ impl Links {
                 entropy,
                 options,
                 shutdown,
+                links: AtomicU32::new(0),
             }),
             collectors: Collectors::new(),
         }
@@ -259,6 +267,12 @@ impl Links {
     /// runner is revoked. The lock is committed before this is called.
     pub async fn lock(&self, runner: RunnerId) {
         self.registry.lock(runner).await;
+    }
+
+    /// Ends every link, because the key that signed the access tokens holds no more. A runner that is
+    /// still let in links again.
+    pub async fn rotated(&self) {
+        self.registry.rotated().await;
     }
 
     /// Whether the runner has a link here that carries operations.

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 pub use shared_link::server::{
-    HelloFacts, PoolFacts, Remembered, RunnerState, SandboxFacts, SandboxReport, Seen, Settled,
-    StoredIntent, TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation,
+    Figures, HelloFacts, PoolFacts, Remembered, RunnerState, SandboxFacts, SandboxReport, Seen,
+    Settled, StoredIntent, TurnedAway, Verdict, forgotten, lost_to_restoration, lost_to_revocation,
     lost_to_silence, never_started,
 };
 use shared_sandbox::{Outcome, OutputStream, Request};
 use shared_types::{
     Digest, Effect, Epoch, Generation, Incarnation, Isolation, OperationId, OperationKey, Owner,
-    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp,
+    RunnerId, SandboxId, SandboxSpec, TenantId, Timestamp, TraceContext,
     clock::BootMoment,
     event::{Choice, Place},
 };
@@ -201,6 +201,8 @@ pub struct NewIntent {
     pub start_by: BootMoment,
     /// About when that is, for people and for earlier releases.
     pub deadline: Timestamp,
+    /// The span that it is part of, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// The rows of runners and links.
@@ -237,6 +239,9 @@ pub trait LinkRows: Send + Sync {
     /// Stores a sign of life. Where the link does not hold any more nothing is stored, and the answer
     /// is why; a store that does not answer says nothing.
     async fn heard(&self, who: &LinkIdentity, heard: Heard) -> Option<TurnedAway>;
+
+    /// How the runner says it is, over the link of this generation. It is for people and metrics.
+    fn figures(&self, who: &LinkIdentity, generation: Generation, figures: Figures);
 
     /// The link of this generation ended, over which the runner said that it has accepted so many
     /// operations. A generation that is not current changes nothing.

@@ -83,6 +83,7 @@ impl RemoteSandbox {
             closed: false,
             effect: operation.effect,
             start_by: Some(start_by.clone()),
+            trace: operation.trace,
         };
         let new = NewIntent {
             id: operation.id,
@@ -95,6 +96,7 @@ impl RemoteSandbox {
             incarnation: intent.incarnation.clone(),
             start_by,
             deadline: self.clock.now().after(start_within),
+            trace: intent.trace,
         };
         match self.intents.place(new, &operation.request).await {
             Ok(()) => Ok((intent, link)),

@@ -4,6 +4,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::bail;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_api::Limits;
 
@@ -17,20 +18,20 @@ const ANY_STRANGERS: RangeInclusive<u32> = 1..=16_384;
 const ANY_STRANGERS_MIB: RangeInclusive<u32> = 1..=16_384;
 
 /// The section of the file; what it leaves out is [`Limits::default`].
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ConnectionsSection {
-    /// Who does not say within this time what he wants is cut off [default: 10000].
+    /// A connection that does not say within this time what it wants is closed [default: 10000].
     first_request_within_ms: Option<u32>,
-    /// After this long without a new request a connection takes no more [default: 60000].
+    /// After this time without a new request a connection takes no more [default: 60000].
     quiet_at_most_ms: Option<u32>,
-    /// A request is given up whose answer does not begin within this time [default: 30000].
+    /// A request whose answer does not begin within this time is given up [default: 30000].
     answer_within_ms: Option<u32>,
-    /// Who takes nothing of what he is sent for this long is cut off [default: 60000].
+    /// A connection that takes nothing of what it is sent for this time is closed [default: 60000].
     taken_within_ms: Option<u32>,
     /// How often a quiet connection is asked whether it lives [default: 20000].
     keep_alive_every_ms: Option<u32>,
-    /// How long it may take to answer [default: 20000].
+    /// How long a quiet connection may take to answer [default: 20000].
     keep_alive_within_ms: Option<u32>,
     /// Connections without a credential that may come from one address [default: 1024].
     strangers_per_address: Option<u32>,

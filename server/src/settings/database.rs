@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::anyhow;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_store::{BadPostgresUrl, OpenError, PostgresUrl, Schema, Store};
 
@@ -13,10 +14,11 @@ use server_store::{BadPostgresUrl, OpenError, PostgresUrl, Schema, Store};
 pub(super) const URL: &str = "GANTRY_DATABASE_URL";
 
 /// The section of the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct DatabaseSection {
-    /// A PostgreSQL database [default: SQLite, in the home folder].
+    /// A PostgreSQL database. GANTRY_DATABASE_URL goes before it [default: SQLite, in the home folder].
+    #[schemars(example = &"postgres://gantry:PASSWORD@db.example.com/gantry?sslmode=verify-full")]
     url: Option<String>,
 }
 

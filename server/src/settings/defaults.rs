@@ -1,16 +1,18 @@
 //! `[defaults]`: what counts where no tenant, user or session has set anything.
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_app::OperatorSettings;
 
 /// The section of the file. The model is `name` under `[model]`.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct DefaultsSection {
     /// The language of the answers [default: the model chooses].
+    #[schemars(example = &"German")]
     language: Option<String>,
-    /// The most model calls in a turn [default: 50].
+    /// The most model calls in a turn, 1 to 500 [default: 50].
     steps: Option<u32>,
 }
 

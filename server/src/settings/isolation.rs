@@ -2,17 +2,20 @@
 //! counts.
 
 use anyhow::{Context as _, anyhow};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_app::IsolationPolicy;
 use shared_types::{Isolation, RunnerId};
 
 /// The section of the file; without it nothing is demanded and no runner is believed.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct IsolationSection {
-    /// `none`, or properties with `+` between them [default: none].
+    /// The properties that a place must keep apart before work goes there, with `+` between them [default: none].
+    #[schemars(example = &"network+file_writes")]
     at_least: Option<String>,
-    /// Ids of the runners whose report counts [default: none].
+    /// Ids of the runners whose report of their isolation counts; `gantry runners --json` shows ids [default: none].
+    #[schemars(example = ["run_01m80768znevqt5s534gb06kwv"])]
     believed: Vec<String>,
     /// Whether commands may be root in their sandbox, where its template says so: `allow` or `forbid` [default:
     /// allow].

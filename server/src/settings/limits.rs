@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_app::UserLimits;
 use shared_types::limits::MAX_MESSAGE_BYTES;
@@ -13,7 +14,7 @@ const NEW: RangeInclusive<u32> = 1..=1_000_000;
 const KIB: RangeInclusive<u32> = (MAX_MESSAGE_BYTES / 1024) as u32..=16 * 1024 * 1024;
 
 /// The section of the file; what it leaves out is [`UserLimits::default`].
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LimitsSection {
     /// Sessions that a user may begin, of all times [default: 10000].

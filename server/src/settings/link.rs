@@ -5,6 +5,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::bail;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_router::links::LinkOptions;
 
@@ -12,16 +13,17 @@ use server_router::links::LinkOptions;
 const ANY_MS: RangeInclusive<u32> = 50..=300_000;
 
 /// The section of the file; what it leaves out is as the contract says.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LinkSection {
     /// How often each end says that it lives [default: 10000].
     heartbeat_every_ms: Option<u32>,
-    /// After this long without a word the runner connects anew [default: 30000].
+    /// After this time without a word from the server the runner connects anew [default: 30000].
     silence_ms: Option<u32>,
-    /// After this long without a word the server holds the runner for offline [default: 45000].
+    /// After this time without a word from the runner the server holds it for offline; its commands go on
+    /// [default: 45000].
     lease_ms: Option<u32>,
-    /// What is open on a runner that was away for so many days is lost [default: 7].
+    /// After so many days without a word from a runner, what runs there is given up as lost [default: 7].
     lost_after_days: Option<u32>,
 }
 

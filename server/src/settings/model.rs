@@ -4,6 +4,7 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_llm::{ApiKey, OpenAiOptions};
 use shared_types::clean::is_clean_line;
@@ -22,7 +23,7 @@ const OTHERS_AT_MOST: usize = 64;
 const MAX_MODEL_NAME_BYTES: usize = 128;
 
 /// The flags, with the variables that stand for them.
-#[derive(Args, Default)]
+#[derive(Args, Default, Clone)]
 pub(crate) struct ModelArgs {
     /// The model's name.
     #[arg(long, env = "GANTRY_MODEL")]
@@ -39,17 +40,27 @@ pub(crate) struct ModelArgs {
 }
 
 /// The section of the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ModelSection {
+    /// The model's name, as `--model` [default: the practice model, which is no AI].
+    #[schemars(example = &"gpt-5")]
     name: Option<String>,
     /// Further models of the same server, which people may choose [default: none].
+    #[schemars(example = ["gpt-5-mini"])]
     others: Vec<String>,
+    /// The address of an OpenAI-compatible server, as `--base-url` [default: https://api.openai.com/v1].
+    #[schemars(example = &"http://127.0.0.1:11434/v1")]
     base_url: Option<String>,
+    /// A file with the key for that server. OPENAI_API_KEY goes before it [default: no key].
+    #[schemars(example = &"/etc/gantry/openai.key")]
     key_file: Option<PathBuf>,
-    /// Tokens that fit into one request and its answer [default: unknown].
+    /// Tokens that fit into one request and its answer, of any of the models [default: the model says].
+    #[schemars(example = 128_000)]
     window: Option<usize>,
+    /// How long the model may take to the first byte of its answer, 1 to 3600 [default: 600].
     first_byte_within_s: Option<u32>,
+    /// How long the model may be silent within its answer, 1 to 3600 [default: 120].
     idle_at_most_s: Option<u32>,
 }
 

@@ -3,6 +3,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::bail;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use shared_types::limits;
 
@@ -17,13 +18,12 @@ const DEFAULT_SILENCE_S: u32 = 24 * 3600;
 const WAITED_FOR_S: RangeInclusive<u32> = 1..=24 * 3600;
 
 /// The section of the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunnersSection {
-    /// After this many seconds without a word an ephemeral runner is removed [default: 86400].
+    /// After this time without a word an ephemeral runner is removed, an hour to a week [default: 86400].
     ephemeral_silence_s: Option<u32>,
-    /// A turn whose runner goes away while a call runs there fails after this many seconds
-    /// [default: 900].
+    /// How long a turn waits for a runner that goes away with one of its calls; then it fails [default: 900].
     waited_for_s: Option<u32>,
 }
 

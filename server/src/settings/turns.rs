@@ -3,6 +3,7 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use anyhow::ensure;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use server_app::TurnLimits;
 
@@ -13,13 +14,12 @@ const AT_ONCE: RangeInclusive<usize> = 1..=4096;
 const PARKS_AFTER_MS: RangeInclusive<u64> = 100..=600_000;
 
 /// The section of the file.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TurnsSection {
-    /// So many turns are carried at the same time; others have to wait [default: 256].
+    /// Turns that the server works on at the same time, 1 to 4096; others queue [default: 256].
     at_once: Option<usize>,
-    /// After this many milliseconds a turn that waits for its runner or its command is no longer one
-    /// of those [default: 10000].
+    /// After this time a turn that waits for its runner or its command is no longer one of those [default: 10000].
     parks_after_ms: Option<u64>,
 }
 

@@ -193,6 +193,15 @@ impl Store {
             .unwrap_or(Err(sqlx::Error::PoolTimedOut.into()))
     }
 
+    /// Bytes that the server may still write on the disk of the database file; none where the database is
+    /// no file here, or the system does not say.
+    pub fn disk_free(&self) -> Option<u64> {
+        match &self.database {
+            Database::Sqlite(database) => database.disk_free(),
+            Database::Postgres(_) => None,
+        }
+    }
+
     /// How many connections to the database are in use now, and how many are not.
     pub fn connections(&self) -> (usize, usize) {
         match &self.database {

@@ -6,7 +6,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Event, Incarnation, OperationId, Owner, RunnerId, SessionEvent,
-    SessionId, TenantId, Timestamp, TurnId,
+    SessionId, TenantId, Timestamp, TraceContext, TurnId,
     clock::BootMoment,
     event::{EventBody, Place},
     limits::MAX_NAME_BYTES,
@@ -31,7 +31,8 @@ macro_rules! select_operations {
         concat!(
             "SELECT id, session_id, turn_id, step, ordinal, attempt, digest, epoch, runner_id,
                  sandbox_id, journal_id, boot_id, effect, start_by_boot, start_by_us, deadline_at,
-                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at, user_id, request_key",
+                 placed_at, cancel_requested_at, outcome, outcome_at, closed_at, user_id, request_key,
+                 traceparent",
             $also,
             " FROM operations ",
             $rest
@@ -45,9 +46,9 @@ macro_rules! insert_intent {
     () => {
         "INSERT INTO operations (tenant_id, id, owner, epoch, session_id, turn_id, step, ordinal,
              attempt, digest, runner_id, sandbox_id, journal_id, boot_id, effect, deadline_at,
-             placed_at, start_by_boot, start_by_us, kind, title)
+             placed_at, start_by_boot, start_by_us, kind, title, traceparent)
          SELECT $3, $8, $9, $10, $4, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $2,
-             $22, $23, $24, $25
+             $22, $23, $24, $25, $26
          WHERE EXISTS (SELECT 1 FROM turns
                  WHERE tenant_id = $3 AND session_id = $4 AND id = $11 AND state = 'running')
              AND EXISTS (SELECT 1 FROM runners
@@ -60,11 +61,14 @@ macro_rules! insert_intent {
 mod caller;
 mod list;
 mod lost;
+mod ran;
 mod row;
 
 pub use caller::{MAX_REQUEST_KEY_BYTES, NewCallerOperation, OpenCallerOperation};
 pub use list::{ListedOperation, OperationFilter};
 pub(crate) use lost::{Lost, lose_all, lose_forgotten};
+pub use ran::Ran;
+use ran::ran;
 use row::verdict;
 pub use row::{AskedBy, CallOf, OperationRow, StoredOutcome, Verdict};
 
@@ -97,6 +101,8 @@ pub struct NewOperation {
     pub deadline_at: Timestamp,
     /// What was asked, for lists.
     pub label: Label,
+    /// The span that it is part of.
+    pub trace: Option<TraceContext>,
 }
 
 /// What an operation was asked to do, for lists.
@@ -106,24 +112,6 @@ pub struct Label {
     pub kind: String,
     /// A line for people, such as the command.
     pub title: String,
-}
-
-/// What an operation was, for those who count and log its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
-    /// The kind of the request; empty where an earlier release has placed it.
-    pub kind: String,
-    /// The runner that it was placed on.
-    pub runner: RunnerId,
-}
-
-impl FromRow for Ran {
-    fn from_row(row: &Row) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            kind: row.text("kind")?,
-            runner: row.parsed("runner_id")?,
-        })
-    }
 }
 
 /// Whether an intent is new.
@@ -404,11 +392,12 @@ pub(crate) async fn set_outcome(
     outcome: &str,
     now: Timestamp,
 ) -> Result<Result<(Ran, Option<Timestamp>), StoredOutcome>, StoreError> {
-    let set: Option<Row> = query(
+    let set: Option<Row> = query(concat!(
         "UPDATE operations SET outcome = $1, outcome_at = $2
-         WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
-         RETURNING kind, runner_id, closed_at",
-    )
+             WHERE tenant_id = $3 AND id = $4 AND session_id = $5 AND outcome IS NULL
+             RETURNING closed_at, ",
+        ran!()
+    ))
     .bind(outcome)
     .bind(now.as_micros())
     .bind(tenant.to_string())
@@ -550,6 +539,7 @@ fn intent<'q>(
         .bind(micros(&operation.start_by))
         .bind(&operation.label.kind)
         .bind(&operation.label.title)
+        .bind(operation.trace.map(|trace| trace.to_string()))
 }
 
 /// Microseconds since the boot.

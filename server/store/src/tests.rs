@@ -49,6 +49,7 @@ mod settings;
 mod silence;
 mod stock;
 mod tenancy;
+mod traces;
 mod turns;
 mod unheard;
 mod waiting;

@@ -2,7 +2,8 @@
 //! Of one session at most one turn runs; the others wait in the order of their inputs.
 
 use shared_types::{
-    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionId, TenantId, Timestamp, TurnId, UserId,
+    CallWait, Epoch, Event, ReplicaId, SandboxId, SessionId, TenantId, Timestamp, TraceContext,
+    TurnId, UserId,
     event::{Choice, TurnOutcome, TurnSettings},
     limits::{MAX_CLIENT_ID_BYTES, MAX_MESSAGE_BYTES},
 };
@@ -38,7 +39,7 @@ macro_rules! select_turns {
         concat!(
             "SELECT id, session_id, client_id, input_seq, state, created_at, claimed_at, claimed_by,
                  claimed_epoch, waits_until, cancel_requested_at, ended_at, outcome, reason, chosen_by,
-                 chosen_runner_id, settings,
+                 chosen_runner_id, settings, traceparent,
                  (SELECT runners.name FROM runners WHERE runners.tenant_id = turns.tenant_id
                      AND runners.id = turns.chosen_runner_id) AS chosen_runner_name,
                  (SELECT sandboxes.name FROM sandboxes WHERE sandboxes.tenant_id = turns.tenant_id
@@ -61,6 +62,8 @@ pub struct Input {
     pub client_id: Option<String>,
     /// The message.
     pub text: String,
+    /// The span of the request, where traces are collected.
+    pub trace: Option<TraceContext>,
 }
 
 /// A message that was accepted.
@@ -92,6 +95,8 @@ pub struct ClaimedTurn {
     pub epoch: Epoch,
     /// What it waited for without a worker until now.
     pub waited: Vec<CallWait>,
+    /// The epoch of the worker that was lost with it, if one was.
+    pub interrupted: Option<Epoch>,
 }
 
 /// What became of the wish to stop a turn.
@@ -190,8 +195,11 @@ impl Store {
             let Some(mut turn) = oldest_unfinished(&mut tx, tenant, session).await? else {
                 return Ok(None);
             };
-            let runs = matches!(turn.state, TurnState::Running { .. });
-            if runs && if_running == IfRunning::Refuse {
+            let interrupted = match turn.state {
+                TurnState::Running { epoch, .. } => Some(epoch),
+                _ => None,
+            };
+            if interrupted.is_some() && if_running == IfRunning::Refuse {
                 return Err(StoreError::Conflict("a turn of the session runs already"));
             }
             if let TurnState::Running { replica: of, .. } = turn.state
@@ -243,6 +251,7 @@ impl Store {
                 turn,
                 epoch,
                 waited,
+                interrupted,
             }))
         })
     }
@@ -485,8 +494,9 @@ async fn insert(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     query(
-        "INSERT INTO turns (tenant_id, id, session_id, client_id, input_seq, state, created_at)
-         VALUES ($1, $2, $3, $4, $5, 'queued', $6)",
+        "INSERT INTO turns (tenant_id, id, session_id, client_id, input_seq, state, created_at,
+             traceparent)
+         VALUES ($1, $2, $3, $4, $5, 'queued', $6, $7)",
     )
     .bind(tenant.to_string())
     .bind(input.turn.to_string())
@@ -494,6 +504,7 @@ async fn insert(
     .bind(input.client_id.as_deref())
     .bind(integer(seq))
     .bind(now.as_micros())
+    .bind(input.trace.map(|trace| trace.to_string()))
     .execute(tx)
     .await?;
     Ok(())

@@ -407,6 +407,9 @@ messages! {
         pub platform: String,
         /// The version of its software.
         pub version: String,
+        /// How it said it is some seconds ago; absent where it is not linked to the server that answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub figures: Option<RunnerFigures>,
         /// Its labels.
         #[serde(default)]
         pub labels: BTreeMap<String, String>,
@@ -419,6 +422,16 @@ messages! {
         /// The names of the people who may use it beside its owner.
         #[serde(default)]
         pub shared_with: Vec<String>,
+    }
+
+    /// How a runner is, by its own word.
+    pub struct RunnerFigures {
+        /// Operations that run now.
+        pub operations_running: u64,
+        /// Output that is kept on its disk until the server has it, in bytes.
+        pub spool_bytes: u64,
+        /// Room on the disk of its home, in bytes, as its user may have it.
+        pub disk_free_bytes: u64,
     }
 
     /// A folder of a runner in which operations happen.

@@ -83,6 +83,14 @@ impl Client {
         })
     }
 
+    /// Why the server cannot serve requests now, in its words; nothing where it can.
+    ///
+    /// # Errors
+    /// Why it could not be asked.
+    pub async fn not_ready(&self) -> Result<Option<String>, ClientError> {
+        self.http.not_ready().await
+    }
+
     /// Exchanges a one-time code for a token; `device` is what lists call it.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use reqwest::{
 use serde::{Serialize, de::DeserializeOwned};
 use shared_api::{Page, Problem};
 use shared_tls::Trust;
+use shared_types::clean::clean_line;
 
 use crate::{ClientError, Options, url::Base};
 
@@ -23,6 +24,9 @@ const PAGE: usize = 200;
 
 /// Largest answer, in bytes: a full page of large events.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Longest reason of a server that is not ready, in characters.
+const MAX_REASON: usize = 500;
 
 /// Largest answer that says no, in bytes.
 pub(crate) const MAX_PROBLEM_BYTES: usize = 64 * 1024;
@@ -149,6 +153,22 @@ impl Http {
     ) -> Result<(), ClientError> {
         let request = self.client.request(Method::POST, self.base.api(path));
         self.answer(request.json(body)).await.map(drop)
+    }
+
+    /// What `/readyz` says against it.
+    pub(crate) async fn not_ready(&self) -> Result<Option<String>, ClientError> {
+        let request = self.client.request(Method::GET, self.base.ready());
+        let mut response = request.send().await.map_err(|error| self.failed(&error))?;
+        let status = response.status();
+        let said = self.body(&mut response, MAX_PROBLEM_BYTES).await?;
+        match status {
+            StatusCode::OK => Ok(None),
+            StatusCode::SERVICE_UNAVAILABLE => Ok(Some(clean_line(
+                &String::from_utf8_lossy(&said),
+                MAX_REASON,
+            ))),
+            _ => Err(self.refused(status, &said)),
+        }
     }
 
     pub(crate) async fn delete(&self, path: &[&str]) -> Result<(), ClientError> {

@@ -340,3 +340,24 @@ async fn only_the_pinned_certificate_is_talked_to() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test]
+async fn a_server_that_is_not_ready_says_why_and_anything_else_is_no_server() {
+    let (listener, client) = server().await;
+    for (status, said) in [
+        ("200 OK", Ok(None)),
+        (
+            "503 Service Unavailable",
+            Ok(Some("the server stops".to_owned())),
+        ),
+        ("404 Not Found", Err(())),
+    ] {
+        let (asked, heard) = tokio::join!(
+            answer(&listener, status, "", "the server stops\n"),
+            client.not_ready()
+        );
+        assert!(asked.starts_with("GET /readyz "), "{asked}");
+        assert!(!asked.contains("secret"), "{asked}");
+        assert_eq!(heard.map_err(drop), said);
+    }
+}

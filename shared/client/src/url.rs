@@ -58,11 +58,19 @@ impl Base {
 
     /// The address of an API resource; each segment is escaped.
     pub(crate) fn api(&self, segments: &[&str]) -> Url {
+        self.at(["api", "v1"].iter().chain(segments))
+    }
+
+    /// Where the server says whether it can serve requests.
+    pub(crate) fn ready(&self) -> Url {
+        self.at(&["readyz"])
+    }
+
+    fn at<'a>(&self, segments: impl IntoIterator<Item = &'a &'a str>) -> Url {
         let mut url = self.url.clone();
         url.path_segments_mut()
             .expect("an http address has path segments")
             .pop_if_empty()
-            .extend(["api", "v1"])
             .extend(segments);
         url
     }

@@ -13,7 +13,9 @@ mod record;
 mod session;
 mod table;
 
-pub use crate::wire::{SandboxReport, report as report_frame};
+pub use crate::wire::{
+    Figures, SandboxReport, heartbeat as heartbeat_frame, report as report_frame,
+};
 pub use delivery::{Piece, Spool};
 pub use orders::{Incoming, Order, SandboxOrder};
 pub use record::{Accepted, Receipt, ReceiptBlock, Record, Records, Takes};

@@ -17,7 +17,9 @@ mod stored;
 mod subscriptions;
 mod sums;
 
-pub use crate::wire::{PoolFacts, SandboxReport, ensure_sandbox, remove_sandbox, stop_sandbox};
+pub use crate::wire::{
+    Figures, PoolFacts, SandboxReport, ensure_sandbox, remove_sandbox, stop_sandbox,
+};
 pub use cancel::{CancelStep, cancel};
 pub use follow::{Follow, Linked, Step};
 pub use hello::{HelloFacts, Remembered, SandboxFacts, Seen, facts};

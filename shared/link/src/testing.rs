@@ -102,6 +102,7 @@ pub fn incoming(id: u128, request: Request) -> Incoming {
         run_for: Duration::from_secs(60),
         from: [0, 0],
         request: Some(request),
+        trace: None,
     }
 }
 
@@ -119,5 +120,6 @@ pub fn operation_frame(incoming: &Incoming) -> server_frame::Kind {
         stdout_from: incoming.from[0],
         stderr_from: incoming.from[1],
         request: incoming.request.as_ref().map(wire::request),
+        traceparent: String::new(),
     }))
 }

@@ -7,12 +7,15 @@ mod alike;
 mod control;
 mod exit;
 mod failure;
+mod figures;
 mod numbers;
 mod outcome;
 mod request;
 mod sandbox;
 
 pub(crate) use control::{control, done, input, input_taken, signal, size};
+pub(crate) use figures::read_figures;
+pub use figures::{Figures, heartbeat};
 pub(crate) use numbers::{believed, number};
 pub use outcome::ended;
 pub(crate) use outcome::outcome;

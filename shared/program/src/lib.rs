@@ -1,5 +1,5 @@
 //! The common part of all programs: their version and, with the feature `manual`, their shell
-//! completions and man pages.
+//! completions, man pages and reference pages.
 
 /// The version, and in brackets the commit with its day: `0.1.0 (64d3de4c1b2a 2026-11-22)`. A development
 /// build names no commit.
@@ -10,6 +10,8 @@ pub const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
 #[cfg(feature = "manual")]
 mod manual;
+#[cfg(feature = "manual")]
+mod markdown;
 
 #[cfg(feature = "manual")]
 pub use manual::write_manual;

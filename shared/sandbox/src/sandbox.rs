@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    Effect, Epoch, OperationId, OperationKey, Owner, Refusal, Timestamp, event::Place,
+    Effect, Epoch, OperationId, OperationKey, Owner, Refusal, Timestamp, TraceContext, event::Place,
 };
 
 use crate::{Controls, Events, Outcome, Request};
@@ -63,6 +63,8 @@ pub struct Operation {
     pub limits: OperationLimits,
     /// What is asked.
     pub request: Request,
+    /// The span that it is part of, where it is traced. Where the operation is placed already, that one's stays.
+    pub trace: Option<TraceContext>,
 }
 
 /// Times, each as what remains: they shrink at every hop and never name a wall clock.

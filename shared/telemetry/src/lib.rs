@@ -1,8 +1,8 @@
-//! Logs and metrics of every binary: set up once, in `main`, before anything else runs.
+//! Logs, metrics and traces of every binary: set up once, in `main`, before anything else runs.
 //!
 //! Logs go to stderr, because stdout belongs to what a program was asked to print. Metrics are
 //! kept here and rendered on demand; the HTTP server that shows them is the binary's own. Which there
-//! are is said in two lists, [`server`] and [`runner`].
+//! are is said in two lists, [`server`] and [`runner`]. Traces are sent to a collector, where one is named.
 
 mod bounded;
 mod logs;
@@ -12,13 +12,14 @@ mod page;
 mod process;
 pub mod runner;
 pub mod server;
+pub mod traces;
 mod words;
 
 pub use ::metrics::Counter;
-pub use logs::{JOURNAL_STREAM, LogFormat, init_logs};
+pub use logs::{JOURNAL_STREAM, LogFilter, LogFormat, Logs, init_logs};
 pub use metrics::{Kind, Metric, MetricsHandle, OTHER, Series, Unit, install_metrics};
 
-/// Why logs or metrics could not be set up. Completes "failed to set up telemetry: …".
+/// Why logs, metrics or traces could not be set up. Completes "failed to set up telemetry: …".
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// No log format has this name.
@@ -33,6 +34,16 @@ pub enum TelemetryError {
         filter: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// Spans cannot be sent there.
+    #[error(
+        "the collector of traces {endpoint:?} makes no sense ({reason}); write its address for OTLP over gRPC, such as http://127.0.0.1:4317"
+    )]
+    Endpoint {
+        /// The address that was given.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// This process has done it before.
     #[error("{0} are set up already; set them up once, in main")]

@@ -10,7 +10,7 @@ use std::{
 
 use shared_types::Clock;
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, fmt::layer, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, Registry, fmt::layer, layer::SubscriberExt, reload, util::SubscriberInitExt,
 };
 
 use crate::{
@@ -50,6 +50,32 @@ impl FromStr for LogFormat {
     }
 }
 
+/// What is logged: a level, or pairs of target and level.
+#[derive(Debug)]
+pub struct LogFilter(EnvFilter);
+
+impl LogFilter {
+    /// Reads a filter; without one, everything from `info` up is logged.
+    ///
+    /// # Errors
+    /// If the filter makes no sense.
+    pub fn parse(filter: Option<&str>) -> Result<Self, TelemetryError> {
+        parse_filter(filter).map(Self)
+    }
+}
+
+/// Changes what is logged while the program runs.
+#[derive(Debug, Clone)]
+pub struct Logs(reload::Handle<EnvFilter, Registry>);
+
+impl Logs {
+    /// Logs by this filter from now on.
+    pub fn use_filter(&self, filter: LogFilter) {
+        // An error says only that nothing logs any more, as at the end of the process.
+        let _ = self.0.reload(filter.0);
+    }
+}
+
 /// Starts to log to stderr. `filter` is a level or pairs of target and level with commas between
 /// them (`info,server_store=debug`); without one, everything from `info` up is logged. Lines are cleaned,
 /// cut and, about one runner, counted by `clock` (see `bounded`).
@@ -62,8 +88,9 @@ pub fn init_logs(
     filter: Option<&str>,
     journal_stream: Option<&str>,
     clock: Arc<dyn Clock>,
-) -> Result<(), TelemetryError> {
-    let registry = Registry::default().with(parse_filter(filter)?);
+) -> Result<Logs, TelemetryError> {
+    let (filter, handle) = reload::Layer::new(parse_filter(filter)?);
+    let registry = Registry::default().with(filter);
     let colours = stderr().is_terminal();
     let text = || layer().with_ansi(colours).with_writer(stderr);
     let lines = match format {
@@ -86,7 +113,8 @@ pub fn init_logs(
         }
     };
     let started = registry.with(lines).with(RunnerSpans).try_init();
-    started.map_err(|_| TelemetryError::Repeated("logs"))
+    started.map_err(|_| TelemetryError::Repeated("logs"))?;
+    Ok(Logs(handle))
 }
 
 /// Whether a descriptor is the stream that is named by its device and inode, as `8:1234`. Who is

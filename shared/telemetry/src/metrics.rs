@@ -121,11 +121,16 @@ impl Metric {
         debug_assert_eq!(values.len(), self.labels.len(), "{}", self.name);
         let labels = self.labels.iter().zip(values).enumerate();
         let labels = labels.map(|(place, (&label, &value))| {
-            let mut known = self.series.iter().flat_map(|sets| sets[place]);
-            let known = known.find(|known| **known == value);
-            Label::from_static_parts(label, known.copied().unwrap_or(OTHER))
+            Label::from_static_parts(label, self.known(place, value))
         });
         Key::from_parts(self.name, labels.collect::<Vec<_>>())
+    }
+
+    /// The value as the label at this place has it; [`OTHER`] where that has none like it.
+    pub fn known(&self, place: usize, value: &str) -> &'static str {
+        let mut known = self.series.iter().flat_map(|sets| sets[place]);
+        let known = known.find(|known| **known == value);
+        known.copied().unwrap_or(OTHER)
     }
 
     fn describe(&self) {

@@ -2,7 +2,7 @@
 
 use crate::{
     metrics::list,
-    words::{FILE_ENDS, RUN_ENDS, UNKNOWN_ENDS},
+    words::{FILE_ENDS, RUN_ENDS, SPAN_DROPS, UNKNOWN_ENDS},
 };
 
 /// Why there is no link any more, or an attempt at one failed.
@@ -38,4 +38,9 @@ list! {
     SPOOL_BYTES: Gauge Bytes "gantry_runner_spool_bytes";
     /// Room on the disk of the runner's home, in bytes, as its user may have it.
     DISK_FREE_BYTES: Gauge Bytes "gantry_runner_disk_free_bytes";
+
+    /// Spans of traces that the collector took.
+    SPANS_SENT: Counter Count "gantry_runner_trace_spans_sent_total";
+    /// Spans of traces that were dropped, by reason: too many waited (full), or the collector did not take them (not_taken).
+    SPANS_DROPPED: Counter Count "gantry_runner_trace_spans_dropped_total" [reason] &[SPAN_DROPS];
 }

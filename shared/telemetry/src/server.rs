@@ -2,7 +2,7 @@
 
 use crate::{
     metrics::{OTHER, list},
-    words::{FILE_ENDS, RUN_ENDS, UNKNOWN_ENDS},
+    words::{FILE_ENDS, RUN_ENDS, SPAN_DROPS, UNKNOWN_ENDS},
 };
 
 /// By which door a request comes.
@@ -65,6 +65,7 @@ const LINK_ENDS: &[&str] = &[
     "revoked",
     "locked",
     "shutdown",
+    "rotated",
     "went_back",
     "violation",
     "failed",
@@ -108,6 +109,9 @@ list! {
     /// The time until the answer to a request began, in seconds.
     REQUEST_DURATION: Histogram Seconds "gantry_request_duration_seconds" [surface] &[SURFACES];
 
+    /// Reloads of the settings, by outcome: done, or refused, which leaves all settings as they were.
+    RELOADS: Counter Count "gantry_reloads_total" [outcome] &[&["done", "refused"]];
+
     /// Model calls, with all their attempts, by outcome. A call whose turn was stopped is cancelled.
     MODEL_REQUESTS: Counter Count "gantry_model_requests_total" [outcome] &[MODEL_OUTCOMES];
     /// The time until the whole answer of a model was there, with all attempts, in seconds.
@@ -149,6 +153,14 @@ list! {
     RUNNERS: Gauge Count "gantry_runners" [state] &[&["online", "offline", "locked"]];
     /// Runners that are online, by whether their version is the server's.
     RUNNER_VERSIONS: Gauge Count "gantry_runners_by_version" [version] &[&["same", "other"]];
+    /// Operations that run now on the runners that are linked to this server process, as those say themselves.
+    FLEET_OPERATIONS_RUNNING: Gauge Count "gantry_fleet_operations_running";
+    /// Output of commands that is kept on the disks of the runners that are linked to this server process until it has it, in bytes.
+    FLEET_SPOOL_BYTES: Gauge Bytes "gantry_fleet_spool_bytes";
+    /// Room on the disks of the runners that are linked to this server process, in bytes, all together.
+    FLEET_DISK_FREE_BYTES: Gauge Bytes "gantry_fleet_disk_free_bytes";
+    /// Runners that are linked to this server process and have less than 2 GiB of room on their disk; `gantry runners` shows which.
+    FLEET_LOW_ON_DISK: Gauge Count "gantry_fleet_low_on_disk";
     /// Links of runners that this server process serves now.
     LINKS: Gauge Count "gantry_links";
     /// Links that ended, by reason. A runner that stays links again.
@@ -168,4 +180,9 @@ list! {
     STORE_TRANSACTION_DURATION: Histogram Seconds "gantry_store_transaction_duration_seconds" [access] &[&["read", "write"]];
     /// What the database could not do, by reason.
     STORE_ERRORS: Counter Count "gantry_store_errors_total" [reason] &[STORE_FAILURES];
+
+    /// Spans of traces that the collector took.
+    SPANS_SENT: Counter Count "gantry_trace_spans_sent_total";
+    /// Spans of traces that were dropped, by reason: too many waited (full), or the collector did not take them (not_taken).
+    SPANS_DROPPED: Counter Count "gantry_trace_spans_dropped_total" [reason] &[SPAN_DROPS];
 }

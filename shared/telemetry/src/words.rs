@@ -66,6 +66,9 @@ const CAUSES: &[&str] = &[
     "lost",
 ];
 
+/// Why spans of traces were dropped.
+pub(crate) const SPAN_DROPS: &[&str] = &["full", "not_taken"];
+
 /// Operations by kind and cause.
 pub(crate) const RUN_ENDS: Series = &[RUNS, RUN_CAUSES];
 /// As [`RUN_ENDS`].

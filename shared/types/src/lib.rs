@@ -24,6 +24,7 @@ pub mod sandbox;
 #[cfg(feature = "openapi")]
 mod schema;
 pub mod token;
+pub mod trace;
 
 pub use address::AddressRange;
 pub use call_wait::CallWait;
@@ -43,3 +44,4 @@ pub use sandbox::{
     SandboxLimits, SandboxNetwork, SandboxPrivilege, SandboxSpec, SandboxState, is_sandbox_name,
 };
 pub use token::{Token, TokenKind};
+pub use trace::{SpanId, TraceContext, TraceId};

@@ -148,6 +148,7 @@ impl Cycles {
             by,
             client_id: None,
             text: "hello".to_owned(),
+            trace: None,
         };
         let sent = store.send_input(tenant, session, &input, clock.now());
         sent.await.expect("it is stored");

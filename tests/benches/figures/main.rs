@@ -10,13 +10,14 @@
 //! - *authentication*: what a request costs before anything is done for it;
 //! - *durable turns*, *pages*: the release server on each database, which syncs every commit;
 //! - *turn*, *durable tool call*: the release server with its database, and all of the above;
+//! - *traced*: as *turn*, of two servers in one run, one of which sends its spans to a collector;
 //! - *container*: the same as exec, of a runner on a Docker engine; new sandboxes with the whole product;
 //! - *links*, *storm*: the release server over TLS, and runners that speak the whole protocol but
 //!   run nothing.
 //!
 //! Words after the program's name choose groups of lines (`ROWS="links storm" make bench`):
 //! `execs`, `layers`, `containers`, `ssh`, `stdout`, `files`, `people`, `requests`, `databases`,
-//! `server`, `links`, `many-links`, `storm`.
+//! `server`, `traces`, `links`, `many-links`, `storm`.
 
 mod containers;
 mod databases;
@@ -34,6 +35,7 @@ mod ssh;
 mod stdout;
 mod storm;
 mod table;
+mod traced;
 
 use std::time::Duration;
 
@@ -85,6 +87,9 @@ async fn figures(groups: &[String], watch: &Stopwatch) -> Vec<table::Figure> {
     }
     if wanted("server") {
         figures.extend(server::figures(watch).await);
+    }
+    if wanted("traces") {
+        figures.extend(traced::figures(watch).await);
     }
     for (group, count) in LINKS {
         if wanted(group) {

@@ -16,7 +16,7 @@ use crate::{
     table::{Figure, Goal, MIB, Stopwatch, Unit, median},
 };
 
-const COMMAND: &str = "echo hello";
+pub(crate) const COMMAND: &str = "echo hello";
 /// Text, because that is what commands write; a NUL byte costs its followers six.
 const LARGE_COMMAND: &str = "yes Gantry | head -c 200000000";
 /// Conversations, each one round.
@@ -95,7 +95,7 @@ async fn turns(gantry: &Gantry, model: &ModelServer, watch: &Stopwatch) -> Vec<F
     vec![turn, call]
 }
 
-fn replies(command: &str) -> Vec<Reply> {
+pub(crate) fn replies(command: &str) -> Vec<Reply> {
     let arguments = json!({ "command": command });
     vec![Reply::call("Shell", arguments), Reply::text("done")]
 }
@@ -119,7 +119,7 @@ async fn commit_twice(store: &Store) {
 
 /// From the record of the model's answer to the record of the call's end: the answer's commit,
 /// the intent's, the exec, and the result's.
-fn call_took(told: &Told) -> f64 {
+pub(crate) fn call_took(told: &Told) -> f64 {
     let at = |wanted: fn(&Event) -> bool| {
         let mut events = told.events.iter();
         let found = events.find(|event| event.known().is_some_and(wanted));

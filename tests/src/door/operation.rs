@@ -24,5 +24,6 @@ pub fn operation(request: Request) -> Operation {
             run_for: PATIENCE,
         },
         request,
+        trace: None,
     }
 }

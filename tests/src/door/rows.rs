@@ -7,9 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use server_router::ports::{
-    Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, HelloFacts, Intents, LinkIdentity,
-    LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState, SandboxReport,
-    Seen, Settled, StoredIntent, TurnedAway, Verdict, never_started,
+    Figures, Fleet, FleetRunner, FleetSandbox, FleetSnapshot, Heard, HelloFacts, Intents,
+    LinkIdentity, LinkRows, NewIntent, Operations, Outputs, PlaceError, PortError, RunnerState,
+    SandboxReport, Seen, Settled, StoredIntent, TurnedAway, Verdict, never_started,
 };
 use shared_sandbox::{Outcome, Request};
 use shared_types::{
@@ -103,6 +103,7 @@ impl Intents for Rows {
             closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
+            trace: None,
         };
         self.kept().intents.insert(intent.id, stored);
         Ok(())
@@ -158,6 +159,8 @@ impl Operations for Rows {
 
 #[async_trait]
 impl LinkRows for Rows {
+    fn figures(&self, _who: &LinkIdentity, _link: Generation, _figures: Figures) {}
+
     async fn seen(&self, _who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
         Ok(None)
     }

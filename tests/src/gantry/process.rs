@@ -168,11 +168,26 @@ pub(super) fn path() -> String {
     std::env::var("PATH").expect("there is a PATH")
 }
 
+/// A program of another version, where `tests/skew` says that this one is to be of it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment of the tests is theirs to read"
+)]
+fn of_another_version(name: &str) -> Option<PathBuf> {
+    let programs = std::env::var("GANTRY_TEST_OTHER_PROGRAMS").ok()?;
+    let folder = std::env::var("GANTRY_TEST_OTHER_FOLDER").ok()?;
+    let is_listed = programs.split_whitespace().any(|program| program == name);
+    is_listed.then(|| Path::new(&folder).join(name))
+}
+
 /// A program of this workspace, built beside the tests.
 ///
 /// # Panics
 /// If it was not built.
 pub fn binary(name: &str) -> PathBuf {
+    if let Some(path) = of_another_version(name) {
+        return path;
+    }
     let test = std::env::current_exe().expect("a test knows where it is");
     let folder = test
         .parent()

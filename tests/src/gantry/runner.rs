@@ -277,10 +277,14 @@ impl Drop for Runner {
 }
 
 /// A small file system in memory; unmounted when it is dropped.
-struct Disk(PathBuf);
+pub struct Disk(PathBuf);
 
 impl Disk {
-    fn mount(place: &Path, bytes: u64) -> Self {
+    /// Needs root.
+    ///
+    /// # Panics
+    /// If it may not be mounted there.
+    pub fn mount(place: &Path, bytes: u64) -> Self {
         let size = format!("size={bytes},mode=755");
         let mounted = std::process::Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "gantry-test"])

@@ -4,7 +4,7 @@ use shared_api::ScopeName;
 use shared_client::ClientError;
 use shared_types::{Clock as _, SystemClock};
 use tests::{
-    gantry::{Gantry, Runner, eventually},
+    gantry::{Gantry, Runner, Setup, eventually},
     openapi::Document,
     peer::{Peer, connect},
 };
@@ -172,20 +172,22 @@ async fn nothing_answers_without_a_credential_but_signing_in_shared_sessions_and
     }
 }
 
+/// The status and the page of metrics, as this key is shown them.
+async fn scrape(gantry: &Gantry, key: &str) -> (u16, String) {
+    let asked = reqwest::Client::new()
+        .get(format!("{}/metrics", gantry.url()))
+        .bearer_auth(key)
+        .send();
+    let answer = asked.await.expect("an answer");
+    (answer.status().as_u16(), answer.text().await.expect("text"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_served_to_whoever_has_a_key_and_a_revoked_key_is_worth_nothing() {
     let gantry = Gantry::practice().await;
     gantry.talk().await.say("hello").await;
     let made = gantry.key("prometheus", &[ScopeName::Metrics]).await;
-    let scrape = || async {
-        let answer = reqwest::Client::new()
-            .get(format!("{}/metrics", gantry.url()))
-            .bearer_auth(&made.key)
-            .send()
-            .await
-            .expect("an answer");
-        (answer.status().as_u16(), answer.text().await.expect("text"))
-    };
+    let scrape = || scrape(&gantry, &made.key);
     let (status, text) = scrape().await;
     assert_eq!(status, 200);
     assert!(
@@ -477,4 +479,31 @@ async fn a_fleet_token_enrols_as_many_as_it_says_and_ephemeral_runners_leave_not
             .then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_runner_says_of_itself_is_in_lists_and_metrics_for_as_long_as_it_is_linked() {
+    let gantry = Gantry::with(Setup::with_short_links()).await;
+    let key = gantry.key("prometheus", &[ScopeName::Metrics]).await.key;
+    let mut runner = gantry.runner("laptop").await;
+    let started = gantry.cli(&["exec", "-d", "--", "sleep", "600"]).await;
+    assert!(started.status.success(), "{started:?}");
+    let running = |count: u32| {
+        let (gantry, key) = (&gantry, &key);
+        eventually("the figures come", move || async move {
+            let (_, page) = scrape(gantry, key).await;
+            let line = format!("\ngantry_fleet_operations_running {count}\n");
+            page.contains(&line).then_some(page)
+        })
+    };
+    let page = running(1).await;
+    assert!(
+        !page.contains("\ngantry_fleet_disk_free_bytes 0\n"),
+        "{page}"
+    );
+    let listed = gantry.cli(&["runners"]).await;
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains("online, 1 running"), "{listed}");
+    runner.kill().await;
+    running(0).await;
 }

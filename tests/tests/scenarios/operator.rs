@@ -1,4 +1,4 @@
-use std::process::Stdio;
+use std::{os::unix::fs::PermissionsExt as _, process::Stdio};
 
 use tests::gantry::{Gantry, Runner, binary, eventually};
 use tokio::{
@@ -99,4 +99,29 @@ async fn a_log_that_leads_to_systemds_journal_leaves_the_time_to_it() {
     let log = runner.log();
     let mut lines = log.lines();
     assert!(lines.all(|line| line.starts_with(" INFO")), "{log}");
+}
+
+#[tokio::test]
+async fn a_join_token_in_a_file_is_its_users_alone_and_comes_only_until_the_runner_is_enrolled() {
+    let gantry = Gantry::practice().await;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("token");
+    let path = file.to_str().expect("text").to_owned();
+    let ask = async || {
+        let asked = ["join-token", "--name", "laptop", "--once", "--file", &path];
+        let done = gantry.operator(&asked).output().await.expect("it starts");
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(done.stdout, b"");
+    };
+    ask().await;
+    let first = std::fs::read_to_string(&file).expect("a token");
+    ask().await;
+    let token = std::fs::read_to_string(&file).expect("a token");
+    assert_ne!(first, token, "one that ran out is replaced");
+    let rights = std::fs::metadata(&file).expect("a file").permissions();
+    assert_eq!(rights.mode() & 0o777, 0o600);
+
+    let _runner = Runner::enrol(gantry.url(), token.trim(), "laptop").await;
+    ask().await;
+    assert!(!file.exists(), "the runner is enrolled");
 }

@@ -80,7 +80,7 @@ async fn a_first_frame_that_is_wrong_is_refused_with_its_reason(over: Over) {
         assert!(reason.ends_with("upgrade gantry-runner"), "{reason}");
     }
     let (mut link, _) = peer.dial().await;
-    link.send(Kind::Heartbeat(v1::Heartbeat {})).await;
+    link.send(Kind::Heartbeat(v1::Heartbeat::default())).await;
     let reason = link.reason().await;
     assert!(reason.contains("first frame must be a proof"), "{reason}");
     drop(link);
@@ -351,6 +351,7 @@ async fn many_links_that_send_too_much_leave_no_descriptor_and_no_memory_behind(
         Kind::Goodbye(v1::Goodbye {
             reason: "x".repeat(MAX_FRAME_BYTES - 1024),
             for_good: false,
+            ..v1::Goodbye::default()
         })
     };
     for _ in 0..16 {

@@ -58,11 +58,12 @@ async fn broken(over: Over, number: usize, url: &str, token: &str) -> (String, &
         Kind::Goodbye(v1::Goodbye {
             reason: "x".repeat(bytes),
             for_good: false,
+            ..v1::Goodbye::default()
         })
     };
     match number % 6 {
         0 => (
-            frame(Kind::Heartbeat(v1::Heartbeat {})).await,
+            frame(Kind::Heartbeat(v1::Heartbeat::default())).await,
             "must be a proof",
         ),
         1 => (frame(goodbye(MAX_HELLO_BYTES)).await, "64 KiB"),

@@ -40,7 +40,7 @@ async fn block(runtime: &Runtime) -> impl Sized {
 }
 
 fn heartbeat() -> server_frame::Kind {
-    server_frame::Kind::Heartbeat(v1::Heartbeat {})
+    server_frame::Kind::Heartbeat(v1::Heartbeat::default())
 }
 
 /// It names no operation, and the link says so itself.

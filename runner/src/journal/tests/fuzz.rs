@@ -92,6 +92,7 @@ fn records() -> Vec<Record> {
             epoch: Epoch(1),
             at: None,
             takes: Takes::default(),
+            trace: None,
         })
     };
     let ended = |number, outcome| Record::Ended {

@@ -204,7 +204,7 @@ fn what_is_not_the_servers_next_frame_is_not_heard() {
     let identity = server.identity();
     let (mut hearing, _) = challenged(&identity, server.challenge());
     let proof = proved(&mut hearing).expect("a proof");
-    let beat = || v1::ServerFrame::from(Kind::Heartbeat(v1::Heartbeat {}));
+    let beat = || v1::ServerFrame::from(Kind::Heartbeat(v1::Heartbeat::default()));
     let bare = hearing.open(beat(), at(1));
     assert_eq!(bare, Err(Unproven::Frame(NotSealed)));
     let elsewhere = Server {

@@ -48,6 +48,7 @@ fn accepted(number: u128, request: &Request) -> Entry {
         epoch: incoming.epoch,
         at: None,
         takes: Takes::of(request),
+        trace: None,
     }))
 }
 

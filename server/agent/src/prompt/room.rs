@@ -138,6 +138,7 @@ fn bytes_of(request: &ModelRequest) -> usize {
         system,
         messages,
         tools,
+        trace: _,
     } = request;
     let tools = tools.iter().map(|tool| {
         let schema = tool.parameters.to_string();

@@ -1,8 +1,8 @@
 //! The phase that asks the model.
 
-use server_llm::{Answer, Model, ModelError, ModelEvent};
+use server_llm::{Answer, CallTrace, Model, ModelError, ModelEvent, ModelRequest};
 use shared_types::{
-    Event, TurnId,
+    Event, SpanId, TurnId,
     event::{Finish, Opaque, TurnOutcome, Usage},
 };
 use tokio::sync::mpsc;
@@ -41,8 +41,11 @@ impl Turn<'_> {
             self.make_room(step, &name, Need::Window(window)).await?;
         }
         let mut speech = Speech::new(&*self.ports.live, self.id, step);
+        let mut attempt = 0;
         let heard = loop {
-            match self.hear(&*model, &mut speech).await {
+            attempt += 1;
+            let trace = self.trace(step, attempt);
+            match self.hear(&*model, trace, &mut speech).await {
                 Heard::Failed(ModelError::Overflow(said)) => {
                     let need = Need::Refused(window);
                     if !self.make_room(step, &name, need).await? {
@@ -72,6 +75,7 @@ impl Turn<'_> {
                     opaque: Opaque::default(),
                     finish: Finish::Cancelled,
                     usage: Usage::default(),
+                    model: String::new(),
                 };
                 self.record_answer(step, name, said).await
             }
@@ -98,9 +102,33 @@ impl Turn<'_> {
         }
     }
 
-    async fn hear(&self, model: &dyn Model, speech: &mut Speech<'_>) -> Heard {
+    /// Where this worker's `attempt`-th call for the step stands in the turn's trace.
+    fn trace(&self, step: u32, attempt: u32) -> Option<CallTrace> {
+        let turn = self.ports.trace?;
+        let of = |epoch, attempt| SpanId::of_model_call(self.id, step, epoch, attempt);
+        let after = match attempt {
+            // A worker that was lost here had asked as well.
+            1 => self.interrupted.map(|epoch| of(epoch, 1)),
+            later => Some(of(self.epoch, later - 1)),
+        };
+        Some(CallTrace {
+            own: turn.with(of(self.epoch, attempt)),
+            parent: turn.span,
+            after,
+        })
+    }
+
+    async fn hear(
+        &self,
+        model: &dyn Model,
+        trace: Option<CallTrace>,
+        speech: &mut Speech<'_>,
+    ) -> Heard {
         let (name, tools) = (model.info().name, &self.engine.tools);
-        let request = prompt::request(&self.transcript, self.id, &name, tools);
+        let request = ModelRequest {
+            trace,
+            ..prompt::request(&self.transcript, self.id, &name, tools)
+        };
         let (sender, mut events) = mpsc::channel(MODEL_EVENTS);
         let answer = model.answer(request, sender);
         let answer = tokio::time::timeout(self.engine.limits.model_time, answer);

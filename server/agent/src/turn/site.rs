@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use shared_sandbox::{Operation, OperationLimits};
-use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner};
+use shared_types::{CallWait, Effect, Epoch, OperationId, OperationKey, Owner, SpanId};
 use tokio_util::sync::CancellationToken;
 
 use super::show::CallPlace;
@@ -58,6 +58,8 @@ impl Site<'_> {
                 run_for: prepared.run_for,
             },
             request: prepared.request.clone().of_directory(&self.directory),
+            trace: (self.ports.trace)
+                .map(|of_turn| of_turn.with(SpanId::of_tool_call(turn, step, ordinal))),
         }
     }
 }

@@ -7,7 +7,7 @@ use proto::{
 use server_app::{App, AuthenticateRequest, NotLetIn};
 use tonic::{Request, Response, Status};
 
-use crate::{Peer, status::status};
+use crate::{Peer, serve::Presented, status::status};
 
 pub(super) struct Service {
     app: App,
@@ -25,7 +25,9 @@ impl v1::enrolment_server::Enrolment for Service {
         &self,
         request: Request<v1::IdentifyRequest>,
     ) -> Result<Response<v1::IdentifyReply>, Status> {
-        let reply = self.app.enrolment.identify(&request.into_inner());
+        let presented = request.extensions().get::<Presented>();
+        let presented = presented.map(|Presented(certificate)| *certificate);
+        let reply = (self.app.enrolment).identify(&request.into_inner(), presented);
         Ok(Response::new(reply.map_err(|error| status(&error))?))
     }
 

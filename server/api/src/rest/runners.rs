@@ -8,8 +8,8 @@ use axum::{
 use proto::PROTOCOL_VERSION;
 use server_app::{AppError, JoinTerms, Page};
 use shared_api::{
-    CreateJoinToken, JoinToken, Pool, Problem, Runner, Runners, ShareRunner, UnshareRunner,
-    UseRunner, Workspace,
+    CreateJoinToken, JoinToken, Pool, Problem, Runner, RunnerFigures, Runners, ShareRunner,
+    UnshareRunner, UseRunner, Workspace,
 };
 use shared_types::{RunnerId, address::NotARange};
 
@@ -218,6 +218,11 @@ fn to_runner(runner: server_app::Runner) -> Runner {
         hostname: runner.hostname,
         platform: runner.platform,
         version: runner.version,
+        figures: runner.figures.map(|figures| RunnerFigures {
+            operations_running: figures.operations_running,
+            spool_bytes: figures.spool_bytes,
+            disk_free_bytes: figures.disk_free_bytes,
+        }),
         labels: runner.labels,
         owner: runner.shares.owner,
         shared_with_everyone: runner.shares.everyone,

@@ -15,6 +15,7 @@ use crate::{
     Doors, Peer,
     browser::{self, Fresh, OwnPage},
     serve::Place,
+    traced::OfRequest,
 };
 
 /// A request with a credential that holds: a bearer token, or else a cookie that a page of the server's
@@ -111,7 +112,11 @@ fn let_in(ctx: OpContext, parts: &Parts) -> OpContext {
     if let Some(place) = parts.extensions.get::<Place>() {
         place.let_in_as(ctx.credential);
     }
-    ctx
+    let trace = parts.extensions.get::<OfRequest>();
+    OpContext {
+        trace: trace.map(|OfRequest(span)| *span),
+        ..ctx
+    }
 }
 
 /// The bearer token of a request.

@@ -16,18 +16,11 @@ pub(crate) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// The process answers, its database does, and it is not about to stop.
+/// The process answers, its database does and has room, and it is not about to stop.
 pub(crate) async fn readyz(State(doors): State<Doors>) -> Response {
-    if doors.app.is_leaving() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the server stops\n").into_response();
-    }
     match doors.app.ready().await {
         Ok(()) => "ok\n".into_response(),
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the database does not answer\n",
-        )
-            .into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
 }
 

@@ -37,7 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::{
-    Peer, address,
+    Peer, Presented, address,
     answers::{Answers, SMALL_BYTES},
     doorway::Doorway,
     visit::{UnderWay, Visit},
@@ -118,6 +118,7 @@ impl Place {
 
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
+    pub(super) presented: Option<Presented>,
     pub(super) client_address: Option<HeaderName>,
     pub(super) place: Place,
     pub(super) answers: Arc<Answers>,
@@ -159,6 +160,7 @@ impl Connection {
     ) {
         let Self {
             peer,
+            presented,
             client_address,
             place: Place { seat, .. },
             answers,
@@ -170,8 +172,11 @@ impl Connection {
         let asked = Arc::new(Notify::new());
         let service = {
             let (asked, seat) = (asked.clone(), Arc::downgrade(&seat));
-            hyper::service::service_fn(move |request: Request<Incoming>| {
+            hyper::service::service_fn(move |mut request: Request<Incoming>| {
                 asked.notify_one();
+                if let Some(presented) = presented {
+                    request.extensions_mut().insert(presented);
+                }
                 let named = client_address.as_ref();
                 let named = named.and_then(|name| address::named(request.headers(), name));
                 let entering = seat

@@ -4,11 +4,13 @@ use axum::{
     middleware::from_fn_with_state,
     routing::{get, post},
 };
+use shared_tls::{Recorder, Trust, client_config};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     sync::{Notify, mpsc},
     time::{Instant, sleep},
 };
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::*;
 use crate::in_time::in_time;
@@ -29,11 +31,15 @@ struct Served {
 
 impl Served {
     async fn with(routes: Router) -> Self {
+        Self::over(routes, None).await
+    }
+
+    async fn over(routes: Router, tls: Option<watch::Receiver<ServerTls>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let door = Door {
             listener,
-            tls: None,
+            tls,
             limits: Limits::default(),
             client_address: None,
             descriptors: DESCRIPTORS,
@@ -52,6 +58,19 @@ impl Served {
         stream.write_all(said).await.expect("it takes it");
         stream
     }
+
+    /// A connection by TLS, and SHA-256 of the certificate that was presented on it.
+    async fn connect_by_tls(&self) -> (TlsStream<TcpStream>, [u8; 32]) {
+        let recorder = Recorder::new();
+        let config = client_config(Trust::Record(recorder.clone())).expect("it needs no roots");
+        let name = "localhost".try_into().expect("a name");
+        let stream = self.connect(b"").await;
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        (
+            stream.expect("it is accepted"),
+            recorder.recorded().expect("it was presented"),
+        )
+    }
 }
 
 /// Reads until the other end closes, or breaks off.
@@ -61,7 +80,7 @@ async fn until_closed(mut stream: impl AsyncRead + Unpin) -> Vec<u8> {
     heard
 }
 
-async fn until_heard(stream: &mut TcpStream, words: &str) {
+async fn until_heard(stream: &mut (impl AsyncRead + Unpin), words: &str) {
     let mut heard = String::new();
     while !heard.contains(words) {
         let mut bytes = [0; 1024];
@@ -225,4 +244,38 @@ async fn a_stop_lets_a_request_that_is_under_way_end() {
     until_heard(&mut stream, "done").await;
     drop(stream);
     served.serving.await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_request_knows_the_certificate_of_its_own_connection_also_after_another_one_came() {
+    let certificates = [(); 2].map(|()| {
+        let folder = tempfile::tempdir().expect("a folder");
+        ServerTls::self_signed(folder.path(), &["localhost".to_owned()]).expect("it is made")
+    });
+    let [first, second] = certificates.each_ref().map(ServerTls::certificate_sha256);
+    let [tls, renewed] = certificates;
+    let certificate = watch::Sender::new(tls);
+    let presented =
+        async |Extension(Presented(certificate)): Extension<Presented>| words_of(certificate);
+    let routes = Router::new().route("/", get(presented));
+    let served = Served::over(routes, Some(certificate.subscribe())).await;
+    let (mut old, seen) = served.connect_by_tls().await;
+    assert_eq!(seen, first);
+    said(&mut old, first).await;
+    certificate.send_replace(renewed);
+    let (mut new, seen) = served.connect_by_tls().await;
+    assert_eq!(seen, second);
+    said(&mut new, second).await;
+    said(&mut old, first).await;
+}
+
+/// Asks on this connection, and holds the answer to the certificate.
+async fn said(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), certificate: [u8; 32]) {
+    stream.write_all(ASK).await.expect("it takes it");
+    until_heard(stream, &words_of(certificate)).await;
+}
+
+fn words_of(certificate: [u8; 32]) -> String {
+    let digest = shared_types::Digest::from_slice(&certificate);
+    digest.expect("it has 32 bytes").to_string()
 }

@@ -11,6 +11,7 @@ fn of_user(user: u128) -> OpContext {
         role: Role::Member,
         scopes: Scopes::ALL,
         from: None,
+        trace: None,
     }
 }
 
@@ -84,4 +85,21 @@ fn users_that_do_nothing_are_forgotten() {
         clock.advance(Duration::from_secs(1));
     }
     assert!(allowance.with(|users| users.len()) <= REMEMBERED);
+}
+
+#[test]
+fn other_limits_count_from_then_on_for_all_who_share_them() {
+    let (allowance, _) = allowance();
+    let (us, shared) = (of_user(1), allowance.clone());
+    for _ in 0..6 {
+        allowance
+            .one_more(&us)
+            .expect("it is within a minute's worth");
+    }
+    shared.use_limits(UserLimits {
+        new_per_minute: 1,
+        ..allowance.limits()
+    });
+    assert_eq!(wait(allowance.one_more(&us)), 61);
+    assert_eq!(allowance.limits().new_per_minute, 1);
 }

@@ -49,7 +49,7 @@ fn identity(fixture: &Fixture) -> v1::IdentifyReply {
         nonce: vec![1; 32],
         version: enrolling::VERSION,
     };
-    fixture.app.enrolment.identify(&ask).expect("a nonce")
+    fixture.app.enrolment.identify(&ask, None).expect("a nonce")
 }
 
 async fn token(fixture: &Fixture, terms: JoinTerms) -> String {
@@ -413,7 +413,10 @@ async fn an_answer_is_signed_and_one_of_another_version_gets_none() {
             nonce: vec![1; 32],
             version,
         };
-        let refused = app.enrolment.identify(&ask).expect_err("another version");
+        let refused = app
+            .enrolment
+            .identify(&ask, None)
+            .expect_err("another version");
         assert!(refused.to_string().contains(upgrade), "{refused}");
     }
 }

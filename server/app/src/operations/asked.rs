@@ -6,7 +6,7 @@ use server_store::{AskedBy, MAX_REQUEST_KEY_BYTES, OpenCallerOperation, Operatio
 use shared_sandbox::{Operation, OperationLimits, Request};
 use shared_types::{
     Effect, Epoch, OperationId, OperationKey, OperationScope, Owner, RunnerId, SandboxId, TenantId,
-    UserId,
+    TraceContext, UserId,
 };
 
 use crate::AppError;
@@ -21,6 +21,8 @@ pub(super) struct Asked {
     pub(super) key: String,
     pub(super) runner: RunnerId,
     pub(super) sandbox: SandboxId,
+    /// The span of the request that asks.
+    pub(super) trace: Option<TraceContext>,
 }
 
 impl Asked {
@@ -38,6 +40,7 @@ impl Asked {
             key: key.clone(),
             runner: open.row.runner,
             sandbox: open.row.sandbox,
+            trace: open.row.trace,
         })
     }
 
@@ -69,6 +72,7 @@ impl Asked {
                 run_for,
             },
             request,
+            trace: self.trace,
         }
     }
 }

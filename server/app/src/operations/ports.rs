@@ -91,6 +91,7 @@ impl Intents for CallerIntents {
             start_by: intent.start_by,
             deadline_at: intent.deadline,
             label: label(request),
+            trace: intent.trace,
         };
         let placed = self
             .store

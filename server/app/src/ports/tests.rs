@@ -283,6 +283,7 @@ async fn rows(folder: &std::path::Path) -> (Store, Rows) {
         clock: Arc::new(SystemClock::new()),
         replica: REPLICA,
         isolation: Arc::default(),
+        fleet: Arc::default(),
     };
     (store, rows)
 }
@@ -398,6 +399,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         by: OWNER,
         client_id: None,
         text: "go".to_owned(),
+        trace: None,
     };
     let sent = store.send_input(TENANT, SESSION, &input, now).await;
     sent.expect("the session is there");
@@ -434,6 +436,7 @@ async fn open_call(store: &Store, who: &LinkIdentity) -> Epoch {
         },
         deadline_at: now,
         label: server_store::Label::default(),
+        trace: None,
     };
     let placed = store.place_operation(TENANT, epoch, &operation, now).await;
     placed.expect("the turn runs");

@@ -13,7 +13,10 @@ use server_agent::TurnError;
 use server_store::{ClaimedTurn, SessionRow, TurnFailures};
 use shared_types::{Event, event::TurnOutcome};
 
-use super::worker::{Obstacle, Worker};
+use super::{
+    Traced,
+    worker::{Obstacle, Worker},
+};
 
 /// Failures in one phase of a turn with which it is given up.
 const FAILURES_AT_MOST: u32 = 3;
@@ -78,7 +81,8 @@ impl Worker {
         tracing::error!(session.id = %self.session, turn.id = %id, error = %obstacle, failures = failures.count, ?outcome, "a turn is given up");
         let reason = (outcome == TurnOutcome::Failed).then(|| reason(&failures, &obstacle));
         let session = SessionRow { epoch, ..session };
-        let ports = self.bench.ports(self.tenant, &session, id);
+        let traced = Traced::of(&turn.turn);
+        let ports = self.bench.ports(self.tenant, &session, id, traced);
         let engine = &self.bench.engine;
         let abandoned = engine.abandon_turn(&ports, id, epoch, outcome, reason.clone());
         let error = match AssertUnwindSafe(abandoned).catch_unwind().await {

@@ -10,8 +10,9 @@ use server_store::{ClaimedTurn, IfRunning, SessionRow, StoreError};
 use shared_types::{SessionId, TenantId};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use super::{Bench, RETRY_AFTER, View};
+use super::{Bench, RETRY_AFTER, Traced, View};
 use crate::measured::RunningTurn;
 
 /// The longest pause between attempts.
@@ -86,7 +87,10 @@ impl Worker {
         self.view = None;
         bench.hub.appended(self.session, Vec::new()).await;
         let session = store.session(self.tenant, self.session).await?;
-        let outcome = match self.carry(&turn, session.clone()).await {
+        let trace = turn.turn.trace.map(|of| tracing::field::display(of.trace));
+        let span = tracing::info_span!("turn", turn.id = %turn.turn.id, trace.id = trace);
+        let carried = self.carry(&turn, session.clone()).instrument(span);
+        let outcome = match carried.await {
             Ok(Carried::Ended(outcome)) => outcome,
             Ok(Carried::Waits(calls)) => {
                 self.park(&turn, session, calls).await?;
@@ -94,7 +98,7 @@ impl Worker {
             }
             Err(obstacle) => self.give_up_or_try_again(&turn, session, obstacle).await?,
         };
-        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, ?outcome, "turn ended");
+        tracing::info!(session.id = %self.session, turn.id = %turn.turn.id, trace.id = trace, ?outcome, "turn ended");
         Ok(ControlFlow::Continue(()))
     }
 
@@ -108,7 +112,7 @@ impl Worker {
         };
         if self.view.is_none() {
             let session = store.session(self.tenant, self.session).await?;
-            let ports = self.bench.ports(self.tenant, &session, waiting.turn);
+            let ports = self.bench.ports(self.tenant, &session, waiting.turn, None);
             let calls = waiting.calls.into_iter().map(WaitingCall::unseen).collect();
             self.view = Some(View::start(ports, waiting.turn, calls));
         }
@@ -129,7 +133,7 @@ impl Worker {
         // Its moment may be the next one.
         self.bench.hub.look_at_waits();
         tracing::debug!(session.id = %self.session, turn.id = %id, calls = waits.len(), "turn waits");
-        let ports = self.bench.ports(self.tenant, &session, id);
+        let ports = self.bench.ports(self.tenant, &session, id, None);
         self.view = Some(View::start(ports, id, calls));
         Ok(())
     }
@@ -141,11 +145,15 @@ impl Worker {
             epoch: turn.epoch,
             ..session
         };
-        let ports = self.bench.ports(self.tenant, &session, turn.turn.id);
+        let traced = Traced::of(&turn.turn);
+        let ports = self
+            .bench
+            .ports(self.tenant, &session, turn.turn.id, traced);
         let claim = Claim {
             turn: turn.turn.id,
             epoch: turn.epoch,
             waited: turn.waited.clone(),
+            interrupted: turn.interrupted,
         };
         let running = self.bench.engine.run_turn(&ports, claim, cancel.clone());
         // The log is the truth, and what a panic leaves half done is built from it again.

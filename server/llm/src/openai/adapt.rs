@@ -85,6 +85,7 @@ mod tests {
                 opaque,
             }],
             tools: Vec::new(),
+            trace: None,
         };
         let status = StatusCode::from_u16(status).expect("it is a status");
         after_refusal(shape, status, said.as_bytes(), &request)

@@ -39,6 +39,8 @@ pub(super) struct Growing {
     fields_weight: usize,
     finish: Option<Finish>,
     usage: Usage,
+    /// Which model says that it answers.
+    model: String,
 }
 
 impl Growing {
@@ -49,6 +51,9 @@ impl Growing {
     pub(super) fn absorb(&mut self, piece: Piece) -> Result<Said, ModelError> {
         if let Some(usage) = piece.usage {
             self.usage = usage;
+        }
+        if self.model.is_empty() {
+            self.model = piece.model;
         }
         let mut said = Said::default();
         // We ask for one choice only.
@@ -96,6 +101,7 @@ impl Growing {
             },
             finish,
             usage: self.usage,
+            model: self.model,
         };
         Ok((answer, rest))
     }

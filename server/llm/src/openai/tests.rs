@@ -122,6 +122,7 @@ fn request() -> ModelRequest {
             text: "hi".to_owned(),
         }],
         tools: Vec::new(),
+        trace: None,
     }
 }
 

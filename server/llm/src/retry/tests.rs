@@ -93,6 +93,7 @@ impl Vendor for Failing {
                 opaque: Default::default(),
                 finish: Finish::Complete,
                 usage: Default::default(),
+                model: String::new(),
             }),
         }
     }
@@ -119,6 +120,7 @@ async fn answer_after(
         system: String::new(),
         messages: Vec::new(),
         tools: Vec::new(),
+        trace: None,
     };
     let (sender, mut receiver) = mpsc::channel(100);
     let answer = model.answer(request, sender).await;
@@ -201,6 +203,7 @@ async fn the_next_attempt_waits_for_as_long_as_the_vendor_asked() {
         system: String::new(),
         messages: Vec::new(),
         tools: Vec::new(),
+        trace: None,
     };
     let began = tokio::time::Instant::now();
     let answer = model.answer(request, events).await;

@@ -7,7 +7,7 @@
 use std::{
     collections::HashSet,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -30,7 +30,7 @@ use super::{
     shown::Shown,
 };
 use crate::{
-    bounds::ACCEPTED_STORED_WITHIN,
+    bounds::{ACCEPTED_STORED_WITHIN, RECONNECT_MS_PER_LINK},
     ports::{Heard, HelloFacts},
 };
 
@@ -46,6 +46,8 @@ pub(super) async fn serve(
     // Held until the link has ended: whoever revokes the runner from now on is remembered for as long,
     // and whoever did before is found in the store by the claim.
     let _gate = links.gate(who.runner).await;
+    let serving = Arc::clone(&links.serving);
+    serving.links.fetch_add(1, Ordering::Relaxed);
     let (end, claimed) = match claim(&links, &who, hello).await {
         Ok((facts, generation)) => {
             tracing::Span::current().record("link.generation", generation.0);
@@ -56,7 +58,8 @@ pub(super) async fn serve(
         }
         Err(end) => (end, None),
     };
-    if let Some(kind) = last_word(&end) {
+    let served = serving.links.fetch_sub(1, Ordering::Relaxed);
+    if let Some(kind) = last_word(&end, served) {
         let last = outbound.send(Box::new(kind.into()));
         // A runner that does not take it will see the stream end.
         let _ = timeout(links.options().goodbye_within, last).await;
@@ -93,7 +96,8 @@ async fn claim(
     Ok((facts, generation))
 }
 
-fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
+/// `served` is how many links there are, this one included.
+fn last_word(end: &LinkEnd, served: u32) -> Option<server_frame::Kind> {
     let reason = match end {
         LinkEnd::Closed | LinkEnd::Goodbye(_) | LinkEnd::Left(_) => return None,
         LinkEnd::WentBack => {
@@ -104,12 +108,17 @@ fn last_word(end: &LinkEnd) -> Option<server_frame::Kind> {
         LinkEnd::Revoked => "the runner was revoked".to_owned(),
         LinkEnd::Locked => "the runner is locked, because its folder was copied".to_owned(),
         LinkEnd::Shutdown => "the server stops".to_owned(),
+        LinkEnd::Rotated => "the server has another link key; sign in again".to_owned(),
         LinkEnd::Violation(reason) => reason.clone(),
         LinkEnd::Failed(_) => "the server cannot serve the link now; try again later".to_owned(),
     };
     Some(server_frame::Kind::Goodbye(v1::Goodbye {
         reason,
         for_good: false,
+        reconnect_within_ms: match end {
+            LinkEnd::Shutdown => served.saturating_mul(RECONNECT_MS_PER_LINK),
+            _ => 0,
+        },
     }))
 }
 
@@ -310,8 +319,14 @@ impl LinkTask {
                     heard.map(|()| open.machine.accepted_sequence())
                 })??;
                 self.accepted(accepted);
-                let reports = self.link.with(|open| open.machine.take_reports())?;
+                let (reports, figures) = self
+                    .link
+                    .with(|open| (open.machine.take_reports(), open.machine.take_figures()))?;
                 self.reports.add(reports);
+                if let Some(figures) = figures {
+                    let (rows, link) = (&self.serving.rows, self.link.generation());
+                    rows.figures(&self.who, link, figures);
+                }
             }
             Event::Writable(Some(permit)) => {
                 // Somebody else may have sent it in place of his own.

@@ -68,6 +68,7 @@ enum Request {
         runner: RunnerId,
         generation: Generation,
     },
+    Rotated,
 }
 
 /// Starts the owner task, which ends when the last handle is dropped.
@@ -147,6 +148,11 @@ impl Handle {
     /// Another replica holds a newer link than this one.
     pub(super) async fn replaced(&self, runner: RunnerId, generation: Generation) {
         self.tell(Request::Replaced { runner, generation }).await;
+    }
+
+    /// Access tokens of before hold no more.
+    pub(super) async fn rotated(&self) {
+        self.tell(Request::Rotated).await;
     }
 
     async fn tell(&self, request: Request) {
@@ -250,6 +256,7 @@ impl Registry {
                     entry.replaced(generation);
                 }
             }
+            Request::Rotated => self.entries.values_mut().for_each(Entry::rotated),
         }
     }
 
@@ -327,6 +334,12 @@ impl Entry {
             && let Some(current) = self.stop.take()
         {
             let _ = current.send(LinkEnd::Replaced);
+        }
+    }
+
+    fn rotated(&mut self) {
+        if let Some(current) = self.stop.take() {
+            let _ = current.send(LinkEnd::Rotated);
         }
     }
 

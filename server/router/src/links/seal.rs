@@ -44,7 +44,7 @@ impl LinkSealer {
         }
         let sealed = self.gate.while_open(|| self.sealer.seal(*frame));
         sealed.unwrap_or_else(|| {
-            let kind = Some(Kind::Heartbeat(proto::v1::Heartbeat {}));
+            let kind = Some(Kind::Heartbeat(proto::v1::Heartbeat::default()));
             self.sealer.seal(ServerFrame { kind, sent_ms })
         })
     }
@@ -126,7 +126,7 @@ mod tests {
             Kind::Cancel(v1::Cancel::default()),
             Kind::Forget(v1::Forget::default()),
         ] {
-            let beat = Kind::Heartbeat(v1::Heartbeat {});
+            let beat = Kind::Heartbeat(v1::Heartbeat::default());
             assert_eq!(edge.pass(&kind).kind, Some(beat));
         }
         let goodbye = Kind::Goodbye(v1::Goodbye::default());

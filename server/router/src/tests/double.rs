@@ -432,13 +432,19 @@ impl Link {
     }
 
     /// Waits for the server's goodbye and the link's end.
-    pub(super) async fn goodbye(mut self) -> (String, LinkEnd) {
+    pub(super) async fn goodbye(self) -> (String, LinkEnd) {
+        let (goodbye, end) = self.last_words().await;
+        (goodbye.reason, end)
+    }
+
+    /// The same, with all that the goodbye says.
+    pub(super) async fn last_words(mut self) -> (v1::Goodbye, LinkEnd) {
         let goodbye = self.next_order().await;
         let server_frame::Kind::Goodbye(goodbye) = goodbye else {
             panic!("expected a goodbye, got {goodbye:?}");
         };
         let end = within(self.end).await;
-        (goodbye.reason, end.expect("the link's task does not panic"))
+        (goodbye, end.expect("the link's task does not panic"))
     }
 }
 
@@ -462,6 +468,7 @@ pub(super) fn exec(number: u128) -> Operation {
             environment: [("A".to_owned(), "b".to_owned())].into(),
             ..Exec::new(shared_sandbox::Command::Shell(format!("echo {number}")))
         }),
+        trace: None,
     }
 }
 

@@ -190,7 +190,7 @@ async fn each_end_hears_the_other_and_a_silent_runner_is_given_up() {
         link.next_with_heartbeats().await,
         server_frame::Kind::Heartbeat(_)
     ));
-    link.send(Kind::Heartbeat(v1::Heartbeat {})).await;
+    link.send(Kind::Heartbeat(v1::Heartbeat::default())).await;
     eventually(|| world.store.rows().heard > 0).await;
     let (_, end) = link.goodbye().await;
     assert_eq!(end, LinkEnd::Silent);
@@ -203,8 +203,24 @@ async fn the_servers_end_says_goodbye_to_every_runner() {
     let runner = Runner::new(1, "one");
     let link = world.link(&runner).await;
     world.shutdown.cancel();
-    let (_, end) = link.goodbye().await;
+    let (goodbye, end) = link.last_words().await;
     assert_eq!(end, LinkEnd::Shutdown);
+    assert_eq!(
+        goodbye.reconnect_within_ms, 1,
+        "a millisecond for each link"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_link_key_ends_every_link_and_runners_link_again() {
+    let world = World::new();
+    let runner = Runner::new(1, "one");
+    let link = world.link(&runner).await;
+    world.links.rotated().await;
+    let (_, end) = link.goodbye().await;
+    assert_eq!(end, LinkEnd::Rotated);
+    let _again = world.link(&runner).await;
+    assert!(world.links.online(runner.id).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,6 +236,7 @@ async fn a_runners_goodbye_ends_its_link_and_says_whether_it_comes_back() {
         link.send(Kind::Goodbye(v1::Goodbye {
             reason: reason.clone(),
             for_good,
+            ..v1::Goodbye::default()
         }))
         .await;
         assert_eq!(link.hang_up().await, end(reason));

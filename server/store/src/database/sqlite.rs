@@ -53,6 +53,7 @@ pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite
 pub(super) struct Database {
     writer: Writer,
     readers: SqlitePool,
+    file: Arc<Path>,
     /// Held by a server; an operator's short job has none.
     lock: Option<Arc<File>>,
 }
@@ -108,6 +109,7 @@ impl Database {
         Ok(Self {
             writer: Writer::new(writer),
             readers,
+            file: path.into(),
             lock,
         })
     }
@@ -119,6 +121,12 @@ impl Database {
         if let Some(Err(error)) = self.lock.as_ref().map(|lock| lock.unlock()) {
             tracing::warn!(%error, "the database stays locked until this process ends");
         }
+    }
+
+    /// Bytes that are free on the disk of the file.
+    pub(super) fn disk_free(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(&*self.file).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     /// How many connections are in use, and how many are not.

@@ -2,11 +2,11 @@
 //! of them; the caller's key finds them again, so that a request that is repeated places nothing anew.
 
 use shared_types::{
-    Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp, UserId,
-    clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
+    Digest, Effect, Epoch, Incarnation, OperationId, Owner, TenantId, Timestamp, TraceContext,
+    UserId, clock::BootMoment, event::Place, limits::MAX_NAME_BYTES,
 };
 
-use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros};
+use super::{Label, MAX_OUTCOME_BYTES, OperationRow, Placed, Ran, Settled, find, micros, ran};
 use crate::{
     Store, StoreError,
     columns::{Columns as _, integer, word},
@@ -45,6 +45,8 @@ pub struct NewCallerOperation {
     pub deadline_at: Timestamp,
     /// What was asked, for lists.
     pub label: Label,
+    /// The span that it is part of.
+    pub trace: Option<TraceContext>,
 }
 
 /// An open operation of a caller's, with all that it takes to go on with it.
@@ -226,11 +228,12 @@ pub(super) async fn settle(
     outcome: &str,
     now: Timestamp,
 ) -> Result<Settled, StoreError> {
-    let set = query(
+    let set = query(concat!(
         "UPDATE operations SET outcome = $1, outcome_at = $2,
-             closed_at = CASE WHEN kept = 1 THEN $2 END
-         WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING kind, runner_id",
-    )
+                 closed_at = CASE WHEN kept = 1 THEN $2 END
+             WHERE tenant_id = $3 AND id = $4 AND outcome IS NULL RETURNING ",
+        ran!()
+    ))
     .bind(outcome)
     .bind(now.as_micros())
     .bind(tenant.to_string())
@@ -261,9 +264,9 @@ async fn insert(
     let inserted = query(
         "INSERT INTO operations (tenant_id, id, owner, epoch, digest, runner_id, sandbox_id,
              journal_id, boot_id, effect, deadline_at, placed_at, start_by_boot, start_by_us, kind,
-             title, user_id, request_key, request, kept)
+             title, user_id, request_key, request, kept, traceparent)
          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-             $20
+             $20, $21
          WHERE EXISTS (SELECT 1 FROM runners
                  WHERE tenant_id = $1 AND id = $6 AND journal_id = $8 AND boot_id = $9
                      AND revoked_at IS NULL AND locked_at IS NULL)
@@ -290,6 +293,7 @@ async fn insert(
     .bind(&operation.key)
     .bind(&operation.request)
     .bind(i64::from(operation.kept))
+    .bind(operation.trace.map(|trace| trace.to_string()))
     .execute(tx)
     .await?;
     Ok(inserted == 1)

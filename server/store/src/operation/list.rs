@@ -47,7 +47,7 @@ macro_rules! select_listed {
                  operations.epoch, runner_id, sandbox_id, operations.journal_id, operations.boot_id, effect,
                  start_by_boot, start_by_us, deadline_at, placed_at, cancel_requested_at,
                  CASE WHEN length(outcome) > $4 THEN '' ELSE outcome END AS outcome, outcome_at,
-                 closed_at, operations.user_id, request_key, kind, operations.title,
+                 closed_at, operations.user_id, request_key, traceparent, kind, operations.title,
                  runners.name AS runner_name, users.name AS user_name
              FROM operations
              JOIN runners ON runners.tenant_id = operations.tenant_id AND runners.id = runner_id

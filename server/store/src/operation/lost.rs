@@ -11,7 +11,7 @@ use std::{collections::HashSet, time::Duration};
 use shared_telemetry::server::{OPERATIONS_ENDED, OPERATIONS_LOST};
 use shared_types::{Generation, OperationId, RunnerId, SessionId, TenantId, Timestamp};
 
-use super::{OperationRow, Settled, settle};
+use super::{OperationRow, Ran, Settled, settle};
 use crate::{
     Store, StoreError,
     columns::Columns as _,
@@ -53,7 +53,7 @@ impl Store {
                 let (tenant, id) = (row.parsed("tenant_id")?, row.parsed("id")?);
                 let words = (lost.outcome.as_str(), lost.summary.as_str());
                 let settled = settle(&mut tx, tenant, id, words, now).await?;
-                late.extend(ended.note(settled));
+                late.extend(ended.note(settled, now));
             }
             tx.commit().await?;
             ended.are_lost();
@@ -127,17 +127,17 @@ impl Lost {
     }
 }
 
-/// The kinds of operations that ended without their runner's word.
+/// Operations that ended without their runner's word, and when that was stored.
 #[derive(Debug, Default)]
-struct Ended(Vec<String>);
+struct Ended(Vec<(Ran, Timestamp)>);
 
 impl Ended {
     /// Returns the session of a call that had ended.
-    fn note(&mut self, settled: Settled) -> Option<SessionId> {
+    fn note(&mut self, settled: Settled, now: Timestamp) -> Option<SessionId> {
         let Settled::First { ran, late } = settled else {
             return None;
         };
-        self.0.push(ran.kind);
+        self.0.push((ran, now));
         late.map(|late| late.0)
     }
 
@@ -153,8 +153,9 @@ impl Ended {
     }
 
     fn count(self, cause: &str) {
-        for kind in self.0 {
-            OPERATIONS_ENDED.add(&[&kind, cause], 1);
+        for (ran, at) in self.0 {
+            OPERATIONS_ENDED.add(&[&ran.kind, cause], 1);
+            ran.trace_end(at, cause, None);
         }
     }
 }
@@ -220,7 +221,7 @@ async fn lose(
         after = last.id.to_string();
         for row in open.iter().filter(|row| is_lost(row)) {
             let settled = settle(tx, tenant, row.id, words, now).await?;
-            let late = lost.ended.note(settled);
+            let late = lost.ended.note(settled, now);
             lost.late.extend(late.map(|session| (row.id, session)));
         }
     }

@@ -2,7 +2,7 @@
 
 use shared_types::{
     Digest, Effect, Epoch, Incarnation, OperationId, Owner, RunnerId, SandboxId, SessionId,
-    Timestamp, TurnId, UserId, clock::BootMoment,
+    Timestamp, TraceContext, TurnId, UserId, clock::BootMoment,
 };
 
 use crate::{
@@ -41,6 +41,8 @@ pub struct OperationRow {
     pub outcome: Option<StoredOutcome>,
     /// When its call ended: nobody waits for the outcome any more.
     pub closed_at: Option<Timestamp>,
+    /// The span that it is part of.
+    pub trace: Option<TraceContext>,
 }
 
 /// Who asked for an operation.
@@ -184,6 +186,7 @@ impl FromRow for OperationRow {
             cancel_requested_at: row.maybe_time("cancel_requested_at")?,
             outcome,
             closed_at: row.maybe_time("closed_at")?,
+            trace: row.maybe_parsed("traceparent")?,
         })
     }
 }

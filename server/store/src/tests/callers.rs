@@ -45,6 +45,7 @@ async fn asked(ours: &Tenant, runner: RunnerId, key: &str) -> NewCallerOperation
             kind: "exec".to_owned(),
             title: format!("echo {key}"),
         },
+        trace: None,
     }
 }
 

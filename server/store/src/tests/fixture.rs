@@ -217,6 +217,7 @@ impl Tenant {
             by: self.owner,
             client_id: None,
             text: text.to_owned(),
+            trace: None,
         }
     }
 
@@ -305,6 +306,7 @@ impl Tenant {
                 kind: "exec".to_owned(),
                 title: "make test".to_owned(),
             },
+            trace: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use shared_types::{
-    Epoch, ReplicaId, SessionId, TenantId, Timestamp, TurnId,
+    Epoch, ReplicaId, SessionId, TenantId, Timestamp, TraceContext, TurnId,
     event::{Choice, TurnOutcome, TurnSettings},
 };
 
@@ -32,6 +32,8 @@ pub struct TurnRow {
     pub choice: Option<Choice>,
     /// What it is run with; absent before its first claim, and where an earlier release claimed it.
     pub settings: Option<TurnSettings>,
+    /// The span that it is part of.
+    pub trace: Option<TraceContext>,
 }
 
 /// How far a turn is.
@@ -121,6 +123,7 @@ impl FromRow for TurnRow {
                 None => None,
             },
             settings: row.maybe_json("settings")?,
+            trace: row.maybe_parsed("traceparent")?,
         })
     }
 }

@@ -85,11 +85,11 @@ impl End {
     fn hears(&mut self, now: Duration) {
         match self {
             Self::Runner(session) => {
-                let heartbeat = Kind::Heartbeat(v1::Heartbeat {});
+                let heartbeat = Kind::Heartbeat(v1::Heartbeat::default());
                 assert_eq!(session.frame(heartbeat.into(), now), Ok(Todo::Nothing));
             }
             Self::Server(link) => {
-                let heartbeat = v1::runner_frame::Kind::Heartbeat(v1::Heartbeat {});
+                let heartbeat = v1::runner_frame::Kind::Heartbeat(v1::Heartbeat::default());
                 let kind = Some(heartbeat);
                 assert_eq!(link.frame(v1::RunnerFrame { kind }, now), Ok(None));
             }
@@ -107,7 +107,7 @@ impl End {
     fn beats(&mut self, now: Duration, random: u8) -> bool {
         match self {
             Self::Runner(session) => {
-                let beat = session.tick(now, random).expect("it was heard");
+                let beat = session.tick(now, random, None).expect("it was heard");
                 beat.is_some()
             }
             Self::Server(link) => {

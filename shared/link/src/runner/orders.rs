@@ -10,7 +10,7 @@ use proto::v1::{self, runner_frame, server_frame};
 use shared_sandbox::{Control, Input, OutputStream, Request};
 use shared_types::{
     Digest, Epoch, Incarnation, OperationId, Owner, Refusal, RefusalCode, SandboxId, SandboxSpec,
-    SandboxState,
+    SandboxState, TraceContext,
 };
 
 use crate::wire::{self, SandboxReport, from_runner, invalid, read_request};
@@ -121,6 +121,8 @@ pub struct Incoming {
     pub from: [u64; 2],
     /// `None`: attach only to what is known.
     pub request: Option<Request>,
+    /// Where it stands in a trace: its span, as the server sees it.
+    pub trace: Option<TraceContext>,
 }
 
 /// Understands a frame.
@@ -241,6 +243,8 @@ fn operation(wire: v1::Operation) -> Result<Incoming, Refusal> {
         run_for: Duration::from_millis(wire.run_for_ms),
         from: [wire.stdout_from, wire.stderr_from],
         request,
+        // One of another version is none: that is no reason to refuse the work.
+        trace: wire.traceparent.parse().ok(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::v1::cancel_answer::Answer;
 use serde::{Deserialize, Serialize};
 use shared_sandbox::{Outcome, Request};
-use shared_types::{Digest, Epoch, OperationId, Owner, SandboxId};
+use shared_types::{Digest, Epoch, OperationId, Owner, SandboxId, TraceContext};
 
 /// One thing that must outlive the daemon. Reading all of them again gives the same memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +97,9 @@ pub struct Accepted {
     /// What can be passed on to it.
     #[serde(default, skip_serializing_if = "Takes::is_nothing")]
     pub takes: Takes,
+    /// Where it stands in a trace, as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
 }
 
 /// What can be passed on to an operation while it is under way.

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use proto::{
     OLDEST_PROTOCOL_VERSION, PROTOCOL_VERSION,
-    v1::{self, runner_frame, server_frame},
+    v1::{self, server_frame},
 };
 use shared_types::limits::{HEARTBEAT_EVERY, HELLO_WITHIN, LINK_SILENCE};
 
 use super::orders::{self, Order, Received};
 use crate::{
     pulse::{Beat, Pulse},
-    wire::from_runner,
+    wire::{self, Figures},
 };
+
+/// The most that a server may have a runner stay away when it stops.
+const RECONNECT_WITHIN_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What a server may choose for the times of a link.
 const TIMES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(300));
@@ -56,8 +59,13 @@ pub enum Todo {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// The server ended it on purpose.
-    #[error("the server ended the link: {0}")]
-    Goodbye(String),
+    #[error("the server ended the link: {reason}")]
+    Goodbye {
+        /// Its words.
+        reason: String,
+        /// The next attempt comes after a random part of this time.
+        reconnect_within: Duration,
+    },
     /// What the runner remembers is older than what the server has seen of it: the table is to
     /// begin a new journal.
     #[error("the server has seen more of this runner's journal than there is: it begins a new one")]
@@ -93,7 +101,11 @@ impl Session {
         self.pulse.heard(now);
         match (&self.stage, frame.kind) {
             (Stage::Introduced, Some(Kind::NewJournal(_))) => Err(Ended::NewJournal),
-            (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye(goodbye.reason)),
+            (_, Some(Kind::Goodbye(goodbye))) => Err(Ended::Goodbye {
+                reason: goodbye.reason,
+                reconnect_within: Duration::from_millis(goodbye.reconnect_within_ms.into())
+                    .min(RECONNECT_WITHIN_AT_MOST),
+            }),
             (Stage::Called, Some(Kind::Challenge(_))) => {
                 self.stage = Stage::Introduced;
                 Ok(Todo::Introduce)
@@ -119,16 +131,20 @@ impl Session {
         self.pulse.heard(now);
     }
 
-    /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them.
+    /// Time has passed: returns a sign of life, where it is time for one. `random` spreads them; `figures`
+    /// go with it.
     ///
     /// # Errors
     /// The server was silent for too long.
-    pub fn tick(&mut self, now: Duration, random: u8) -> Result<Option<v1::RunnerFrame>, Ended> {
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        random: u8,
+        figures: Option<Figures>,
+    ) -> Result<Option<v1::RunnerFrame>, Ended> {
         match self.pulse.tick(now, random) {
             Beat::Silent => Err(Ended::Silent(self.pulse.silence())),
-            Beat::Due => Ok(Some(from_runner(runner_frame::Kind::Heartbeat(
-                v1::Heartbeat {},
-            )))),
+            Beat::Due => Ok(Some(wire::heartbeat(figures))),
             Beat::Nothing => Ok(None),
         }
     }
@@ -157,5 +173,30 @@ fn millis_or(millis: u32, default: Duration) -> Duration {
     match millis {
         0 => default,
         millis => Duration::from_millis(millis.into()).clamp(TIMES.0, TIMES.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_stops_keeps_its_runners_away_for_a_minute_at_most() {
+        for (asked, kept) in [(0, 0), (1500, 1500), (u32::MAX, 60_000)] {
+            let goodbye = v1::Goodbye {
+                reason: "the server stops".to_owned(),
+                reconnect_within_ms: asked,
+                ..v1::Goodbye::default()
+            };
+            let mut session = Session::new(Duration::ZERO);
+            let frame = server_frame::Kind::Goodbye(goodbye).into();
+            let Err(Ended::Goodbye {
+                reconnect_within, ..
+            }) = session.frame(frame, Duration::ZERO)
+            else {
+                panic!("the server ended the link");
+            };
+            assert_eq!(reconnect_within, Duration::from_millis(kept));
+        }
     }
 }

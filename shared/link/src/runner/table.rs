@@ -16,7 +16,9 @@ use std::{
 
 use proto::v1::{self, cancel_answer::Answer, runner_frame};
 use shared_sandbox::{Control, ExitCause, Input, Outcome, OutputStream, Request};
-use shared_types::{Digest, Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId};
+use shared_types::{
+    Digest, Epoch, Incarnation, JournalId, OperationId, Owner, SandboxId, TraceContext,
+};
 
 use super::{
     delivery::Delivery,
@@ -160,6 +162,8 @@ struct Entry {
     answer_owed: bool,
     /// What is passed on to it.
     passing: Passing,
+    /// As it came.
+    trace: Option<TraceContext>,
 }
 
 #[derive(Debug, Clone)]
@@ -225,7 +229,18 @@ impl Table {
             epoch: entry.epoch,
             at: self.epochs.heard_at(&entry.owner),
             takes: entry.passing.takes(),
+            trace: entry.trace,
         })
+    }
+
+    /// Where an operation that is remembered stands in a trace: its span, as the server sees it.
+    pub fn trace_of(&self, id: OperationId) -> Option<TraceContext> {
+        self.entries.get(&id)?.trace
+    }
+
+    /// How an operation ended that is remembered.
+    pub fn outcome(&self, id: OperationId) -> Option<&Outcome> {
+        Some(&self.entries.get(&id)?.end.as_ref()?.outcome)
     }
 
     /// What this memory is worth.
@@ -415,6 +430,7 @@ impl Table {
             stopped: false,
             answer_owed: false,
             passing,
+            trace: accepted.trace,
         };
         self.entries.insert(accepted.operation, entry);
         self.running += 1;

@@ -19,8 +19,8 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use proto::v1;
 use shared_sandbox::{Operation, OperationEvent, Outcome, OutputStream, Request};
 use shared_types::{
-    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, Timestamp,
-    clock::BootMoment,
+    Epoch, Generation, Incarnation, OperationId, Owner, Refusal, RefusalCode, RunnerId, SpanId,
+    Timestamp, clock::BootMoment,
 };
 
 use super::{
@@ -314,6 +314,7 @@ impl Follow {
             stdout_from: from[0],
             stderr_from: from[1],
             request: asked.map(|asked| wire::request(&asked.request)),
+            traceparent: self.traceparent(),
         };
         let sent = match (asked, left.is_zero()) {
             (Some(_), _) => Sent::Request,
@@ -324,6 +325,13 @@ impl Follow {
             self.phase = Phase::Reading(sent);
         }
         frame
+    }
+
+    /// The operation's own span, for its runner.
+    fn traceparent(&self) -> String {
+        let own = SpanId::of_operation(self.id);
+        let trace = self.intent.trace.map(|of| of.with(own).to_string());
+        trace.unwrap_or_default()
     }
 
     /// The link took the frame.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     pulse::{Beat, Pulse},
-    wire::{self, Expects, Malformed, SandboxReport},
+    wire::{self, Expects, Figures, Malformed, SandboxReport},
 };
 
 /// Reports of different sandboxes that wait to be taken, at most: more than a pool may have.
@@ -152,6 +152,8 @@ pub struct Link<P> {
     pulse: Pulse,
     /// What the runner said of its pool's sandboxes, until it is taken; of each the last.
     reports: HashMap<SandboxId, SandboxReport>,
+    /// How the runner is, until it is taken.
+    figures: Option<Figures>,
 }
 
 impl<P: Post> Link<P> {
@@ -171,6 +173,7 @@ impl<P: Post> Link<P> {
             outgoing: VecDeque::from([welcome]),
             pulse: Pulse::new(now, times.heartbeat_every, times.lease),
             reports: HashMap::new(),
+            figures: None,
         }
     }
 
@@ -208,7 +211,11 @@ impl<P: Post> Link<P> {
         self.pulse.heard(now);
         let handled = match frame.kind {
             // Nothing that this build knows: a newer runner may say more.
-            None | Some(Kind::Heartbeat(_)) => Ok(()),
+            None => Ok(()),
+            Some(Kind::Heartbeat(beat)) => {
+                self.figures = wire::read_figures(beat).or(self.figures);
+                Ok(())
+            }
             Some(Kind::SandboxReport(report)) => {
                 wire::read_report(&report).map(|report| self.reported(report))
             }
@@ -255,6 +262,11 @@ impl<P: Post> Link<P> {
     /// What the runner has said of its pool's sandboxes since this was asked last.
     pub fn take_reports(&mut self) -> Vec<SandboxReport> {
         std::mem::take(&mut self.reports).into_values().collect()
+    }
+
+    /// How the runner says it is, where it has since this was asked last.
+    pub fn take_figures(&mut self) -> Option<Figures> {
+        self.figures.take()
     }
 
     /// Operations that the runner has accepted since its journal began, by its own word. Whoever
@@ -311,7 +323,7 @@ impl<P: Post> Link<P> {
             Beat::Silent => return Err(Over::Silent),
             // Where frames wait already, they are the sign of life.
             Beat::Due if self.outgoing.is_empty() => {
-                let beat = server_frame::Kind::Heartbeat(v1::Heartbeat {});
+                let beat = server_frame::Kind::Heartbeat(v1::Heartbeat::default());
                 self.outgoing.push_back(beat);
             }
             Beat::Due | Beat::Nothing => {}

@@ -2,7 +2,8 @@
 
 use shared_sandbox::Outcome;
 use shared_types::{
-    Digest, Effect, Epoch, Incarnation, Owner, Timestamp, clock::BootMoment, event::Place,
+    Digest, Effect, Epoch, Incarnation, Owner, Timestamp, TraceContext, clock::BootMoment,
+    event::Place,
 };
 
 /// What is stored of an operation that was placed.
@@ -29,6 +30,8 @@ pub struct StoredIntent {
     /// It must have started by then or not at all; absent where an earlier release placed it, of
     /// which nobody knows whether that is over.
     pub start_by: Option<BootMoment>,
+    /// The span that it is part of, where it is traced.
+    pub trace: Option<TraceContext>,
 }
 
 /// What settling an operation came to.

@@ -63,12 +63,13 @@ fn to_runner() -> Vec<(&'static str, Vec<v1::ServerFrame>)> {
     let goodbye = server(Kind::Goodbye(v1::Goodbye {
         reason: "bye".to_owned(),
         for_good: false,
+        ..v1::Goodbye::default()
     }));
     let exec = vec![
         operation_frame(1, false),
         credit(1 << 20),
         commit,
-        server(Kind::Heartbeat(v1::Heartbeat {})),
+        server(Kind::Heartbeat(v1::Heartbeat::default())),
         operation_frame(1, true),
         credit(u64::MAX),
         cancel(1),
@@ -148,6 +149,7 @@ fn operation_frame(number: u128, attach_only: bool) -> v1::ServerFrame {
         stdout_from: 0,
         stderr_from: 0,
         request: (!attach_only).then(|| wire::request(&request)),
+        traceparent: String::new(),
     })))
 }
 
@@ -260,12 +262,13 @@ fn exec_frames() -> Vec<v1::RunnerFrame> {
         output(2, b"e\n"),
         runner(Kind::Gap(gap)),
         output(1000, b"tail of"),
-        runner(Kind::Heartbeat(v1::Heartbeat {})),
+        runner(Kind::Heartbeat(v1::Heartbeat::default())),
         runner(Kind::CancelAnswer(cancelled)),
         ended(1, v1::ended::Outcome::Exited(exited)),
         runner(Kind::Goodbye(v1::Goodbye {
             reason: "bye".to_owned(),
             for_good: false,
+            ..v1::Goodbye::default()
         })),
     ]
 }

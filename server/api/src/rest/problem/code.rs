@@ -58,7 +58,7 @@ codes! {
         "Use a key with that scope, or ask an owner or admin for that role.";
     ForeignOrigin: "foreign_origin", FORBIDDEN, "A page of another site asks",
         "The request names a web page of another site as its origin. The server answers no such page.",
-        "If the site is yours, add its name to names under [server] in gantry.toml and start the server anew.";
+        "If the site is yours, add its name to names under [server] in gantry.toml and run gantry-server reload.";
     NotFound: "not_found", NOT_FOUND, "There is no such thing",
         "Nothing has this id, name or address, or it belongs to another person. The two are answered alike.",
         "Check the id. The lists show what is there for you. The OpenAPI document at /api/v1/openapi.json names all addresses.";
@@ -88,7 +88,7 @@ codes! {
         "Send less at once. Input and files can be sent in pieces.";
     Misdirected: "misdirected", MISDIRECTED_REQUEST, "The server does not have this name",
         "The request names a host that the server does not know as its own. So no other site can make its name lead here.",
-        "Use the server's address or localhost, or add the name to names under [server] in gantry.toml and start the server anew.";
+        "Use the server's address or localhost, or add the name to names under [server] in gantry.toml and run gantry-server reload.";
     Invalid: "invalid", UNPROCESSABLE_ENTITY, "The request makes no sense",
         "A field, a parameter or a header is missing, unknown, of another type, or out of its bounds. The detail names it.",
         "Send what /api/v1/openapi.json describes.";

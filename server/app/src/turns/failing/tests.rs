@@ -40,6 +40,7 @@ impl Model for Fragile {
             calls: Vec::new(),
             finish: Finish::Complete,
             usage: Usage::default(),
+            model: String::new(),
         })
     }
 }

@@ -6,11 +6,16 @@
 use serde_json::{Map, Value};
 use shared_types::event::Usage;
 
+/// Longest name of a model that is kept, in bytes.
+const MAX_MODEL_BYTES: usize = 128;
+
 /// A piece, read.
 #[derive(Debug, Default)]
 pub(in crate::openai) struct Piece {
     pub(super) choices: Vec<Choice>,
     pub(super) usage: Option<Usage>,
+    /// Cut where it is too long for a name.
+    pub(super) model: String,
 }
 
 #[derive(Debug)]
@@ -69,12 +74,16 @@ impl Piece {
         };
         let choices = list(fields.remove("choices"), "choices")?;
         let usage = fields.get("usage").filter(|usage| usage.is_object());
+        let model = fields.get("model").and_then(Value::as_str);
+        let mut model = model.unwrap_or_default().to_owned();
+        model.truncate(model.floor_char_boundary(MAX_MODEL_BYTES));
         Ok(Self {
             choices: choices
                 .into_iter()
                 .map(Choice::of)
                 .collect::<Result<_, _>>()?,
             usage: usage.map(read_usage),
+            model,
         })
     }
 }

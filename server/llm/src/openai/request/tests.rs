@@ -14,6 +14,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         system: String::new(),
         messages,
         tools: Vec::new(),
+        trace: None,
     }
 }
 
@@ -39,6 +40,7 @@ fn what_a_user_says_in_a_row_is_one_message() {
         system: String::new(),
         messages: vec![said("one"), said("two"), asked("{}"), said("three")],
         tools: Vec::new(),
+        trace: None,
     });
     let messages = body["messages"].as_array().expect("a list");
     assert_eq!(messages.len(), 3);
@@ -66,6 +68,7 @@ fn a_conversation_with_tools_has_the_vendors_form() {
             description: "runs".to_owned(),
             parameters: json!({ "type": "object" }),
         }],
+        trace: None,
     });
     assert_eq!(
         body,

@@ -240,6 +240,7 @@ impl Rows {
             closed: false,
             effect: intent.effect,
             start_by: Some(intent.start_by),
+            trace: None,
         };
         self.intents.insert(intent.id, stored);
         Ok(())
@@ -443,6 +444,8 @@ impl Operations for Store {
 
 #[async_trait]
 impl LinkRows for Store {
+    fn figures(&self, _: &LinkIdentity, _: Generation, _: Figures) {}
+
     async fn seen(&self, who: &LinkIdentity) -> Result<Option<Seen>, PortError> {
         self.weather.before().await?;
         Ok(self.shown_by(who.runner))

@@ -82,5 +82,6 @@ fn operation(number: u64, retention: Retention, dice: &mut Dice) -> Operation {
             run_for: Duration::from_secs(600),
         },
         request,
+        trace: None,
     }
 }

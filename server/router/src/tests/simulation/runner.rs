@@ -144,7 +144,7 @@ impl World {
     fn serve_runner(&mut self, linked: &mut Linked) -> Result<(), Option<Ended>> {
         let now = self.runner_time;
         let random = self.dice.below(256) as u8;
-        let beat = linked.session.tick(now, random).map_err(Some)?;
+        let beat = linked.session.tick(now, random, None).map_err(Some)?;
         let Some(wire) = self.wires.get_mut(&linked.wire) else {
             return Err(None);
         };
@@ -261,7 +261,7 @@ impl World {
                 self.runner.compact();
                 self.memory_is_gone();
             }
-            None | Some(Ended::Silent(_) | Ended::Goodbye(_)) => {}
+            None | Some(Ended::Silent(_) | Ended::Goodbye { .. }) => {}
             Some(broken) => panic!("the runner holds the server for broken: {broken}"),
         }
     }

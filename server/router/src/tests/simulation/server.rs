@@ -283,7 +283,7 @@ impl World {
         match end {
             LinkEnd::Violation(why) => panic!("the server holds the runner for broken: {why}"),
             LinkEnd::Failed(why) => assert!(self.storm.has_refused(), "the link failed: {why}"),
-            LinkEnd::Revoked | LinkEnd::Locked | LinkEnd::Shutdown => {
+            LinkEnd::Revoked | LinkEnd::Locked | LinkEnd::Shutdown | LinkEnd::Rotated => {
                 panic!("nobody wanted that: {end:?}")
             }
             LinkEnd::Closed

@@ -105,7 +105,7 @@ fn a_request_without_a_body_and_without_time_to_start_means_to_attach() {
 
 #[test]
 fn signs_of_life_and_frames_of_a_later_version_ask_for_nothing() {
-    let heartbeat = server_frame::Kind::Heartbeat(v1::Heartbeat {});
+    let heartbeat = server_frame::Kind::Heartbeat(v1::Heartbeat::default());
     for kind in [Some(heartbeat), None] {
         assert_eq!(received(kind), Received::Nothing);
     }

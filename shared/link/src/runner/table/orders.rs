@@ -106,6 +106,7 @@ impl Table {
                     epoch: incoming.epoch,
                     at: Some(now),
                     takes: Takes::of(&request),
+                    trace: incoming.trace,
                 };
                 if only_reads {
                     self.see_epoch(incoming.owner, incoming.epoch, now);

@@ -1,0 +1,18 @@
+//! Why the server cannot serve requests now.
+
+/// With less on the disk of its database file, in bytes, the server may fail in the middle of a request.
+pub(crate) const DISK_KEPT_FREE: u64 = 16 * 1024 * 1024;
+
+/// Requests should go to another server, or wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// The server will stop soon.
+    #[error("the server stops")]
+    Leaving,
+    /// The database does not answer.
+    #[error("the database does not answer")]
+    Database,
+    /// The disk of the database file is nearly full.
+    #[error("the disk of the database has less than {} MiB free: make room there", DISK_KEPT_FREE >> 20)]
+    Disk,
+}

@@ -1,0 +1,266 @@
+//! Settings that change while the server runs: SIGHUP, and `gantry-server reload`.
+//!
+//! All of the settings are read and checked before the first of them changes, so a mistake in one leaves all as
+//! they were. Flags and the environment are those of the start.
+
+use std::{collections::BTreeSet, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail};
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use server_api::Names;
+use server_app::{App, UserLimits, keys::LinkKeys};
+use shared_telemetry::{LogFilter, LogFormat, Logs, server::RELOADS};
+use shared_tls::ServerTls;
+use shared_types::{Clock, Entropy};
+use tokio::{sync::watch, time::sleep};
+
+use crate::{
+    running::Running,
+    settings::{Environment, RunArgs, Settings, Written},
+};
+
+/// Sections and keys of `gantry.toml` that a reload takes up.
+const RELOADED: [&str; 7] = [
+    "limits",
+    "log.filter",
+    "server.names",
+    "tls.certificate",
+    "tls.key",
+    // What they are for is made once, so a restart would not help either.
+    "tls.self_signed",
+    "tls.names",
+];
+
+/// How long a verb waits for the outcome: longer than names take to be looked up.
+const RELOADED_WITHIN: Duration = Duration::from_secs(30);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Where the settings of this server come from.
+pub(crate) struct Origin {
+    pub(crate) args: RunArgs,
+    pub(crate) environment: Environment,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) home: PathBuf,
+}
+
+impl Origin {
+    /// All settings as they are now.
+    pub(crate) fn resolve(&self) -> anyhow::Result<Settings> {
+        let (args, environment) = (self.args.clone(), self.environment.clone());
+        Settings::resolve(args, environment, self.config.as_deref(), &self.home)
+    }
+
+    /// The server's folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.home.join("server")
+    }
+}
+
+/// What a reload changes, and what it is told to.
+pub(crate) struct Reloader {
+    pub(crate) origin: Origin,
+    /// What the settings file said when the server started.
+    pub(crate) started_with: Written,
+    pub(crate) logs: Logs,
+    pub(crate) names: Names,
+    /// What connections are served with, where TLS ends here.
+    pub(crate) tls: Option<watch::Sender<ServerTls>>,
+    pub(crate) app: App,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) running: Running,
+}
+
+/// Everything that is to change, and can.
+struct Next {
+    filter: LogFilter,
+    names: Vec<String>,
+    tls: Option<ServerTls>,
+    limits: UserLimits,
+    link_keys: LinkKeys,
+    /// Keys of the settings file that changed, and count after a restart.
+    for_a_restart: Vec<String>,
+}
+
+impl Reloader {
+    /// Takes up what changed, or nothing; the log, the metrics and the verbs are told.
+    pub(crate) async fn reload(&mut self) {
+        self.running.reloads += 1;
+        self.running.reloaded = match self.read() {
+            Ok(next) => {
+                RELOADS.add(&["done"], 1);
+                Ok(self.take_up(next).await)
+            }
+            Err(error) => {
+                RELOADS.add(&["refused"], 1);
+                let error = format!("{error:#}");
+                tracing::error!(
+                    error,
+                    "the settings were not reloaded; all are as they were"
+                );
+                Err(error)
+            }
+        };
+        if let Err(error) = self.running.tell(&self.origin.folder()) {
+            let error = format!("{error:#}");
+            tracing::warn!(error, "gantry-server reload is not told what became of it");
+        }
+    }
+
+    /// Reads and checks everything; nothing has changed afterwards.
+    fn read(&self) -> anyhow::Result<Next> {
+        let settings = self.origin.resolve()?;
+        let folder = self.origin.folder();
+        let filter = LogFilter::parse(settings.log_filter.as_deref())?;
+        // They count after a restart, and would keep the server from starting.
+        let _: LogFormat = settings.log_format.parse()?;
+        crate::models(settings.model, &self.clock, &self.entropy)?;
+        let tls = crate::tls(&settings.tls, &folder)?;
+        let link_keys = LinkKeys::load(&folder.join("keys"), &*self.clock, &*self.entropy)?;
+        let mut for_a_restart = changed(&self.started_with, &settings.written);
+        if tls.is_some() != self.tls.is_some() {
+            for_a_restart.push("tls".to_owned());
+        }
+        let tls = tls.filter(|_| self.tls.is_some());
+        Ok(Next {
+            filter,
+            names: crate::names(settings.names, tls.as_ref()),
+            tls,
+            limits: settings.user_limits,
+            link_keys,
+            for_a_restart,
+        })
+    }
+
+    /// Cannot fail. Returns what is to be said of it.
+    async fn take_up(&mut self, next: Next) -> String {
+        if let (Some(held), Some(new)) = (&self.tls, next.tls) {
+            self.running.certificate = shared_types::Digest::from_slice(&new.certificate_sha256());
+            held.send_replace(new);
+        }
+        self.names.replace(next.names);
+        self.app.reload(next.limits, &next.link_keys).await;
+        self.logs.use_filter(next.filter);
+        if next.for_a_restart.is_empty() {
+            tracing::info!("the settings were reloaded");
+            return String::new();
+        }
+        let settings = next.for_a_restart.join(", ");
+        tracing::warn!(
+            settings,
+            "the settings were reloaded; some that changed need a restart"
+        );
+        format!("needs a restart: {settings}")
+    }
+}
+
+/// The keys whose values differ, but for those that a reload takes up.
+fn changed(before: &Written, now: &Written) -> Vec<String> {
+    let sections: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let mut changed = Vec::new();
+    for section in sections {
+        let keys = |written: &Written| -> Written {
+            let table = written.get(section).and_then(|section| section.as_table());
+            table.cloned().unwrap_or_default()
+        };
+        let (before, now) = (keys(before), keys(now));
+        let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+        let differs = names
+            .iter()
+            .filter(|name| before.get(**name) != now.get(**name));
+        changed.extend(differs.map(|name| format!("{section}.{name}")));
+    }
+    let is_reloaded = |key: &String| {
+        let section = key.split('.').next().unwrap_or_default();
+        RELOADED.contains(&key.as_str()) || RELOADED.contains(&section)
+    };
+    changed.retain(|key| !is_reloaded(key));
+    changed
+}
+
+/// Has the server that runs on this folder reload its settings, and waits until it has. Returns what is to be
+/// said of it.
+///
+/// # Errors
+/// If no server runs there, or it refused them: then all are as they were.
+pub(crate) async fn reload(folder: &Path) -> anyhow::Result<String> {
+    let before = ask(folder)?;
+    for _ in 0..RELOADED_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
+        let now = Running::of(folder).context("the server stopped before it had reloaded")?;
+        if now.pid != before.pid {
+            bail!("the server was started anew meanwhile, and has read all of its settings");
+        }
+        if now.reloads != before.reloads {
+            return match now.reloaded {
+                Ok(said) => Ok(said),
+                Err(why) => {
+                    bail!("the settings were not reloaded, and all are as they were: {why}")
+                }
+            };
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    bail!(
+        "the server has not said within {} s what became of the reload: look into its log",
+        RELOADED_WITHIN.as_secs()
+    )
+}
+
+/// Sends SIGHUP, and returns what the server told before.
+fn ask(folder: &Path) -> anyhow::Result<Running> {
+    let running = Running::of(folder)?;
+    let pid = i32::try_from(running.pid).ok().and_then(Pid::from_raw);
+    let pid = pid.context("server.running names no process")?;
+    let process = pidfd_open(pid, PidfdFlags::empty());
+    // Its id may have become another process's: what was opened is the server if that still runs now.
+    let now = Running::of(folder)?;
+    let sent = match process {
+        Ok(process) if now.pid == running.pid => pidfd_send_signal(process, Signal::HUP),
+        Ok(_) => Err(Errno::SRCH),
+        Err(error) => Err(error),
+    };
+    sent.with_context(|| {
+        format!(
+            "the server's process {pid:?} cannot be told to reload: run this on the server's machine, as the user that runs it"
+        )
+    })?;
+    Ok(now)
+}
+
+/// `gantry-server reload`.
+///
+/// # Errors
+/// See [`reload`].
+pub(crate) async fn run(folder: &Path) -> anyhow::Result<()> {
+    let said = reload(folder).await?;
+    match said.as_str() {
+        "" => println!("reloaded"),
+        said => println!("reloaded; {said}"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_and_needs_a_restart_is_named_by_its_key_and_not_by_its_value() {
+        let written = |text: &str| -> Written { toml::from_str(text).expect("it is TOML") };
+        let before = written(
+            "[database]\nurl = \"postgres://a\"\n[limits]\nnew_per_minute = 1\n[log]\nfilter = \"info\"\n",
+        );
+        assert!(changed(&before, &before).is_empty());
+        let now = written(
+            "[database]\nurl = \"postgres://b\"\n[limits]\nnew_per_minute = 2\n[log]\nformat = \"json\"\n[turns]\nat_once = 2\n",
+        );
+        assert_eq!(
+            changed(&before, &now),
+            ["database.url", "log.format", "turns.at_once"]
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! Signals: what asks the server to stop, and what to read its settings again.
+
+use std::io::{IsTerminal as _, stdin};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// To stop in order.
+    Stop,
+    /// To reload the settings.
+    Reload,
+}
+
+/// Listened for from [`Signals::listen`] on.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    in_terminal: bool,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            in_terminal: stdin().is_terminal(),
+        })
+    }
+
+    /// What is asked for next.
+    pub(crate) async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => match self.in_terminal && !stdin().is_terminal() {
+                // The window was closed in which the server was started.
+                true => Asked::Stop,
+                false => Asked::Reload,
+            },
+        }
+    }
+
+    /// Waits until the server is asked to stop.
+    pub(crate) async fn stop(&mut self) {
+        while self.next().await != Asked::Stop {}
+    }
+}

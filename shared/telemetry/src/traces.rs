@@ -1,0 +1,211 @@
+//! Traces: spans, sent to a collector by OTLP over gRPC where the operator names one.
+//!
+//! Whoever durably stores an end makes its span, from the times that are stored. So a crash loses no more
+//! than the spans that waited, and none is made twice. What a span says are ids, kinds, times and counts:
+//! never arguments, output, messages or secrets.
+//!
+//! Nobody waits for a collector. Spans go through one bounded queue, and what has no room there, or what the
+//! collector does not take, is dropped and counted.
+
+mod exporter;
+mod span;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use shared_types::{Entropy, SpanId, TraceContext, TraceId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tonic::transport::{Endpoint, Uri};
+
+use self::exporter::{Exporter, Queued};
+pub use self::span::{Kind, Span};
+use crate::{Metric, TelemetryError};
+
+/// Spans that wait to be sent; more are dropped.
+const SPANS_WAITING: usize = 4096;
+
+/// How long a program that ends waits for the collector to take what waits.
+const FLUSH_WITHIN: Duration = Duration::from_millis(500);
+
+/// Where this process sends its spans.
+static TRACES: OnceLock<Traces> = OnceLock::new();
+
+/// Where spans go, and of whom they are.
+#[derive(Debug, Clone)]
+pub struct TraceOptions {
+    /// The collector's address, such as `http://127.0.0.1:4317`.
+    pub endpoint: String,
+    /// The part of the traces begun here that is collected, from 0 to 1. Traces that others began are
+    /// collected where they say so.
+    pub sample: f64,
+    /// The program (`service.name`).
+    pub service: &'static str,
+    /// Its version (`service.version`).
+    pub version: &'static str,
+    /// Its process or machine (`service.instance.id`).
+    pub instance: String,
+    /// Counts what was sent.
+    pub sent: &'static Metric,
+    /// Counts what was dropped, by reason.
+    pub dropped: &'static Metric,
+}
+
+struct Traces {
+    queue: mpsc::Sender<Queued>,
+    sample: f64,
+    entropy: Arc<dyn Entropy>,
+    dropped: &'static Metric,
+}
+
+/// Begins to collect spans, and to send them from the runtime that runs now.
+///
+/// # Errors
+/// If the address makes no sense, or if this process collects spans already.
+pub fn install_traces(
+    options: &TraceOptions,
+    entropy: Arc<dyn Entropy>,
+) -> Result<(), TelemetryError> {
+    let endpoint = collector(&options.endpoint)?;
+    let (queue, waiting) = mpsc::channel(SPANS_WAITING);
+    let traces = Traces {
+        queue,
+        sample: options.sample,
+        entropy,
+        dropped: options.dropped,
+    };
+    (TRACES.set(traces)).map_err(|_| TelemetryError::Repeated("traces"))?;
+    // Detached on purpose: it ends with the process, and `flush` waits for what is left.
+    tokio::spawn(Exporter::new(endpoint, options).run(waiting));
+    Ok(())
+}
+
+/// The collector at this address.
+///
+/// # Errors
+/// If it is none that spans can be sent to.
+pub fn collector(endpoint: &str) -> Result<Endpoint, TelemetryError> {
+    let wrong = |reason| TelemetryError::Endpoint {
+        endpoint: endpoint.to_owned(),
+        reason,
+    };
+    let uri: Uri = endpoint
+        .parse()
+        .map_err(|_| wrong("it is no address of the web"))?;
+    match uri.scheme_str() {
+        Some("http") => {}
+        Some("https") => {
+            return Err(wrong(
+                "only plain http is spoken: send to a collector on this machine or in this network, which ends TLS",
+            ));
+        }
+        _ => return Err(wrong("it does not begin with http://")),
+    }
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err(wrong("it has a path"));
+    }
+    let endpoint = Endpoint::from(uri);
+    Ok(exporter::patient(endpoint))
+}
+
+/// Whether this process collects spans.
+pub fn is_on() -> bool {
+    TRACES.get().is_some()
+}
+
+/// A new span: of this trace, else the first one of a new trace. Nothing, where no spans are collected.
+pub fn begin(parent: Option<TraceContext>) -> Option<TraceContext> {
+    let traces = TRACES.get()?;
+    let span = SpanId::random(&*traces.entropy);
+    Some(match parent {
+        Some(parent) => parent.with(span),
+        None => {
+            let trace = TraceId::random(&*traces.entropy);
+            TraceContext {
+                trace,
+                span,
+                sampled: trace.fraction() < traces.sample,
+            }
+        }
+    })
+}
+
+/// Waits a short while until the collector has what waits; for a program that ends.
+pub async fn flush() {
+    let Some(traces) = TRACES.get() else { return };
+    let (sent, done) = oneshot::channel();
+    let flushed = async {
+        let _ = traces.queue.send(Queued::Flush(sent)).await;
+        let _ = done.await;
+    };
+    let _ = timeout(FLUSH_WITHIN, flushed).await;
+}
+
+/// Sends a span, or drops it.
+fn queue(span: Span) {
+    let Some(traces) = TRACES.get() else { return };
+    if traces.queue.try_send(Queued::Span(Box::new(span))).is_err() {
+        traces.dropped.add(&["full"], 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared_types::{Timestamp, entropy::SeededEntropy};
+
+    use super::*;
+    use crate::server;
+
+    #[test]
+    fn a_collector_has_an_address_without_a_path() {
+        for right in ["http://127.0.0.1:4317", "http://otel-collector:4317/"] {
+            collector(right).expect("it is an address");
+        }
+        for wrong in [
+            "",
+            "127.0.0.1:4317",
+            "https://collector:4317",
+            "http://c/v1/traces",
+        ] {
+            let error = collector(wrong).expect_err("it is none");
+            assert!(
+                error.to_string().contains("http://127.0.0.1:4317"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn spans_that_find_no_room_are_dropped_and_counted_and_nobody_waits() {
+        assert_eq!(begin(None), None, "no collector is named yet");
+        let metrics = crate::install_metrics(server::ALL, "1").expect("the first time");
+        let options = TraceOptions {
+            endpoint: "http://127.0.0.1:1".to_owned(),
+            sample: 1.0,
+            service: "a test",
+            version: "1",
+            instance: String::new(),
+            sent: &server::SPANS_SENT,
+            dropped: &server::SPANS_DROPPED,
+        };
+        install_traces(&options, Arc::new(SeededEntropy::new(1))).expect("the first time");
+        // The task that sends them has its turn only where this one waits, and it does not.
+        let context = begin(None).expect("traces are collected");
+        let now = Timestamp::from_micros(0);
+        for _ in 0..SPANS_WAITING + 3 {
+            Span::new(context, "work", (now, now)).record();
+        }
+        let unsampled = TraceContext {
+            sampled: false,
+            ..context
+        };
+        Span::new(unsampled, "work", (now, now)).record();
+        let page = metrics.render();
+        let dropped = "gantry_trace_spans_dropped_total{reason=\"full\"} 3\n";
+        assert!(page.contains(dropped), "{page}");
+    }
+}
