@@ -155,6 +155,7 @@ fn rehearse(gate: &UnixStream) -> io::Result<()> {
         stdio: [gate; 3],
         terminal: false,
         user: None,
+        confined: false,
         program: &nothing[0],
         argv: &nothing,
         environment: &nothing,

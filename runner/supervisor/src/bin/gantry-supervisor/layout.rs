@@ -25,6 +25,7 @@ pub(crate) struct Layout {
     directory: OwnedFd,
     program: CString,
     stdio: Stdio,
+    confined: bool,
     pub(crate) ends: Ends,
 }
 
@@ -71,6 +72,7 @@ impl Layout {
             stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
             terminal: self.ends.terminal.is_some(),
             user: request.terms.user,
+            confined: self.confined,
             program: &self.program,
             argv: &request.argv,
             environment: &request.environment,
@@ -105,6 +107,7 @@ pub(crate) fn lay_out(
         directory,
         program,
         stdio,
+        confined: prepared.rules.is_some(),
         ends,
     })
 }

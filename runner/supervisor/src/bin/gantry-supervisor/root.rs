@@ -10,6 +10,8 @@
 //!   it, nor change anything in `/proc` and `/sys`. A filter keeps it from changing how that is scheduled, and a user that
 //!   it cannot be all at once from changing its limits (`privilege::stand_apart`).
 //! - Of what the kernel counts by user it can take only so much that others who are root go on (`limit`).
+//! - The other commands have such a domain too, without the scope for signals: root can give them what is another's
+//!   in `/proc` and `/sys`, because Landlock does not look at changes of owners and modes.
 //! - The records lie on a mount that no path of the container leads to (`door`), and nothing that lies there is
 //!   given to a command.
 
@@ -253,7 +255,7 @@ fn become_command(told: &Told) -> io::Error {
         rustix::process::umask(Mode::from_raw_mode(0o022));
         limit()?;
         privilege::become_root()?;
-        confine()?;
+        sys::confine(&confinement(true)?)?;
         sys::keep_to_itself()
     };
     match prepare() {
@@ -290,8 +292,9 @@ fn limit() -> io::Result<()> {
     Ok(())
 }
 
-/// See `sys::confine`: what lies in the folders directly below the root can be changed, but for [`CLOSED`].
-fn confine() -> io::Result<()> {
+/// What confines commands, once it is taken on (`sys::confine`): they change what lies in the folders directly below
+/// the root, but for [`CLOSED`]. Root's commands signal none but those that come from them as well.
+pub(crate) fn confinement(is_root: bool) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let (mut folders, mut files) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir("/")? {
@@ -306,7 +309,7 @@ fn confine() -> io::Result<()> {
             _ => {}
         }
     }
-    sys::confine(&folders, &files)
+    sys::confinement(&folders, &files, is_root)
 }
 
 /// Executes a program of root's. Returns only where that fails.

@@ -198,6 +198,7 @@ fn lend(socket: &UnixStream, argv: &[CString], environment: &[CString]) -> io::R
         stdio: [input.as_fd(), output.as_fd(), error.as_fd()],
         terminal: false,
         user: None,
+        confined: false,
         program: &argv[0],
         argv,
         environment,

@@ -24,7 +24,7 @@ use nix::{
 };
 use runner_supervisor::User;
 use rustix::{
-    fd::{AsRawFd, BorrowedFd, OwnedFd},
+    fd::{AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd},
     process::Pid,
 };
 
@@ -285,7 +285,7 @@ struct Beneath {
     parent: i32,
 }
 
-/// Whether this kernel, and the filter of this container, allow [`confine`].
+/// Whether this kernel, and the filter of this container, allow [`confine`], with the scope for signals.
 pub(crate) fn can_confine() -> bool {
     const VERSION: u32 = 1;
     // SAFETY: with this flag it takes no structure and says its version.
@@ -300,13 +300,17 @@ pub(crate) fn can_confine() -> bool {
     version >= LANDLOCK_WITH_SIGNALS
 }
 
-/// Keeps this process, and all that come from it, for good: from signalling and tracing any other; and from
-/// changing what is in files and folders elsewhere than in these folders and files.
-pub(crate) fn confine(folders: &[OwnedFd], files: &[OwnedFd]) -> io::Result<()> {
+/// What [`confine`] can keep a process from: changing what is in files and folders elsewhere than in these folders
+/// and files; and, where it `keeps_signals`, signalling any process outside.
+pub(crate) fn confinement(
+    folders: &[OwnedFd],
+    files: &[OwnedFd],
+    keeps_signals: bool,
+) -> io::Result<OwnedFd> {
     let ruleset = Ruleset {
         handled_access_fs: CHANGE,
         handled_access_net: 0,
-        scoped: SCOPE_SIGNAL,
+        scoped: if keeps_signals { SCOPE_SIGNAL } else { 0 },
     };
     // SAFETY: the structure is valid for reading, and the size is its own.
     let made = unsafe {
@@ -318,6 +322,8 @@ pub(crate) fn confine(folders: &[OwnedFd], files: &[OwnedFd]) -> io::Result<()> 
         )
     };
     let made = i32::try_from(succeeded(made)?).map_err(io::Error::other)?;
+    // SAFETY: it was just made, and nobody else has it. The kernel closes it when a program is executed.
+    let made = unsafe { OwnedFd::from_raw_fd(made) };
     let rules = folders.iter().map(|folder| (folder, CHANGE));
     let rules = rules.chain(files.iter().map(|file| (file, WRITE)));
     for (place, allowed_access) in rules {
@@ -329,7 +335,7 @@ pub(crate) fn confine(folders: &[OwnedFd], files: &[OwnedFd]) -> io::Result<()> 
         let added = unsafe {
             libc::syscall(
                 libc::SYS_landlock_add_rule,
-                made,
+                made.as_raw_fd(),
                 PATH_BENEATH,
                 &raw const rule,
                 0u32,
@@ -337,10 +343,16 @@ pub(crate) fn confine(folders: &[OwnedFd], files: &[OwnedFd]) -> io::Result<()> 
         };
         succeeded(added)?;
     }
+    Ok(made)
+}
+
+/// Confines this process, and all that come from it, for good (see [`confinement`]). They trace no process outside
+/// either.
+pub(crate) fn confine(rules: &OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor is open.
-    succeeded(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, made, 0u32) })?;
-    // The kernel has made it to be closed when a program is executed.
-    Ok(())
+    let confined =
+        unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0u32) };
+    succeeded(confined).map(drop)
 }
 
 /// `AUDIT_ARCH_…` (linux/audit.h): whose system calls the numbers below are.
