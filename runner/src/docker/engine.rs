@@ -8,7 +8,7 @@ use bollard::{
     API_DEFAULT_VERSION, Docker,
     errors::Error,
     models::{
-        ContainerCreateBody, ContainerStateStatusEnum, HostConfig, Mount, MountType,
+        ContainerCreateBody, ContainerStateStatusEnum, HealthConfig, HostConfig, Mount, MountType,
         MountVolumeOptions,
     },
     query_parameters::{
@@ -274,6 +274,12 @@ impl Engine {
             entrypoint: Some(make.entry.clone()),
             cmd: Some(Vec::new()),
             working_dir: Some(make.directory.clone()),
+            // The engine would run the image's as root with all of the container's capabilities, beside whatever
+            // confines commands.
+            healthcheck: Some(HealthConfig {
+                test: Some(vec!["NONE".to_owned()]),
+                ..HealthConfig::default()
+            }),
             labels: Some(labels),
             host_config: Some(host),
             ..ContainerCreateBody::default()
@@ -312,13 +318,17 @@ impl Engine {
         }
     }
 
-    /// Removes a container, with all that runs in it; its volumes stay.
+    /// Removes a container, with all that runs in it; its volumes stay, but those that the image makes for each
+    /// container.
     pub(super) async fn remove(&self, sandbox: SandboxId) -> Result<(), EngineError> {
         self.remove_named(&name(sandbox)).await
     }
 
     async fn remove_named(&self, name: &str) -> Result<(), EngineError> {
-        let options = RemoveContainerOptionsBuilder::new().force(true).build();
+        let options = RemoveContainerOptionsBuilder::new()
+            .force(true)
+            .v(true)
+            .build();
         match self.docker.remove_container(name, Some(options)).await {
             Ok(()) => Ok(()),
             // 409: it is being removed.
